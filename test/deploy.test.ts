@@ -24,11 +24,11 @@ function exposed(): Set<string> {
   return new Set(Array.from(page.matchAll(/^\| `(flotilla_\w+)`/gm), ([, name = '']) => name))
 }
 
-test('the Helm chart contains the alert rules from prometheus/', () => {
+test('the Helm chart contains the alert rules from deploy/prometheus', () => {
   expect(read('helm/flotilla/files/rules.yml')).toBe(read('prometheus/rules.yml'))
 })
 
-test('the schema of the Helm chart has the values in values.yaml, and no others', () => {
+test('the schema of the Helm chart describes the values in values.yaml and no others', () => {
   const values = parse(read('helm/flotilla/values.yaml')) as object
   const schema = JSON.parse(read('helm/flotilla/values.schema.json')) as Schema
   expect(keysOf(schema).filter((key) => key !== 'global')).toEqual(valueKeys(values, schema))
@@ -60,7 +60,7 @@ function valueKeys(values: object, { properties = {} }: Schema): string[] {
     .sort()
 }
 
-test('every alert rule uses existing metrics, and advises the operator how to react', () => {
+test('every alert rule uses existing metrics, and advises the operator what to do', () => {
   const rules = parse(read('prometheus/rules.yml')) as {
     groups: { rules: { alert?: string; expr: string; annotations?: Record<string, string> }[] }[]
   }
@@ -118,7 +118,7 @@ test.each([
   },
 )
 
-test('deploy/check.sh runs the checks whose tools are installed, and lists the skipped checks', () => {
+test('deploy/check.sh runs those checks whose tools are installed, and lists the checks that it skipped', () => {
   const told = execFileSync(join(root, 'deploy/check.sh'), { encoding: 'utf8' })
   expect(told).toMatch(/^0 wrong, \d+ not run$/m)
   const judged = told.trim().split('\n').slice(0, -1)
@@ -126,7 +126,7 @@ test('deploy/check.sh runs the checks whose tools are installed, and lists the s
   expect(judged.length).toBe(13)
 })
 
-test('the compose file advertises every published port at one host, and passes all controllers to the containers', () => {
+test('the compose file advertises every published port at one host, and passes the list of all controllers to the containers', () => {
   const { services } = parse(read('docker/compose.yml'), { merge: true }) as {
     services: Record<string, { ports?: string[]; environment?: Record<string, string> }>
   }
@@ -151,7 +151,7 @@ test('the compose file advertises every published port at one host, and passes a
   }
 })
 
-describe('the router in a container', () => {
+describe('the router container', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'flotilla-deploy-'))
@@ -220,7 +220,7 @@ describe('the router in a container', () => {
     expect(csr?.sans).toMatchObject({ dns: [host], ip: [] })
   })
 
-  test('opens its edge listener after an upgrade, uses a changed address, and keeps a file that the operator edited', async () => {
+  test('opens its edge listener after an upgrade, applies a changed address, and keeps a file that the operator edited', async () => {
     const former = await configure({})
     expect(parsedRouter(former.text).listeners).toEqual([])
     // Releases up to 0.3.0 stored no copy of the file that they wrote.
@@ -238,7 +238,7 @@ describe('the router in a container', () => {
   })
 })
 
-test('systemd units, compose file and README use existing verbs and flags', () => {
+test('the systemd units, the compose file and the README use existing verbs and flags', () => {
   const text = [
     read('README.md'),
     read('systemd/flotilla-controller@.service'),

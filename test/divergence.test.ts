@@ -5,7 +5,7 @@ import { withoutTest } from './support/titles.ts'
 
 const page = join(import.meta.dirname, '../docs/internals/divergence.md')
 
-test('the docs name an existing test for every difference from the API document of OpenZiti', () => {
+test('docs/internals/divergence.md names an existing test for every difference from OpenZiti’s API document', () => {
   const [, section = ''] = readFileSync(page, 'utf8').split('## From the document of the two APIs')
   const [rows = ''] = section.split('\n## ')
   const proofs = [...rows.matchAll(/`([\w/-]+\.test\.ts > [^`]+)` \|$/gm)].map(

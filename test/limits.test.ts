@@ -364,24 +364,24 @@ function text(): string {
   )
   return `# Limits in the code
 
-Everything that can grow has a limit. Names have their unit at the end; the file in the heading says more about each limit. Where a row has no
-meaning, the row above it covers it, or its name says it all. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are
-part of the program. [Limits that a caller can meet](../reference/limits.md) lists those that users need to know.
+Everything that can grow has a limit. The name of a limit ends with its unit. If a row has no meaning, see the row above it, or the file in the heading, which
+explains each limit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
+[Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know.
 
-A client can get 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with
-\`Retry-After\` for too much at once, 503 \`TIMEOUT\` for too long. A larger page size silently counts as the maximum, as in OpenZiti. The
-controller never truncates a complete list (\`limit=-1\`, \`limit none\`). It builds the list in turns, and other requests run between them. It refuses
-a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower bound. Each row
-shows the state at its turn, so a concurrent change may appear in some rows only, as it may between two pages.
+At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
+many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
+as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). The controller builds such a list in steps, and other requests run between the
+steps. The controller refuses a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower limit.
+Each row shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
-A controller refuses a message of a router that exceeds its bytes or elements before it decodes it, which costs the main thread at most a few
-milliseconds. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual machine,
-at most 15 ms per turn, and other work runs between the turns (\`node bench/router-frames.ts\`).
+A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message; this takes at most a
+few milliseconds of the main thread. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual
+machine, at most 15 ms in one turn of the event loop, and other work runs between these turns (\`node bench/router-frames.ts\`).
 
 ${parts.join('\n')}`
 }
 
-test('docs/internals/limits.md contains the values of the limits in the code', () => {
+test('docs/internals/limits.md contains the values that the limits have in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text())
   expect(readFileSync(page, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(text())
 })
@@ -654,13 +654,13 @@ function callersText(): string {
   })
   return `# Limits that a caller can meet
 
-For developers of clients and for administrators. Options can be changed in the [configuration of a controller](configuration.md); all other limits are part of the
-program. Answers with 429 and 503 carry \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
+For developers of clients and for administrators. You can change limits that are options in the [configuration of a controller](configuration.md); all other limits are part of the program.
+Responses with 429 and 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
 
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md contains the values in the code of those limits that matter to callers', () => {
+test('docs/reference/limits.md contains, of the limits that matter to callers, the values in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })
@@ -672,7 +672,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('if a limit has an option, only configuration.md states its value', () => {
+test('if a limit has an option, only docs/reference/configuration.md contains its value', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {
@@ -703,7 +703,7 @@ const units: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 }
 
-test('a document that states the value of an option states the default value', () => {
+test('every document that contains the value of an option contains its default value', () => {
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0

@@ -77,7 +77,7 @@ function installAsNpm9(): void {
   script(join(folder, 'programs/node'), '#!/bin/sh\necho v20.19.2\n')
 }
 
-test('make installs packages into a folder of the project', () => {
+test('make installs npm packages into a folder of the project', () => {
   const { status, output } = make('build')
   expect(output).toContain('npm was run')
   expect(output).toContain('tsc was run')
@@ -110,7 +110,7 @@ test('make quickstart and the launcher find Node 24 even if npm created no link 
   }
 })
 
-test('the launcher starts a router with a larger initial heap, and other verbs without one', () => {
+test('the launcher starts a router with a larger initial heap, and other verbs with the default heap', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))
@@ -210,7 +210,7 @@ test('the launcher prints the missing requirement if no suitable Node is install
   expect(status).toBe(1)
 })
 
-test('make test first lists the missing tools in one sentence', () => {
+test('make test prints the missing tools in one sentence before it starts', () => {
   const tools = join(folder, 'tools')
   mkdirSync(tools)
   for (const name of ['sh', 'make']) {

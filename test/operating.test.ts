@@ -13,7 +13,7 @@ import { withoutTest } from './support/titles.ts'
 const proofsPage = pageText('internals/proofs.md')
 const rows = [...proofsPage.matchAll(/^\| (P\d+) \|([^|]+)\|([^|]+)\|([^|]+)\|$/gm)]
 
-test('each of the twenty-five failure modes in the docs references the test that shows how Flotilla behaves', () => {
+test('each of the twenty-five failure modes in the docs references the test that shows the behavior of Flotilla', () => {
   const names = Array.from({ length: 25 }, (_, at) => `P${at + 1}`)
   expect(rows.map(([, name]) => name)).toEqual(names)
   const proofs = rows.flatMap(([, , , , shown = '']) => {
@@ -23,7 +23,7 @@ test('each of the twenty-five failure modes in the docs references the test that
   expect(withoutTest(proofs), 'renamed or gone: name the test that shows it now').toEqual([])
 })
 
-test('each page in docs/operate begins with its purpose and is in the index', () => {
+test('each page in docs/operate begins with its purpose and is listed in the index', () => {
   const index = pageText('operate/README.md')
   const pages = pageNames('operate').filter((name) => name !== 'operate/README.md')
   const unlisted = pages.filter((name) => !index.includes(`](${name.slice('operate/'.length)}`))
@@ -32,7 +32,7 @@ test('each page in docs/operate begins with its purpose and is in the index', ()
   expect(withoutUse).toEqual([])
 })
 
-test('permissions.md lists each far-reaching permission in the row that describes its effect, and no other permission there', () => {
+test('permissions.md lists each permission with effects beyond records in the row for that effect, and no other permission there', () => {
   const reaching = permissionEffectScopes
     .filter((reach) => reach !== 'records')
     .map((reach) =>

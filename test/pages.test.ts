@@ -27,7 +27,7 @@ function linksOf(items: readonly SidebarItem[]): string[] {
   return items.flatMap((item) => [item.link ?? [], linksOf(item.items ?? [])].flat())
 }
 
-test('the sidebar lists each page once, with a title', () => {
+test('the sidebar of the docs lists each page once, with a title', () => {
   const sidebar = sidebarOf(root)
   const listed = linksOf(sidebar).map((link) => `${link.slice(1)}.md`)
   // The README is the first page of the site.
@@ -36,7 +36,7 @@ test('the sidebar lists each page once, with a title', () => {
   expect(titles.filter((title) => title === '')).toEqual([])
 })
 
-test('the sidebar has a section for each folder of docs', () => {
+test('the sidebar of the docs has a section for each folder of docs', () => {
   const [more] = sidebarOf(root).slice(-1)
   expect(linksOf(more?.items ?? []).filter((link) => /^\/docs\/.*\//.test(link))).toEqual([])
 })

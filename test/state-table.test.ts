@@ -29,8 +29,8 @@ const table: readonly Transition[] = [
     next: 'partially authenticated',
     effects: 'session token issued',
     proofs: [
-      'api/second-factors.test.ts > a log-in under a policy that requires a code opens a session that lists the missing factor',
-      'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
+      'api/second-factors.test.ts > a log-in under a policy that requires a TOTP code opens a session that lists the missing factor',
+      'process/people/mfa.ts > An API session > is partially authenticated on every controller until one of them verifies a code, and fully on all at the next request',
       'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is fully authenticated in each request with a JWT, and partially in each request without a JWT',
     ],
   },
@@ -55,10 +55,10 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > is partially authenticated until it gets a code, if its identity has MFA; this is true of every session of the identity',
+      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA, as is every session of that identity',
       'api/mfa.test.ts > a session > becomes fully authenticated with a recovery code; each recovery code works once',
-      'process/people/mfa.ts > API session > is partial on every controller until one of them verifies a code, and full on all at the next request',
-      'process/people/mfa.ts > One code sent to two controllers at the same moment > completes exactly one session, for a time-based and for a recovery code',
+      'process/people/mfa.ts > An API session > is partially authenticated on every controller until one of them verifies a code, and fully on all at the next request',
+      'process/people/mfa.ts > One code that is sent to two controllers at the same moment > completes exactly one session, whether it is a time-based code or a recovery code',
       'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > is fully authenticated in each request with a JWT, and partially in each request without a JWT',
     ],
   },
@@ -72,7 +72,7 @@ const table: readonly Transition[] = [
     effects: 'sessions tied to it are removed',
     proofs: [
       'api/sessions.test.ts > a session expires by inactivity, and every use counts as activity',
-      'api/sessions.test.ts > logging out ends the session at once',
+      'api/sessions.test.ts > a log-out ends the session immediately',
       'api/sessions.test.ts > an API session that ends by %s ends its service sessions',
     ],
   },
@@ -85,7 +85,7 @@ const table: readonly Transition[] = [
     next: 'ended',
     effects: '',
     proofs: [
-      'api/sessions.test.ts > an administrator lists and ends sessions, and sees only the token of its own session',
+      'api/sessions.test.ts > an administrator lists and ends sessions, and sees no token except that of the calling session',
     ],
   },
   {
@@ -97,8 +97,8 @@ const table: readonly Transition[] = [
     next: 'created, unverified',
     effects: 'detail gives provisioningUrl and recoveryCodes',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > shows its secret and recovery codes once begun, and does not affect sessions',
-      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
+      'api/mfa.test.ts > an MFA enrollment > shows its secret and recovery codes after its start, and does not affect sessions',
+      'process/people/mfa.ts > An MFA enrollment > that is started on one controller can be restarted and verified on others, and is then enabled on all',
     ],
   },
   {
@@ -110,8 +110,8 @@ const table: readonly Transition[] = [
     next: 'unchanged',
     effects: '409',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
-      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and does not show its secrets afterwards',
+      'process/people/mfa.ts > An MFA enrollment > that is started on one controller can be restarted and verified on others, and is then enabled on all',
     ],
   },
   {
@@ -123,9 +123,9 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'recovery codes viewable',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards',
-      'api/mfa.test.ts > recovery codes > are shown for a time-based code in the body or the header, not for a recovery code',
-      'process/people/mfa.ts > MFA enrollment > started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again',
+      'api/mfa.test.ts > an MFA enrollment > is verified by a time-based code, not by a recovery code, and does not show its secrets afterwards',
+      'api/mfa.test.ts > recovery codes > are shown after a time-based code in the body or the header, but not after a recovery code',
+      'process/people/mfa.ts > An MFA enrollment > that is started on one controller can be restarted and verified on others, and is then enabled on all',
     ],
   },
   {
@@ -137,9 +137,9 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an MFA enrollment > can be deleted, once verified, only with a time-based code or a recovery code',
-      'api/mfa.test.ts > an MFA enrollment > can be restarted with a new secret, or deleted without a code, until it is verified',
-      'process/people/mfa.ts > MFA enrollment > ended by its holder on one controller requires no code on any',
+      'api/mfa.test.ts > an MFA enrollment > can be deleted after its verification only with a time-based code or a recovery code',
+      'api/mfa.test.ts > an MFA enrollment > can be started again with a new secret, or deleted without a code, until it is verified',
+      'process/people/mfa.ts > An MFA enrollment > that its holder removes on one controller requires no code on any controller',
     ],
   },
   {
@@ -151,8 +151,8 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > an administrator > can remove MFA from an identity, verified or not; the identity’s sessions then require no code',
-      'process/people/mfa.ts > MFA enrollment > removed by an administrator completes waiting sessions on every controller',
+      'api/mfa.test.ts > an administrator who manages MFA of other identities > can remove MFA from an identity, verified or not; the identity’s sessions then require no code',
+      'process/people/mfa.ts > An MFA enrollment > that an administrator removes completes waiting sessions on every controller',
     ],
   },
   {
@@ -164,8 +164,8 @@ const table: readonly Transition[] = [
     next: 'verified',
     effects: 'all previous codes replaced',
     proofs: [
-      'api/mfa.test.ts > recovery codes > are all replaced for a time-based code or a recovery code',
-      'process/people/mfa.ts > MFA recovery codes > used or replaced on one controller are refused on all, and each shows the remaining ones',
+      'api/mfa.test.ts > recovery codes > are all replaced by new ones after a time-based code or a recovery code',
+      'process/people/mfa.ts > MFA recovery codes > that are used or replaced on one controller are refused on all, and each controller shows the remaining ones',
     ],
   },
   {
@@ -177,8 +177,8 @@ const table: readonly Transition[] = [
     next: 'unverified',
     effects: 'verificationToken generated; of no use yet',
     proofs: [
-      'api/cas.test.ts > CA states (state, action: result) > none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication',
-      'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
+      'api/cas.test.ts > CA states (state, action: result) > none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and cannot be used for authentication',
+      'process/people/enrollment.ts > A CA > that is created on one controller is refused on all until it is verified on another, and then accepted on the third',
     ],
   },
   {
@@ -191,7 +191,7 @@ const table: readonly Transition[] = [
     effects: '',
     proofs: [
       'api/cas.test.ts > CA states (state, action: result) > unverified, verify with a PEM certificate that the CA signed and whose common name equals `verificationToken`: verified',
-      'process/people/enrollment.ts > CA > created on one controller works on none until it is verified on another, and then on the third',
+      'process/people/enrollment.ts > A CA > that is created on one controller is refused on all until it is verified on another, and then accepted on the third',
     ],
   },
   {
@@ -203,8 +203,8 @@ const table: readonly Transition[] = [
     next: 'deleted',
     effects: 'its certificate authenticators are deleted',
     proofs: [
-      'api/cas.test.ts > CA states (state, action: result) > any, delete: deleted; its certificate authenticators are deleted',
-      'process/people/enrollment.ts > CA > deleted on one controller loses its authenticators, sessions and outstanding enrollments on every controller',
+      'api/cas.test.ts > CA states (state, action: result) > any, delete: the CA is deleted together with its certificate authenticators',
+      'process/people/enrollment.ts > A CA > that is deleted on one controller loses its authenticators, sessions and open enrollments on every controller',
     ],
   },
   {
@@ -216,9 +216,9 @@ const table: readonly Transition[] = [
     next: 'new certificate returned, old still active',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented it',
+      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented the new one',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
-      'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
+      'process/people/enrollment.ts > The client certificate of an identity > that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
   {
@@ -230,9 +230,9 @@ const table: readonly Transition[] = [
     next: 'new certificate must be used for new connections',
     effects: '',
     proofs: [
-      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented it',
+      'api/enrollment/certificates.test.ts > an extended certificate > replaces the current certificate only after its holder has presented the new one',
       'fsm/enrolling.test.ts > the certificate of an identity > stays valid during an extension until the new certificate is verified',
-      'process/people/enrollment.ts > Identity client certificate > enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
+      'process/people/enrollment.ts > The client certificate of an identity > that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified',
     ],
   },
   {
@@ -245,9 +245,9 @@ const table: readonly Transition[] = [
     effects: 'the previous client certificate becomes invalid',
     proofs: [
       'api/enrollment/enrolling.test.ts > routers > extend their certificate, and the previous one becomes invalid when they use the new one',
-      'fsm/enrolling.test.ts > a router that enrolls > extends its enrollment with its current certificate, and the log entry invalidates the previous certificate',
-      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
-      'process/router-program.test.ts > a router renews its certificates, and is accepted with the new ones',
+      'fsm/enrolling.test.ts > a router that enrolls > extends its certificate with the current certificate, and the same log entry invalidates the previous certificate',
+      'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
+      'process/router-program.test.ts > a router renews its certificates, and controllers accept the new ones',
     ],
   },
   {
@@ -259,9 +259,9 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'otherwise 409',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, none → create > returns a token and a JWT signed by this controller, and is shown with the identity',
-      'api/enrollments.test.ts > Enrollment, none → create > is refused with 409 if the identity already has an outstanding enrollment of the same type',
-      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
+      'api/enrollments.test.ts > The creation of an enrollment > returns a token and a JWT signed by this controller, and the record of the identity shows the enrollment',
+      'api/enrollments.test.ts > The creation of an enrollment > is refused with 409 if the identity already has an open enrollment of the same type',
+      'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
   {
@@ -273,9 +273,9 @@ const table: readonly Transition[] = [
     next: 'outstanding',
     effects: 'new JWT; the previous one is unusable',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > creates a new JWT and invalidates the previous one',
-      'api/enrollments.test.ts > Enrollment, outstanding or expired → refresh > is possible for an expired enrollment, which stays listed until the refresh',
-      'process/people/enrollment.ts > Outstanding enrollment > refreshed on another controller works nowhere with its earlier token, and works with the new one',
+      'api/enrollments.test.ts > The refresh of an open or expired enrollment > creates a new JWT and invalidates the previous one',
+      'api/enrollments.test.ts > The refresh of an open or expired enrollment > is possible for an expired enrollment, which stays listed until the refresh',
+      'process/people/enrollment.ts > An open enrollment > that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one',
     ],
   },
   {
@@ -287,8 +287,8 @@ const table: readonly Transition[] = [
     next: 'none',
     effects: '',
     proofs: [
-      'api/enrollments.test.ts > Enrollment, outstanding → delete > removes the enrollment, and the identity no longer shows it',
-      'process/people/enrollment.ts > Outstanding enrollment > deleted on another controller works nowhere',
+      'api/enrollments.test.ts > The deletion of an open enrollment > removes the enrollment, also from the record of the identity',
+      'process/people/enrollment.ts > An open enrollment > that is deleted on another controller is refused everywhere',
     ],
   },
   {
@@ -300,12 +300,12 @@ const table: readonly Transition[] = [
     next: 'authenticator deleted; enrollment created',
     effects: 'updb gives updb, cert gives ott, cert with CA gives ottca',
     proofs: [
-      'api/enrollments.test.ts > Authenticator exists → re-enroll with expiresAt > deletes the authenticator and creates an enrollment of its type; for updb, with the same user name',
-      'api/certificate-authenticators.test.ts > a certificate given to an identity > is replaced by an ott enrollment when it is re-enrolled',
+      'api/enrollments.test.ts > The re-enrollment of an authenticator with expiresAt > deletes the authenticator and creates an enrollment of the same type, which keeps the user name of a password',
+      'api/certificate-authenticators.test.ts > a certificate authenticator that an administrator creates for an identity > is replaced by an ott enrollment when an administrator re-enrolls it',
       'api/cas.test.ts > re-enrolling a certificate authenticator that a CA issued creates an ottca enrollment for that CA',
-      'process/people/enrollment.ts > Authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one',
-      'process/people/enrollment.ts > Authenticator > with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions',
-      'process/people/enrollment.ts > Authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',
+      'process/people/enrollment.ts > An authenticator > with a password is re-enrolled as updb: the password is refused everywhere, and a new one is set with the new token',
+      'process/people/enrollment.ts > An authenticator > with a certificate of the network is re-enrolled as ott: the certificate and its sessions are refused everywhere',
+      'process/people/enrollment.ts > An authenticator > with a certificate of a CA is re-enrolled as ottca: the certificate is refused everywhere until it is presented with the new token',
     ],
   },
   {
@@ -317,10 +317,10 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > Edge router, enrolled → re-enroll > requires a new enrollment with a new token, invalidates any earlier token, and changes no other properties',
-      'fsm/routers.test.ts > Edge router, enrolled → re-enroll > removes the certificate, keeps other properties and associations, and replaces an outstanding token',
-      'process/people/enrollment.ts > Router certificates > enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token',
-      'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and online again afterwards',
+      'api/routers.test.ts > The re-enrollment of an enrolled edge router > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
+      'fsm/routers.test.ts > The re-enrollment of an enrolled edge router > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
+      'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
+      'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled',
     ],
   },
   {
@@ -332,9 +332,9 @@ const table: readonly Transition[] = [
     next: 'disabled',
     effects: 'sessions are refused for so long, 0: for good; disabledAt, disabledUntil',
     proofs: [
-      'api/disabled-identities.test.ts > an identity disabled for some minutes is refused until disabledUntil, with and without a session',
+      'api/disabled-identities.test.ts > an identity that is disabled for some minutes is refused until disabledUntil, with an existing session and at log-in',
       'api/disabled-identities.test.ts > an identity disabled for 0 minutes stays disabled permanently',
-      'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
+      'process/people/enrollment.ts > The client certificate of an identity > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
   {
@@ -346,8 +346,8 @@ const table: readonly Transition[] = [
     next: 'enabled',
     effects: '',
     proofs: [
-      'api/disabled-identities.test.ts > an identity that is enabled again can log in at once, and its record no longer shows that it was disabled',
-      'process/people/enrollment.ts > Identity client certificate > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
+      'api/disabled-identities.test.ts > an identity that is enabled again can log in immediately, and its record does not show that it was disabled',
+      'process/people/enrollment.ts > The client certificate of an identity > of a disabled identity is refused on every controller, with its sessions, until the identity is enabled',
     ],
   },
   {
@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked by one run at a time; a new run replaces a run whose controller has stopped',
+      'api/database.test.ts > the data integrity check > runs once at a time; a new run replaces a run whose controller has stopped',
     ],
   },
   {
@@ -371,8 +371,8 @@ const table: readonly Transition[] = [
     next: 'idle',
     effects: 'results available',
     proofs: [
-      'api/database.test.ts > the data integrity > is checked and reported correct',
-      'api/database.test.ts > the data integrity > is reported as damaged after damage, repaired, and reported as correct again',
+      'api/database.test.ts > the data integrity check > reports no fault for a correct state',
+      'api/database.test.ts > the data integrity check > reports damage in the state, repairs it, and then reports no fault',
     ],
   },
 ]
@@ -380,14 +380,14 @@ const table: readonly Transition[] = [
 /** Transitions that no test proves yet. */
 const unproven: readonly string[] = []
 
-test('every transition in the state table is proven by a test, except for the listed transitions', () => {
+test('every transition in the state table is proven by a test, except for the transitions that this file lists', () => {
   const proofs = table.flatMap((transition) => transition.proofs)
   expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
   const lacking = table.filter((transition) => transition.proofs.length === 0)
   expect(lacking.map(({ name }) => name)).toEqual(unproven)
 })
 
-test('a proof in the state table is valid only if a test with exactly that file and title exists and is not skipped', () => {
+test('a proof in the state table counts only if a test with exactly this file and title exists and is not skipped', () => {
   const source = `
 test('plain', () => {})
 describe('block', () => {
@@ -418,14 +418,14 @@ test.for(ends)(
     'on a line of its own',
   ])
   const file = 'state-table.test.ts'
-  const title = 'the table has the promised transitions, row by row'
+  const title = 'the state table contains the promised transitions, row by row'
   const proof = `${file} > ${title}`
   const wrong = [proof.slice(0, -1), `${proof}.`, `${file} > block > ${title}`]
   wrong.push(`${file} > T${title.slice(1)}`, `api/${proof}`, file, title)
   expect(withoutTest([proof, ...wrong])).toEqual(wrong)
 })
 
-test('the table has the promised transitions, row by row', () => {
+test('the state table contains the promised transitions, row by row', () => {
   expect(table.map(({ subject, state, trigger }) => ({ subject, state, trigger }))).toEqual(
     readTransitions(),
   )

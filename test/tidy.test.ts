@@ -166,7 +166,7 @@ function circlesIn(targets: ReadonlyMap<string, readonly string[]>): string[] {
   return circles
 }
 
-test('each top-level folder of src imports only the folders that ARCHITECTURE.md allows', () => {
+test('each top-level folder of src imports only the folders that docs/ARCHITECTURE.md allows', () => {
   const broken: string[] = []
   for (const file of src) {
     const room = roomOf(file)
@@ -224,7 +224,7 @@ test.each([
   ['the API client', 'src/client/', []],
   // Packages of the import page, which read YAML and version ranges.
   ['the import of the console', consoleImport, [/^yaml$/, /^semver\//, /^preact/, /^@preact\//]],
-] as const)('%s can run in a browser: it imports no Node module', (_, folder, packages) => {
+] as const)('%s can run in a browser, because it imports no Node module', (_, folder, packages) => {
   const queue = program.filter((file) => file.startsWith(folder))
   const reached = new Set(queue)
   const broken: string[] = []
@@ -243,7 +243,7 @@ test.each([
   expect(broken).toEqual([])
 })
 
-test('each subfolder of src imports only the subfolders that this test allows', () => {
+test('each subfolder of src imports only the subfolders that tidy.test.ts allows', () => {
   const broken: string[] = []
   for (const file of program) {
     const subject = dirname(file).replace(/^src\/?/, '')
@@ -286,13 +286,13 @@ const apiCompositions = new Set([
   'src/controller/service/live-data.ts',
 ])
 
-test('each part of the API declares only the dependencies that it needs', () => {
+test('each part of the API declares as its dependencies only what it needs', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
 })
 
-test('the type of an operation’s request body is derived from the body schema, not cast', () => {
+test('the TypeScript type of an operation’s request body is derived from the body schema, without a cast', () => {
   const cast = /\bcall\.body\b|\bbody\b\)? as\b(?! const)/
   const broken = src
     .filter((file) => /^src\/(api|auth)\//.test(file) && cast.test(code(file)))
@@ -302,7 +302,7 @@ test('the type of an operation’s request body is derived from the body schema,
   expect(broken).toEqual([])
 })
 
-test('an operation does not declare refusals that follow from its definition anyway', () => {
+test('no operation declares refusals that its definition already implies', () => {
   const derived = /\brefusals(?::| =) \[[^\]]*\b(400|413|415|503)\b/
   const broken = src
     .filter((file) => file.startsWith('src/api/') && derived.test(code(file)))
@@ -310,7 +310,7 @@ test('an operation does not declare refusals that follow from its definition any
   expect(broken).toEqual([])
 })
 
-test('each package is imported by only one top-level folder', () => {
+test('each npm package is imported by only one top-level folder', () => {
   const broken: string[] = []
   for (const file of src) {
     for (const target of importsOf(file)) {
@@ -323,7 +323,7 @@ test('each package is imported by only one top-level folder', () => {
   expect(broken).toEqual([])
 })
 
-test('every imported package is a declared dependency, and every dependency is imported and documented', () => {
+test('every imported npm package is a declared dependency, and every dependency is imported and documented', () => {
   const manifest = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const declared = Object.keys(manifest['dependencies'] ?? {})
   const imported = new Set<string>()
@@ -365,7 +365,7 @@ test('the Raft core, apply and the entity descriptors use no clock, randomness, 
   expect(broken).toEqual([])
 })
 
-test('every source file is reachable from the program, and no file is a catch-all', () => {
+test('every source file is reachable from the program, and no file collects unrelated code', () => {
   const threads = src.filter((file) => /^src\/threads\/\w+-thread\.ts$/.test(file))
   const queue = ['src/main.ts', ...threads]
   const reached = new Set<string>(queue)
@@ -382,7 +382,7 @@ test('every source file is reachable from the program, and no file is a catch-al
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
-test('the command line writes to the terminal in one place, which escapes untrusted text', () => {
+test('the command line writes to the terminal in only one place, which escapes untrusted text', () => {
   const writers = src.filter(
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
@@ -395,7 +395,7 @@ test('the command line writes to the terminal in one place, which escapes untrus
   ])
 })
 
-test('the source has no markers of unfinished work', () => {
+test('the source contains no markers of unfinished work', () => {
   const broken: string[] = []
   for (const file of [...src, ...sources('test'), ...sources('bench')]) {
     const text = read(file)
@@ -405,12 +405,12 @@ test('the source has no markers of unfinished work', () => {
   expect(broken).toEqual([])
 })
 
-test('only one file reads peer certificates, and it avoids the calls that leak memory', () => {
+test('only one source file reads peer certificates, and it avoids the calls that leak memory', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })
 
-test('in the API, the fabric and the limits, only one file reads the address of a TCP connection', () => {
+test('in the API, the fabric and the limits, only one source file reads the address of a TCP connection', () => {
   const readers = src.filter(
     (file) =>
       /^src\/(?:api|fabric|lib\/bounds)\//.test(file) &&
@@ -419,13 +419,13 @@ test('in the API, the fabric and the limits, only one file reads the address of 
   expect(readers).toEqual(['src/lib/bounds/client-address.ts'])
 })
 
-test('a test file that mocks a module is named .mocked.test.ts, so that it runs isolated', () => {
+test('a test file that mocks a module is named .mocked.test.ts, so that it runs in isolation', () => {
   const mocking = sources('test').filter((file) => read(file).includes('vi.' + 'mock('))
   expect(mocking.length).toBeGreaterThan(0)
   expect(mocking.filter((file) => !file.endsWith('.mocked.test.ts'))).toEqual([])
 })
 
-test('a descriptor has at most 90 lines without its comments, except for the largest descriptor', () => {
+test('an entity descriptor has at most 90 lines without its comments, except for the largest descriptor', () => {
   const linesMax: Readonly<Record<string, number>> = { 'src/entities/kinds/identity.ts': 145 }
   const entities = src.filter((file) => file.startsWith('src/entities/'))
   const descriptors = entities.filter((file) => / = defineEntity\(/.test(read(file)))
@@ -440,7 +440,7 @@ test('a descriptor has at most 90 lines without its comments, except for the lar
   expect(descriptors.length).toBeGreaterThan(30)
 })
 
-test('the generated message code comes from the current message definitions, as recorded checksums show', () => {
+test('the generated message code matches the current message definitions, according to recorded checksums', () => {
   const recorded = read('proto/gen/SOURCES.sha256').trim().split('\n').sort()
   const actual = readdirSync(join(root, 'proto'))
     .filter((name) => name.endsWith('.proto'))

@@ -90,11 +90,11 @@ function recorded(): Counts {
   return written
 }
 
-test('for each traced request, the number of files and function returns differs from the recorded baseline by no more than the tolerance', () => {
+test('the number of source files and function returns of each traced request stays within the tolerance of the recorded baseline', () => {
   expect(differences(now, recorded())).toEqual([])
 })
 
-test('the trace of a request through the source code starts with parsing the path, and includes apply for a write', () => {
+test('the trace of a request through the source begins with parsing the path, and includes apply if the request is a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/http/paths.ts')
@@ -104,7 +104,7 @@ test('the trace of a request through the source code starts with parsing the pat
   expect(Object.keys(walks)).toEqual(['write', 'log-in', 'enroll', 'list'])
 })
 
-test('the counts for a traced request match its listed visits to source files', () => {
+test('the recorded counts of a traced request equal the number of files and calls in its trace', () => {
   for (const [name, { counts, visits }] of Object.entries(walks)) {
     const files = new Set(visits.map(({ file }) => file))
     const calls = visits.reduce((sum, { functions }) => sum + functions.length, 0)
@@ -113,7 +113,7 @@ test('the counts for a traced request match its listed visits to source files', 
   }
 })
 
-test('a count that exceeds the tolerance, or has no recorded baseline, is reported with advice', () => {
+test('a count of a traced request that exceeds the tolerance, or has no recorded baseline, is reported with advice', () => {
   const record = { write: { files: 7, returns: 20 } }
   expect(differences({ write: { files: 10, returns: 17 } }, record)).toEqual([])
   expect(differences({ write: { files: 11, returns: 16 } }, record)).toEqual([
@@ -127,7 +127,7 @@ test('a count that exceeds the tolerance, or has no recorded baseline, is report
   ])
 })
 
-test('recording lowers the baseline of counts that fell by more than the tolerance, and raises no baseline', () => {
+test('recording a baseline lowers counts that fell by more than the tolerance, and raises none', () => {
   const record = { write: { files: 7, returns: 20 }, list: { files: 9 } }
   const counts = { write: { files: 12, returns: 16 }, list: { files: 6, returns: 3 } }
   expect(lowered(record, counts)).toEqual({

@@ -25,23 +25,23 @@ function defines(file: string, message: string): boolean {
   return definitions.some((definition) => text.includes(definition))
 }
 
-test('each section heading in the page way-of-a-write.md is a message that is defined in the file beside it', () => {
+test('each section heading in docs/internals/way-of-a-write.md with a file beside it is a message that this file defines', () => {
   expect(headings.length).toBeGreaterThan(10)
   expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
 })
 
-test('each other heading in the page is a message too, except the heading about failures', () => {
+test('every other heading in docs/internals/way-of-a-write.md is the one about failures', () => {
   const others = [...page.matchAll(/^##+ (.*)$/gm)].map(([, text = '']) => text)
   expect(others.length - headings.length).toBe(1)
 })
 
-test('each file to which the page refers exists', () => {
+test('each file to which docs/internals/way-of-a-write.md refers exists', () => {
   const files = [...page.matchAll(/`((?:src|proto)\/[\w/.-]+)`/g)].map(([, file = '']) => file)
   expect(files.length).toBeGreaterThan(30)
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([])
 })
 
-test('each other message that the page mentions is defined in protobuf or in the link between threads', () => {
+test('each other message in docs/internals/way-of-a-write.md is defined in protobuf or in the channel between threads', () => {
   const sources = ['proto/command.proto', 'proto/mesh.proto', 'src/cluster/thread-channel.ts']
   const named = ['ProposeRefused', 'compact']
   for (const message of named) {

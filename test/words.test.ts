@@ -119,7 +119,7 @@ describe('A sentence in the program’s output', () => {
     expect(found).toEqual([])
   })
 
-  test('is reported if it contains a word that the style guide excludes', () => {
+  test('is reported as a fault if it contains a word that the style guide excludes', () => {
     const tree = treeOf('log.warn({}, `${id} was let in`)')
     expect(sentencesIn(tree).filter((text) => gone.some(([word]) => word.test(text)))).toHaveLength(
       1,
@@ -236,7 +236,7 @@ function countsOf(
   return Object.fromEntries(found.filter(([, times]) => times > 0))
 }
 
-test('the number of words that the style guide excludes never increases in comments, titles, docs and exported names', () => {
+test('the number of words that the style guide excludes never increases in comments, test titles, docs and exported names', () => {
   const counts = oldWords()
   const grown = Object.entries(counts).flatMap(([kind, words]) =>
     Object.entries(words)

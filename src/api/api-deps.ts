@@ -36,7 +36,7 @@ import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
-/** API names in `apiVersions` of the version response. */
+/** Names of APIs in the member `apiVersions` of the version response. */
 export type ApiVersionsKey =
   | 'edge-client'
   | 'edge-management'
@@ -49,7 +49,7 @@ export interface VersionInfo {
   /** Such as `v1.2.3`; clients parse it as semver. */
   readonly version: string
   readonly revision: string
-  /** RFC 3339. */
+  /** Time of the build in the format of RFC 3339. */
   readonly buildDate: string
   readonly runtimeVersion: string
 }
@@ -62,11 +62,11 @@ export interface HealthReport {
     readonly healthy: boolean
     readonly detail?: string
   }[]
-  /** State of the node; only for callers with the permission to see all details. */
+  /** State of the node; shown only to callers with the permission to see all details. */
   readonly node?: NodeHealth
 }
 
-/** The state view that all folders of the API use, with the reads that only the API needs. */
+/** The state view for all folders of the API. The view includes reads that only the API needs. */
 type ApiState = StateView &
   Pick<
     StateReader,
@@ -85,7 +85,10 @@ export interface ApiDeps {
   readonly state: ApiState
   readonly reads: LinearizableReads
   readonly schemas: SchemaValidator
-  /** Times of last use of sessions, UTC ms by session id, shared with the other controllers. */
+  /**
+   * Last use of each session, UTC ms by session id; shared with the other controllers as soft
+   * state.
+   */
   readonly activity: OpenSoftTopic<'activity'>
   readonly refreshes: OpenSoftTopic<'refreshes'>
   /** Evaluates the posture of devices and enforces the results; starts and stops with the API. */
@@ -99,26 +102,23 @@ export interface ApiDeps {
   /** Channels of the routers that are connected to this controller. */
   readonly channels: LiveTable<LiveChannel>
   readonly routerInspections: RouterInspections
-  /** Token keys; read at each use, so that a rotated key takes effect at once. */
+  /** Token keys; read at each use, so that a rotated key takes effect immediately. */
   readonly keys: TokenKeys
   /** Signs tokens that parties other than the controllers verify. */
   readonly jwt: JwtSigner
   /**
-   * CA certificates of the network; read at each use, because certificates are renewed while the
-   * process runs.
+   * CA certificates of the network; read at each use, because the network may renew a certificate
+   * while the process runs.
    */
   readonly authorities: NetworkAuthorities
   /** Issues certificates of identities, sessions and routers. */
   readonly issuer: CertificateIssuer
-  /** Admits new controllers. */
+  /** Admits new controllers to the cluster. */
   readonly admission: ControllerAdmission
   readonly clock: Clock
   readonly scheduler: PeriodicScheduler
   readonly limits: ApiLimits
-  /**
-   * Shares the processor time of the main thread with the routers that are connected to this
-   * controller.
-   */
+  /** Shares the main thread's processor time fairly among API callers and connected routers. */
   readonly processor: ProcessorShare
   /**
    * True: key URLs of JWT signers may point to this host, to link-local addresses and to metadata
@@ -133,7 +133,7 @@ export interface ApiDeps {
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
   readonly reloads: ReloadControl
-  /** Logs refused writes; absent: they are not logged. */
+  /** Logs refused writes; if absent, refused writes are not logged. */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller for HTTP clients. */
   readonly events: EventStreams
@@ -144,7 +144,7 @@ export interface ApiDeps {
    * first.
    */
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
-  /** Called for each health request, so it must be cheap. */
+  /** Called for each health request, so it must be fast. */
   readonly health: () => HealthReport
   /** Metrics of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => ConsensusStats

@@ -26,15 +26,15 @@ export const defaultApiLimits: ApiLimits = {
 }
 
 /**
- * The shortest inactivity timeout. A shorter one would end active sessions, because the last
- * activity of a session may reach the other controllers only after such a timeout.
+ * Minimum inactivity timeout of sessions. Other controllers learn the last activity of a session
+ * with a delay, so with a shorter timeout they would end active sessions.
  */
 const SESSION_TIMEOUT_MS_MIN = 60_000
 
 /**
  * The default limits, overridden with values of the configuration. A session timeout below a minute
- * is replaced with the default. With a short timeout, session activity is sent to the other
- * controllers more often.
+ * is replaced with the default. With a short timeout, controllers send each other session activity
+ * more often.
  */
 export function apiLimitsWith(changes: Partial<ApiLimits>): ApiLimits {
   const limits = { ...defaultApiLimits, ...changes }

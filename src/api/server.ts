@@ -41,7 +41,7 @@ import { listenerTls } from './http/transport/tls.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The context of the request; set by the first hook. */
+    /** The context of the request; the first hook sets it. */
     call: OperationCall | null
   }
   interface FastifyContextConfig {
@@ -54,21 +54,21 @@ interface ListenerOptions {
   /** APIs that the listener serves. Version, health and metrics are at its root. */
   readonly apis: readonly ApiName[]
   /**
-   * True: serves metrics and health read-only without authentication; for an address that only
-   * monitoring systems can reach.
+   * True: serves metrics and health checks without authentication. Use it only for an address that
+   * only monitoring systems can reach.
    */
   readonly hasOpenMetrics?: boolean
   /** Folders of static files that are served in addition to the APIs. */
   readonly mounts?: readonly FileMount[]
-  /** null: plain HTTP, for tests. */
+  /** null: plain HTTP, without TLS, for tests. */
   readonly https: ServerOptions | null
   /**
-   * Identifies callers without a session. Only for the admin socket: never set it on a listener
-   * that other hosts can reach.
+   * Determines the callers of requests without a session. Only for the admin socket: never set it
+   * on a listener that other hosts can reach.
    */
   readonly socketCaller?: AdminSocketCallerFinder
   /**
-   * Called for bytes that are not valid HTTP.
+   * Called when a connection sends bytes that are not valid HTTP.
    * @returns true if it has sent the response.
    */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
@@ -78,8 +78,8 @@ interface ListenerOptions {
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
   /**
-   * Stops accepting connections, and resolves when the last connection has ended. Only for a
-   * listener whose connections another server accepts.
+   * Stops accepting connections, and resolves when the last connection has closed. Only for a
+   * listener that gets its connections from another server.
    */
   readonly stopAccepting?: () => Promise<void>
 }
@@ -96,7 +96,7 @@ export interface Api {
   /** Creates the component that decides about dialing and hosting by the tunnels of routers. */
   routerTunnels(records: ClientSessionRecords): RouterTunnels
   /**
-   * Creates a Fastify app that does not listen yet. Its routes are created when the app becomes
+   * Creates a Fastify app that does not listen yet. The app's routes are created when it becomes
    * ready.
    */
   listener(options: ListenerOptions): FastifyInstance
@@ -106,10 +106,13 @@ export interface Api {
   stop(): Promise<void>
 }
 
-/** Builds the API with all its services; it listens only after `listen`. */
+/**
+ * Builds the API with all its services. No address is opened until `listen` of a listener is
+ * called.
+ */
 export function createApi(deps: ApiDeps): Api {
   const services = createServices(deps)
-  // All dependencies; each folder's operations declare the few that they use.
+  // All dependencies; the operations of each folder declare those that they use.
   const all = { ...deps, ...services }
   const operations = allOperations(all)
   return {
@@ -202,7 +205,7 @@ function newApp(
     shouldUpgradeCallback: isEventSocket,
     // Interval at which timeouts are enforced; the default of Node.js is 30 s.
     connectionsCheckingInterval: limits.timeoutCheckMs,
-    // A request without a Host header is refused later, with the usual envelope.
+    // The pipeline later refuses a request without a Host header, with the usual error envelope.
     // @guard header-smuggling--framing
     requireHostHeader: false,
   }
@@ -215,8 +218,8 @@ function newApp(
     keepAliveTimeout: limits.keepAliveTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     exposeHeadRoutes: false,
-    // A controller that shuts down still serves requests on open connections instead of refusing
-    // them with 503.
+    // During shutdown, requests on open connections are still served, instead of being refused with
+    // 503.
     return503OnClosing: false,
     forceCloseConnections: false,
     rewriteUrl: createUrlCanonicalizer(options.mounts ?? []),
@@ -243,8 +246,8 @@ function newApp(
         get connectionsPerSourceMax() {
           return limits.connectionsPerSourceMax
         },
-        // No limit for a socket of this host (without TLS): it must accept connections even if the
-        // network's limits are exhausted.
+        // A local socket (without TLS) has no connection limit, because it must accept connections
+        // even if the limits for the network are exhausted.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSocketShare }),
@@ -315,7 +318,10 @@ function addRoutes(
   }
 }
 
-/** Routes all paths below a mount to its operation; answers HEAD like GET, without the body. */
+/**
+ * Routes all paths below a mount to its operation. For HEAD, the response is that of GET without
+ * the body.
+ */
 function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline): void {
   const handler = pipeline.handlerOf(operation)
   for (const url of [operation.path, `${operation.path}/*`]) {
@@ -323,7 +329,7 @@ function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline
   }
 }
 
-/** Operations of a metrics listener, served without authentication. */
+/** The operations that a metrics listener serves without authentication. */
 function openForMonitors(operations: readonly Operation[]): Operation[] {
   return operations
     .filter(({ isForMonitors }) => isForMonitors === true)

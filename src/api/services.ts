@@ -77,7 +77,7 @@ export interface ApiServices {
   /** Compiled schemas of bodies, shared by all listeners. */
   readonly validator: Validator
   readonly lists: ListResponsePrinter
-  /** Unsent responses of all listeners. */
+  /** Memory limit for responses that clients have not read, shared by all listeners. */
   readonly unsent: UnreadResponses
   readonly compression: ResponseCompression
   readonly integrity: IntegrityRunner

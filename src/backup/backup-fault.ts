@@ -1,4 +1,4 @@
-/** Code for scripts; the message of the fault is for people. */
+/** Error code for scripts; the message of the fault is for people. */
 type BackupFaultCode =
   | 'NOT_A_BACKUP'
   | 'NEWER_FORMAT'

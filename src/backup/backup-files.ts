@@ -20,7 +20,10 @@ export function readFileChunks(path: string): AsyncIterable<Uint8Array> {
   return createReadStream(path, { highWaterMark: READ_BYTES })
 }
 
-/** Reads only the head of a backup. @throws {BackupFault} */
+/**
+ * Reads only the head of a backup.
+ * @throws {BackupFault}
+ */
 export async function readBackupHead(path: string): Promise<BackupManifest> {
   const reader = new ContainerReader()
   for await (const chunk of createReadStream(path, { end: HEAD_BYTES_MAX })) {
@@ -33,7 +36,7 @@ export async function readBackupHead(path: string): Promise<BackupManifest> {
 
 /**
  * Reads only the end of a backup.
- * @throws {BackupFault} when the file is incomplete.
+ * @throws {BackupFault} when the file lacks its end.
  */
 export async function readBackupSummary(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')

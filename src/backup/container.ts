@@ -1,13 +1,14 @@
 /**
  * A backup file, format 1, little endian. Each part is followed by its own checksum; the last 32
- * bytes are the checksum of all bytes before them.
- * magic "FLOTBKP1" · u32 bytes of the manifest · manifest (JSON) · SHA-256 of the manifest
- * per frame: u32 bytes of the body (not 0) · body ·
- * SHA-256 of (u32 number of the frame, from 0 · body)
- * u32 0 · u32 bytes of the summary · summary (JSON) · SHA-256 of the summary ·
- * u32 bytes of the summary
- * SHA-256 of all bytes before it
- * The bodies, decrypted if the manifest says so, are the content (content.ts).
+ * bytes are the checksum of all bytes before them. The parts, with lengths in bytes:
+ * - head: magic "FLOTBKP1" · u32 length of the manifest · manifest (JSON) · SHA-256 of the manifest
+ * - each frame: u32 length of the body (not 0) · body · SHA-256 of (u32 number of the frame, from
+ *   0 · body)
+ * - end: u32 0 · u32 length of the summary · summary (JSON) · SHA-256 of the summary · u32 length
+ *   of the summary · SHA-256 of all bytes before it
+ *
+ * The concatenated bodies, decrypted if the manifest has an encryption, are the content
+ * (content.ts).
  */
 import { createHash, hash, type Hash } from 'node:crypto'
 
@@ -53,12 +54,12 @@ export class ContainerWriter {
   #frames = 0
   #bytes = 0
 
-  /** Frames encoded so far. */
+  /** Number of frames encoded so far. */
   get frames(): number {
     return this.#frames
   }
 
-  /** Bytes encoded so far. */
+  /** Number of bytes encoded so far. */
   get bytes(): number {
     return this.#bytes
   }

@@ -14,7 +14,7 @@ const TAG_BYTES = 16
 
 /** Recipient of an encrypted backup; only the recipient's private key decrypts the backup. */
 export interface BackupRecipient {
-  /** DER. */
+  /** SubjectPublicKeyInfo of the recipient's public key in DER. */
   readonly publicKeySpki: Uint8Array
 }
 
@@ -26,8 +26,8 @@ export function parseRecipient(pem: string): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
-  // Rejected, because `createPublicKey` would silently accept a private key, and the key that
-  // decrypts all backups would then be stored on the host that makes them.
+  // Rejects a private key: `createPublicKey` would silently accept it, and the host that makes the
+  // backups would then store the key that decrypts them.
   if (pem.includes('PRIVATE KEY')) {
     throw new CertificateError(
       'unreadable',

@@ -93,8 +93,8 @@ function requireCounts(state: State, { summary }: ReadBackup): void {
 }
 
 /**
- * Runs a step that reads with a store, and reports damaged bytes as a fault of the backup, not of
- * the store.
+ * Runs a step that reads with the code of the store. Reports damaged bytes as a fault of the
+ * backup, because the store itself is not damaged.
  */
 async function judged<T>(step: () => Promise<T>): Promise<T> {
   try {

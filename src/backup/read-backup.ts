@@ -17,7 +17,7 @@ export interface ReadBackup {
 }
 
 interface ReadingDeps {
-  /** The recipient's private key; null: read without decryption. */
+  /** The recipient's private key; null: do not decrypt, check only the checksums. */
   readonly privateKeyPem: string | null
   /**
    * Called before any byte of the state, so that the caller can reject the backup by throwing.
@@ -27,7 +27,10 @@ interface ReadingDeps {
   readonly onState: (bytes: Uint8Array) => Promise<void>
 }
 
-/** Reads a backup from start to end. @throws {BackupFault} and errors of the callbacks. */
+/**
+ * Reads a backup from start to end.
+ * @throws {BackupFault} and errors of the callbacks.
+ */
 export async function readBackup(
   bytes: AsyncIterable<Uint8Array>,
   deps: ReadingDeps,

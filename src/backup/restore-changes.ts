@@ -20,8 +20,8 @@ const SHOWN_IDS_MAX = 20
 /**
  * Changes that a restore of `backup` would make in the cluster with the state `live`. The restore
  * itself uses the same function.
- * @param backup changed by this call: its sessions are removed, because a restore never brings them
- * back.
+ * @param backup modified by this call, which removes its sessions, because a restore never restores
+ * sessions.
  */
 export function planRestoreChanges(live: State, backup: State): KindReplacement[] {
   removeSessions(backup)

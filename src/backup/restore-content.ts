@@ -15,7 +15,7 @@ interface ContentChunk {
 /** The records of a backup, in the form that a running cluster uses to restore them. */
 export interface RestoreContent {
   readonly chunks: readonly ContentChunk[]
-  /** Bytes of all chunks. */
+  /** Total bytes of all chunks. */
   readonly bytes: number
   /** SHA-256 over all chunks in order, in hex. */
   readonly sha256: string

@@ -14,7 +14,7 @@ export function listFactors(state: State): Mfa[] {
   return [...state.table('mfa').rows.values()].map(({ record }) => record)
 }
 
-/** null when the backup does not contain the key with which the factor is encrypted. */
+/** Decrypts a second factor; null when the backup does not contain the key that encrypted it. */
 export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): FactorSecrets | null {
   const key = keyOf(secrets, mfa)
   return key === undefined ? null : openFactor(key, mfa.sealed, contextOf(mfa, state.clusterId))

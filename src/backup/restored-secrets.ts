@@ -14,13 +14,13 @@ import { BackupFault } from './backup-fault.ts'
 interface SecretHolder {
   readonly clusterId: string
   readonly nodeId: string
-  /** DER. */
+  /** SubjectPublicKeyInfo of the controller's public key in DER. */
   readonly publicKeySpki: Uint8Array
 }
 
 /**
- * @returns the authority that signed the certificates in the backup. @throws {BackupFault}
- * NO_SECRETS.
+ * @returns the authority that signed the certificates in the backup.
+ * @throws {BackupFault} NO_SECRETS.
  */
 export function issuingAuthorityFromBackup(
   state: State,
@@ -65,8 +65,8 @@ function versionsOf(state: State, name: SharedSecretName): readonly SecretVersio
 }
 
 /**
- * A new version of the cluster key. Its number follows the numbers in the backup, so that tokens of
- * an earlier key are rejected by their version.
+ * A new version of the cluster key. The version's number is higher than every number in the backup,
+ * so that controllers reject tokens of an earlier key by their version.
  */
 async function newVersion(state: State, holder: SecretHolder): Promise<SecretVersion> {
   const version = (versionsOf(state, 'clusterKey').at(-1)?.version ?? 0) + 1

@@ -29,9 +29,9 @@ interface BackupSource {
   readonly origin: BackupOrigin
   /** Snapshot to back up; the caller closes it. */
   readonly snapshot: StoreSnapshot
-  /** null: write no secrets. */
+  /** Secrets to write into the backup; null: none. */
   readonly secrets: readonly BackupSecret[] | null
-  /** null: do not encrypt. */
+  /** null: write the backup unencrypted. */
   readonly recipient: BackupRecipient | null
 }
 
@@ -41,7 +41,7 @@ export interface WrittenBackup {
   readonly summary: BackupSummary
   /** Checksum at the end of the file, in hex. */
   readonly sha256: string
-  /** Bytes of the file. */
+  /** Size of the file in bytes. */
   readonly bytes: number
 }
 

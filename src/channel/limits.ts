@@ -32,7 +32,7 @@ export const channelLimits = {
    * messages that cannot be dropped, so that a peer that reads data slowly keeps its channel.
    */
   trySendBytesMax: 4 * 1024 * 1024,
-  /** Requests waiting for a reply; the next one fails. */
+  /** Maximum requests that wait for a reply; a further request fails. */
   repliesWaitingMax: 256,
   /**
    * Default time to wait for the reply to a request; after that, the request fails and the

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../lib/text/json-value.ts'
 
-/** A member did not respond. The message is a clause that completes "<address>: it …". */
+/** A member did not respond. The message completes a sentence that begins "<address>: it …". */
 export class NoResponseError extends Error {
   override readonly name: string = 'NoAnswer'
   /** True if the member may have received the request and acted on it. */
@@ -14,11 +14,11 @@ export class NoResponseError extends Error {
 
 export interface MemberFault {
   readonly origin: string
-  /** A clause that completes "<address>: it …". */
+  /** Completes a sentence that begins "<address>: it …". */
   readonly reason: string
 }
 
-/** No member answered. */
+/** No member of the cluster responded to a request. */
 export class UnreachableError extends Error {
   override readonly name = 'Unreachable'
   readonly faults: readonly MemberFault[]
@@ -60,7 +60,7 @@ export class ApiRefusalError extends Error {
   readonly detail: string
   /** The invalid field; null when the refusal is not about a field. */
   readonly fault: RefusedField | null
-  /** True if the response requests new authentication. */
+  /** True if the response has a challenge, which requests a new authentication. */
   readonly hasChallenge: boolean
   /** The member that refused; '' if unknown. */
   readonly origin: string

@@ -143,8 +143,8 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends a write; if it is refused as too old because log time was reset, sends it again with a
-   * later ID (`LATER_ID_MS`).
+   * Sends a write; if a controller refuses the write as too old because log time was reset, sends
+   * it again with a later ID (`LATER_ID_MS`).
    */
   async #askLater(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { clock, requestId } = this.#options
@@ -175,8 +175,8 @@ export class ClusterClient<R extends ClusterRequest> {
       if ('answer' in round) return round.answer
       const { refusal, faults } = round
       if (refusal?.code === 'OUTCOME_UNKNOWN') unknown ??= refusal
-      // If an earlier attempt has an unknown outcome, that is reported: a later refusal does not
-      // prove that the write was not executed.
+      // If the outcome of an earlier attempt is unknown, reports the unknown outcome: a later
+      // refusal does not prove that the write was not executed.
       if (refusal === null) throw unknown ?? new UnreachableError(faults)
       if (clock.monotonicMs() >= endMs) throw unknown ?? refusal
       await new Promise((resolve) => setTimeout(resolve, waits.pauseMs))
@@ -184,9 +184,10 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to each member in turn, until one succeeds or refuses permanently. A read is
-   * also sent to the next member after `hedgeMs` without a response, and the first response counts:
-   * a member that stopped then costs only this time, and a slow member can still respond.
+   * Sends the request to one member after the other, until a member succeeds or refuses
+   * permanently. A read is also sent to the next member after `hedgeMs` without a response, and the
+   * first response counts: so a stopped member delays the read only by `hedgeMs`, and a slow member
+   * can still respond.
    */
   async #askEach(request: R, write: KeptWrite): Promise<Round> {
     const { members } = this.#options
@@ -228,8 +229,9 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to one member, and records whether the member responds. Never rejects,
-   * because another member may respond first, and then this outcome is not awaited.
+   * Sends the request to one member, and records whether the member responds. The promise never
+   * rejects: if another member responds first, no caller awaits this promise, and its rejection
+   * would be unhandled.
    */
   async #attempt(
     request: R,
@@ -241,7 +243,7 @@ export class ClusterClient<R extends ClusterRequest> {
     try {
       const timeoutMs = this.#timeoutMs(request, isLast)
       const answer = await this.#askOne(request, { origin, id, timeoutMs })
-      // A member that responds after another one stays behind that one in the order.
+      // If another member responded first, that member stays first in the order.
       if (!round.isOver) members.succeed(origin, isFirst)
       return { origin, answer }
     } catch (error) {
@@ -262,8 +264,9 @@ export class ClusterClient<R extends ClusterRequest> {
     const { timeoutMs, isOnceOnly, origin } = request
     const { answerMs, lastAnswerMs, onceOnlyMs } = this.#options.waits
     const usualMs = timeoutMs ?? (isOnceOnly === true ? onceOnlyMs : answerMs)
-    // If the caller named the member, the timeout is not extended: such a caller decides itself how
-    // long to wait. A hedged read does not wait for a member, so a slow member has time to respond.
+    // If the caller named the member, the timeout is not extended, because such a caller decides
+    // itself how long to wait. For a hedged read, a longer timeout costs nothing: the client asks
+    // the next member without waiting for a slow one.
     const isExtended = origin === undefined && (isLast || this.#hedgeMs(request) > 0)
     return isExtended ? Math.max(usualMs, lastAnswerMs) : usualMs
   }
@@ -284,8 +287,9 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request to one member. After the cluster was recovered or restored, a member refuses
-   * the position of the ended generation, and the request is sent once more with the new position.
+   * Sends the request to one member. If the cluster was recovered or restored, a member refuses the
+   * client's position, which belongs to an earlier generation. Then the client sends the request
+   * once more, with the position in that refusal.
    */
   async #send(request: R, to: AskedMember, token: string | null): Promise<ClusterResponse> {
     const shown = this.#position
@@ -331,8 +335,8 @@ interface KeptWrite {
 }
 
 /**
- * Whether a write was refused because of the time in its ID, and it is certain that no member has
- * executed it.
+ * Whether members refused a write because of the time in its ID, and certainly no member executed
+ * the write.
  */
 function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
   return error instanceof ApiRefusalError && error.code === 'REQUEST_ID_EXPIRED' && !isOpen
@@ -340,7 +344,7 @@ function isRefusedNew(error: unknown, { isOpen }: KeptWrite): boolean {
 
 interface AskedMember {
   readonly origin: string
-  /** Null if the request has no ID and is not repeated. */
+  /** ID of the write; null for a request without ID, which is not repeated. */
   readonly id: string | null
   readonly timeoutMs: number
 }
@@ -348,7 +352,7 @@ interface AskedMember {
 interface AttemptedMember {
   readonly origin: string
   readonly isLast: boolean
-  /** `isOver` once the response of another member counts. */
+  /** `isOver` becomes true once the client uses the response of another member. */
   readonly round: { readonly isOver: boolean }
 }
 
@@ -357,7 +361,10 @@ type Attempt =
   | { readonly origin: string; readonly answer: ClusterResponse }
   | { readonly origin: string; readonly error: unknown }
 
-/** The first attempt that ends; null if none ends within `ms`, which is unlimited if 0. */
+/**
+ * The outcome of the first attempt to complete; null if no attempt completes within `ms`. 0 means
+ * no time limit.
+ */
 async function firstWithin(
   attempts: readonly Promise<Attempt>[],
   ms: number,

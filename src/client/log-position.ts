@@ -16,7 +16,10 @@ export function laterPosition(known: string | null, seen: string | null): string
   return isLater ? seen : known
 }
 
-/** False if one of them is no position. */
+/**
+ * Whether the first position belongs to an earlier generation than the second; false if either
+ * string is not a position.
+ */
 export function isOfEarlierGeneration(one: string | null, other: string | null): boolean {
   const [a, b] = [parseLogPosition(one), parseLogPosition(other)]
   return a !== null && b !== null && a[0] < b[0]

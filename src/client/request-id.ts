@@ -1,9 +1,9 @@
 /**
- * How far in the future the time of a later ID is. After `cluster reset-log-time`, controllers
- * refuse IDs whose time is up to five minutes after the reset, because they do not know whether
- * such a write was executed before. They accept IDs that are up to five minutes ahead, and before
- * the reset nobody used an ID with such a late time. The two seconds allow for a client clock that
- * is ahead.
+ * How far ahead of the clock the time in a request ID is, if the client sends a write again after
+ * `cluster reset-log-time`. After this command, controllers refuse IDs whose time is up to five
+ * minutes after the reset, because they no longer know whether such a write was executed before.
+ * They accept IDs that are up to five minutes ahead, and before the reset no client used an ID with
+ * such a late time. The two seconds allow for a client clock that is ahead.
  */
 export const POST_RESET_ID_OFFSET_MS = 5 * 60_000 - 2_000
 

@@ -1,4 +1,4 @@
-/** Names of values that the user copies from the console of a provider. */
+/** Values that the user copies from the admin console of an identity provider. */
 export const presetFieldNames = [
   'clientId',
   'tenant',
@@ -17,27 +17,33 @@ export interface PresetField {
 
 export type PresetValues = Readonly<Partial<Record<PresetFieldName, string>>>
 
-/** The values that one provider needs, and those that follow from them. */
+/**
+ * The fields that the user fills in for one identity provider, and the signer values that follow
+ * from the provider.
+ */
 export interface SignerPreset {
   readonly name: string
-  /** Name of the provider, for people. */
+  /** Name of the provider, as users see it. */
   readonly label: string
   readonly fields: readonly PresetField[]
-  /** Null: the values are incomplete, or do not make an address. */
+  /** Returns the issuer; null if values are missing or do not form a valid URL. */
   readonly issuerOf: (values: PresetValues) => string | null
-  /** Selector of a claim that the provider never gives to another account. */
+  /**
+   * JSON pointer to the claim that identifies an account: the provider never gives its value to
+   * another account.
+   */
   readonly claim: string
   readonly scopes: readonly string[]
 }
 
 const clientId: PresetField = { name: 'clientId' }
 
-/** A text without white space, and without slashes at its end. */
+/** The value without surrounding white space and trailing slashes. */
 function plain(values: PresetValues, name: PresetFieldName): string {
   return (values[name] ?? '').trim().replace(/\/+$/, '')
 }
 
-/** An address by https; null if the text is none. */
+/** Returns the text if it is an `https` URL without credentials; otherwise null. */
 function httpsAddress(text: string): string | null {
   const url = URL.parse(text)
   const hasNoCredentials = url?.username === '' && url.password === ''
@@ -63,7 +69,8 @@ export const signerPresets: readonly SignerPreset[] = [
     fields: [{ name: 'tenant' }, clientId],
     issuerOf: (values) => {
       const tenant = plain(values, 'tenant')
-      // A name such as `common` accepts accounts of every tenant, and is in no token.
+      // A tenant name such as `common` accepts accounts of every tenant, and tokens never contain
+      // it as their issuer.
       const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(tenant)
       return isId ? `https://login.microsoftonline.com/${tenant.toLowerCase()}/v2.0` : null
     },
@@ -100,7 +107,7 @@ export const signerPresets: readonly SignerPreset[] = [
     name: 'other',
     label: 'Another OpenID provider',
     fields: [{ name: 'issuer' }, clientId],
-    // Not shortened: an issuer is compared character by character.
+    // Keeps trailing slashes, because issuers are compared character by character.
     issuerOf: (values) => httpsAddress((values.issuer ?? '').trim()),
     claim: '/sub',
     scopes: ['openid', 'profile'],
@@ -112,14 +119,14 @@ export function signerPreset(name: string): SignerPreset | undefined {
   return signerPresets.find((one) => one.name === name)
 }
 
-/** The provider's own description, as far as a signer needs it. */
+/** The fields of the provider's discovery document that a signer needs. */
 export interface FoundProvider {
   readonly issuer: string
   readonly jwksEndpoint: string
   readonly authorizationEndpoint: string | null
 }
 
-/** The body of a new signer. */
+/** The request body that creates a signer. */
 export function signerBody(
   preset: SignerPreset,
   values: PresetValues,
@@ -135,7 +142,7 @@ export function signerBody(
     jwksEndpoint: found.jwksEndpoint,
     claimsProperty: claim,
     useExternalId: true,
-    // Clients begin there: they read the endpoint for the log-in from the document of the issuer.
+    // Clients start at the issuer: its discovery document contains the endpoint for the log-in.
     ...(found.authorizationEndpoint === null ? {} : { externalAuthUrl: found.issuer }),
     clientId: client,
     scopes: preset.scopes,

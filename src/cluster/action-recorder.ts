@@ -43,8 +43,8 @@ export class ClusterActionRecorder implements ActionRecorder {
 }
 
 /**
- * Actor to record for the outcome of an action. If the session of `by` ended during the action, the
- * log would refuse that session as actor, so the system is recorded as the actor.
+ * Actor to record for the outcome of an action. If the action ended the session of `by`, the log
+ * would refuse that session as an actor, so the result is the system acting for `by`.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by
@@ -53,8 +53,8 @@ function outlasting(by: Actor): Actor {
 }
 
 /**
- * Runs an action between two audit records: one for the request and one for the outcome. Without
- * the first record, the action does not start.
+ * Runs an action between two audit records: one for the request and one for the outcome. If the log
+ * does not accept the first record, the action does not start.
  */
 export async function runWithAudit<T>(
   recorder: ActionRecorder,

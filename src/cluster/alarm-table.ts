@@ -4,10 +4,10 @@ import type { Index, Term } from '../raft/types.ts'
 type AlarmSeverity =
   /** Something will fail later unless the operator acts. */
   | 'warning'
-  /** The responses of this controller are not reliable; take it out of service. */
+  /** Do not rely on the responses of this controller; take it out of service. */
   | 'critical'
 
-/** One kind of alarm. `F` is the type of the facts needed to raise it. */
+/** A row of the alarm table. `F` is the type of the facts that raising the alarm requires. */
 interface AlarmRow<F> {
   readonly severity: AlarmSeverity
   /** One sentence with the observation, for logs and `cluster status`. */
@@ -19,7 +19,7 @@ interface AlarmRow<F> {
   readonly remedy: string
 }
 
-/** Makes the compiler check that all functions of a row take the same facts. */
+/** Makes the compiler check that all functions of a row accept the same facts. */
 const row = <F>(of: AlarmRow<F>): AlarmRow<F> => of
 
 interface OfMember {
@@ -139,7 +139,7 @@ export const alarmTable = {
     },
     meaning: 'the log was damaged and may lack acknowledged entries',
     remedy:
-      'none while peers are up: they send the missing entries; check the disk ([Damaged files](damaged-files.md))',
+      'none while the other members are up: they send the missing entries; check the disk ([Damaged files](damaged-files.md))',
   }),
   CERTIFICATE_EXPIRES: row<{ readonly sentences: readonly string[]; readonly path?: string }>({
     severity: 'warning',
@@ -147,7 +147,7 @@ export const alarmTable = {
     about: ({ path }) => path ?? '',
     meaning: 'a certificate of this controller or cluster expires soon',
     remedy:
-      'the alarm says which certificate expires, and how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
+      'follow the text of the alarm: it names the certificate and describes how to renew it ([Certificates](certificates.md#alarm-certificate_expires))',
   }),
   ROUTER_CERTIFICATE_EXPIRES: row<{
     readonly routers: readonly { readonly name: string; readonly notAfterMs: number }[]
@@ -164,7 +164,7 @@ export const alarmTable = {
     meaning:
       'routers have not renewed their certificates in time: a certificate is valid for at most 30 more days, or at most 6 more days for an OpenZiti router and for a router that has been offline since this controller started. The alarm clears within ten minutes of the renewal',
     remedy:
-      'read the log of the router ([Certificates of a router](run-a-router.md#certificates)), or start it. Enroll the router again if its certificate has expired; disable or delete a router that is gone',
+      'read the log of the router ([Certificates of a router](run-a-router.md#certificates)), or start the router. Enroll the router again if its certificate has expired; disable or delete a router that is gone',
   }),
   CERTIFICATE_REFUSED: row<{ readonly path: string; readonly sentence: string }>({
     severity: 'warning',
@@ -173,7 +173,7 @@ export const alarmTable = {
     meaning:
       'files of `identity` or `serverCertificates` were replaced, and the new files do not belong together or are not for this controller',
     remedy:
-      'install files that belong together and to this controller; it reads them automatically, or at once with `flotilla pki reload`',
+      'install files that belong together and to this controller; the controller reads them automatically, or immediately with `flotilla pki reload`',
   }),
   BACKUP_FAILED: row<{ readonly fault: string }>({
     severity: 'warning',
@@ -181,14 +181,14 @@ export const alarmTable = {
     meaning:
       'the controller could not take a scheduled backup (`backup.folder`); older backups are kept',
     remedy:
-      'the alarm says why (folder, space, key or state); the controller retries the backup within five minutes',
+      'correct the reason that the alarm gives (folder, space, key or state); the controller retries the backup within five minutes',
   }),
   EVENTS_NOT_WRITTEN: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',
     text: ({ path, fault }) =>
       `cannot write events to ${path} (${fault}); will retry, events that leave memory meanwhile are missing in the file`,
     meaning:
-      '`events.file.path` cannot be opened or written; events that leave memory meanwhile are missing in the file; nothing else is affected',
+      '`events.file.path` cannot be opened or written; events that memory discards in the meantime are missing in the file; nothing else is affected',
     remedy:
       'free disk space, or correct folder and permissions; the controller retries automatically, and marks in the file where events are missing',
   }),
@@ -208,9 +208,9 @@ export const alarmTable = {
     text: ({ path, fault }) =>
       `cannot write the addresses of the other controllers to ${path} (${fault}), and cluster.seeds is empty: if the data folder is lost, this controller finds none of them`,
     meaning:
-      'the controller cannot write the file with the addresses of the other controllers (`ID.seeds` beside its key), and its configuration has no `cluster.seeds`. After a loss of its data folder, it could not find the others to get the state from them',
+      'the controller cannot write the file with the addresses of the other controllers (`ID.seeds` in the folder of its key), and its configuration has no `cluster.seeds`. After a loss of its data folder, it could not find the others to get the state from them',
     remedy:
-      'let the user of the controller write the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
+      'give the user of the controller write permission for the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
   }),
   NODE_UNSUPPORTED: row<{ readonly sentence: string }>({
     severity: 'warning',
@@ -218,17 +218,17 @@ export const alarmTable = {
     meaning:
       'the controller runs on a version of Node that never frees the certificates of clients: anyone who reaches a port can fill its memory',
     remedy:
-      'start the controller with `bin/flotilla`, which refuses such versions of Node, or install a later version',
+      'start the controller with `bin/flotilla`, which refuses such versions of Node, or install a later version of Node',
   }),
 } as const
 
 export type AlarmCode = keyof typeof alarmTable
 export type AlarmFacts<C extends AlarmCode> = Parameters<(typeof alarmTable)[C]['text']>[0]
 
-/** A condition that an operator must know about. */
+/** A condition about which an operator must know. */
 export interface Alarm {
   readonly code: AlarmCode
-  /** One sentence. */
+  /** The observation as one sentence. */
   readonly text: string
   /** UTC ms. */
   readonly sinceMs: number
@@ -238,10 +238,13 @@ export interface Alarm {
 /** Raises alarms for the operator of a controller. */
 export interface AlarmRaiser {
   /**
-   * Raises an alarm, which stays raised until it is cleared. Raising it again only updates its
+   * Raises an alarm, which stays raised until a caller clears it. Raising it again only updates its
    * text.
    */
   raise<C extends AlarmCode>(code: C, facts: AlarmFacts<C>): void
-  /** @param about selects one of several alarms of the code; '' for a code with a single alarm. */
+  /**
+   * Clears an alarm.
+   * @param about selects one of several alarms of the code; '' for a code with a single alarm.
+   */
   clear(code: AlarmCode, about?: string): void
 }

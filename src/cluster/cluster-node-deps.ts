@@ -17,14 +17,20 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly self: SelfDescription
   readonly clusterId: string
   readonly generation: number
-  /** After this time without a leader, writes and linearizable reads are refused at once. */
+  /**
+   * Time without a leader after which this controller immediately refuses writes and linearizable
+   * reads.
+   */
   readonly leaderlessMsMax: number
-  /** Maximum time until a leader confirms a linearizable read; after that: CLUSTER_NO_LEADER. */
+  /**
+   * Maximum time until a leader confirms a linearizable read; after that, the read fails with
+   * CLUSTER_NO_LEADER.
+   */
   readonly readTimeoutMs: number
-  /** Maximum time that a stop waits for outstanding writes. */
+  /** Maximum time for which a stop waits for outstanding writes. */
   readonly drainMsMax: number
   readonly retention: RetentionOptions
-  /** Free bytes of the log's file system below which an alarm is raised. */
+  /** The controller raises an alarm when the log's file system has fewer free bytes. */
   readonly lowSpaceBytes?: number
 }
 
@@ -35,18 +41,18 @@ export const defaultClusterNodeOptions = {
   readTimeoutMs: 5000,
   drainMsMax: 2000,
   /**
-   * Maximum writes of this controller without an outcome, divided fairly among callers; above
-   * that: 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum writes of this controller without an outcome, divided fairly among callers; further
+   * writes fail with 429 SERVER_TOO_MANY_REQUESTS.
    */
   outstandingMax: 4096,
   /**
-   * Maximum distance from the oldest write without an outcome to the newest, in writes. It
-   * bounds what apply must remember.
+   * Maximum number of writes from the oldest write without an outcome to the newest write. It
+   * limits the number of outcomes that apply must store.
    */
   outstandingSpanMax: 65_536,
   /**
-   * Maximum bytes of the writes without an outcome, divided fairly among callers; above that:
-   * 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum bytes of the writes without an outcome, divided fairly among callers; further writes
+   * fail with 429 SERVER_TOO_MANY_REQUESTS.
    */
   outstandingBytesMax: 32 * 1024 * 1024,
   retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
@@ -59,7 +65,10 @@ export interface ClusterNodeDeps {
   readonly log: Logger
   /** Called once, when this controller cannot continue and its process must stop. */
   readonly onFatal: (error: Error) => void
-  /** Called when the cluster refuses this controller as a member; repeated while that continues. */
+  /**
+   * Called when the cluster refuses this controller as a member; called again as long as that
+   * continues.
+   */
   readonly onSelfRefused?: (refusal: SelfRefusal) => void
   /**
    * Called with the members to store in the membership cache for the next start; at most once a
@@ -71,19 +80,26 @@ export interface ClusterNodeDeps {
    * process ends.
    */
   readonly memory?: MemberDescriptionStore
-  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
+  /**
+   * Rebuilds everything that is derived from the state, after a new state replaced the old one;
+   * resolves when that is done.
+   */
   readonly onStateReplaced?: () => Promise<void>
   /**
-   * Mark of a quarantine that survives a restart. Absent: a quarantine ends with the process, so
-   * after a restart the state answers requests until it is compared again.
+   * Record of a quarantine that survives a restart. Absent: a quarantine ends with the process, so
+   * after a restart the controller answers requests from its state until other members have
+   * compared it again.
    */
   readonly quarantineMark?: QuarantineRecord
   readonly loopDelay?: EventLoopDelayGauge
-  /** Absent: writes are not audited. */
+  /** Records the writes of this controller. Absent: writes are not audited. */
   readonly audit?: AuditTrail
 }
 
-/** Configuration in force from the moment it is appended (Raft paper 6). */
+/**
+ * The current configuration. A configuration applies from the moment it is appended to the log
+ * (Raft paper 6).
+ */
 export interface ConfigurationInForce {
   readonly record: ConfigurationRecord
   readonly index: Index

@@ -37,9 +37,9 @@ const DRAIN_LOOK_MS = 100
 
 /**
  * Interface of the main thread to the cluster. It turns a write into a command that names this
- * controller as its origin, sends the command to the leader (again if the leader is lost), and
- * responds once this controller has applied the command. The consensus thread starts to work when
- * `start` is called.
+ * controller as its origin and sends the command to the leader. If the leader fails, it sends the
+ * command to the next leader. It responds once this controller has applied the command. `start`
+ * makes the consensus thread begin its work.
  */
 export class ClusterNode implements Proposer, ClusterView {
   readonly #options: ClusterNodeOptions
@@ -77,8 +77,8 @@ export class ClusterNode implements Proposer, ClusterView {
     this.alarms = new Alarms(clock, deps.log)
     this.#follower = this.#makeFollower()
     this.#soft = new SoftStateChannel(
-      // The epoch is the start time. The start count of the store cannot be the epoch, because the
-      // count restarts with a new disk.
+      // The epoch is the start time. The start count of the store cannot serve as epoch, because
+      // the count restarts with a new disk.
       { ...defaultSoftStateOptions, selfId: options.self.id, epoch: options.self.startedAtMs },
       { peers: this.#peers, clock, members: () => this.#observer.memberIds },
       softTopics,
@@ -99,7 +99,7 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#peers
   }
 
-  /** State in memory that the controllers share. */
+  /** Values in memory that the controllers share outside of the log. */
   get soft(): SoftState {
     return this.#soft
   }
@@ -118,14 +118,18 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * True while the state of this controller differs from the state of the majority, so that this
-   * controller must not answer requests from it.
+   * True while the state of this controller is known to differ from the state of the majority, so
+   * that this controller must not answer requests from it.
    */
   get isQuarantined(): boolean {
     return this.#follower.guard.isQuarantined
   }
 
-  /** @returns the mesh port. Never settles if the consensus thread fails: see `onFatal`. */
+  /**
+   * Starts consensus and the mesh.
+   * @returns the mesh port. If the consensus thread fails, `onFatal` is called and this promise
+   * never settles.
+   */
   async start(): Promise<number> {
     this.#stopSweep = periodicScheduler.every(SWEEP_MS, () => this.#onSweep())
     this.#soft.start()
@@ -137,8 +141,8 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Called before a planned stop: asks the other controllers not to elect this controller and not
-   * to write through it.
+   * Asks the other controllers not to elect this controller and not to write through it. Called
+   * before a planned stop.
    */
   announceLeave(): void {
     this.#isLeaving = true
@@ -163,14 +167,14 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Ends the consensus thread and fails outstanding writes. Resolves when the thread has released
+   * Stops the consensus thread and fails outstanding writes. Resolves when the thread has released
    * its disk; the state machine stays open.
    */
   async stop(): Promise<void> {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
-    // Sends the most recent published values.
+    // This call sends the latest published values.
     this.#soft.tick()
     await this.#observer.save()
     this.#deps.link.post({ type: 'stop' })
@@ -192,12 +196,12 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.health(this, this.status())
   }
 
-  /** The configuration in force at this controller. Clone the record before changing it. */
+  /** The current configuration at this controller. Clone the record before changing it. */
   configuration(): ConfigurationInForce {
     return this.#observer.configuration()
   }
 
-  /** Removed members whose certificates this controller knows. */
+  /** Removed members whose certificates this controller has stored. */
   formerMembers(): readonly FormerMember[] {
     return this.#observer.formerMembers()
   }
@@ -206,7 +210,7 @@ export class ClusterNode implements Proposer, ClusterView {
     return this.#observer.status.peers
   }
 
-  /** New mesh connections use this identity; open ones continue. */
+  /** Sets the identity for new mesh connections; open ones continue with the previous one. */
   setIdentity(identity: MeshIdentity): void {
     this.#deps.link.post({ type: 'identity', identity })
   }
@@ -241,7 +245,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /**
    * Transfers leadership to `target`, or to the most up-to-date voter. Resolves when the leader has
-   * started the transfer; rejects with TRANSFER_LEADERSHIP_ERROR otherwise. Works only on the
+   * started the transfer; rejects with TRANSFER_LEADERSHIP_ERROR if it has not. Works only on the
    * leader.
    */
   async transferLeadership(target: NodeId | null): Promise<void> {
@@ -250,9 +254,9 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Requests a target configuration, without outgoing voters; works only on the leader.
-   * @param basedOn index of the configuration that `target` was derived from; refused when it is no
-   * longer in force.
+   * Requests a change to a target configuration without outgoing voters; works only on the leader.
+   * @param basedOn index of the configuration from which the caller derived `target`; the core
+   * refuses the change when another configuration is current.
    * @returns null when the change was logged, or the reason for the refusal.
    * @throws {Problem} NODE_QUARANTINED.
    */
@@ -260,8 +264,8 @@ export class ClusterNode implements Proposer, ClusterView {
     target: ConfigurationRecord,
     basedOn: Index | null = null,
   ): Promise<string | null> {
-    // Refused during a quarantine: the rules about who may join and vote read the state, which may
-    // then be wrong.
+    // A change is refused during a quarantine: the rules about joining and voting read the state,
+    // which may be wrong.
     this.#refuseInQuarantine()
     return await this.#requests.changeConfiguration(target, basedOn)
   }
@@ -273,7 +277,7 @@ export class ClusterNode implements Proposer, ClusterView {
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
   }
 
-  /** Refuses writes, because their checks would use a wrong state. */
+  /** Refuses writes during a quarantine, because their checks would use a wrong state. */
   #refuseInQuarantine(): void {
     if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }
@@ -311,8 +315,8 @@ export class ClusterNode implements Proposer, ClusterView {
         this.#peers.handle(event)
         break
       case 'selfRefused':
-        // After a removal, this controller no longer learns the outcome of its outstanding writes,
-        // so it rejects them.
+        // After a removal, this controller can no longer learn the outcome of its outstanding
+        // writes, so it rejects them.
         if (isPermanentlyRefused(event)) this.#proposals.close()
         this.#deps.onSelfRefused?.(event)
         break
@@ -366,7 +370,8 @@ export class ClusterNode implements Proposer, ClusterView {
       send: (proposals) => link.post({ type: 'propose', proposals }, [proposals.buffer]),
       hasLeader: () => this.#observer.status.leader !== null,
       featureLevel: () => machine.featureLevel,
-      // Audits nothing during a quarantine: a wrong state does not know the outcome of a write.
+      // During a quarantine, nothing is audited: the outcome of a write in a wrong state may be
+      // wrong.
       onAudited: (record, traceId) =>
         this.#follower.guard.isQuarantined ? undefined : audit?.applied(record, traceId),
     })
@@ -388,9 +393,9 @@ export class ClusterNode implements Proposer, ClusterView {
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
       // The snapshot may include writes that this controller proposed, but it contains no outcomes.
-      // Proposing these writes again returns their outcomes.
+      // This controller proposes the writes again, and apply then returns their outcomes.
       onRestored: () => this.#proposals.proposeAgain(),
-      // A wrong state may have produced wrong outcomes, so they are not sent to callers.
+      // The outcomes that a wrong state produced may be wrong, so callers do not receive them.
       onQuarantine: () => this.#proposals.giveUp(),
       handOver: () => void this.#requests.transferLeadership(null),
       onFatal: (error) => this.#fail(error),

@@ -46,7 +46,7 @@ interface ClusterObserverDeps {
   readonly alarms: Alarms
   readonly lowSpaceBytes: number | undefined
   readonly guard: () => Pick<StateDivergenceHandler, 'isQuarantined' | 'keepMembers' | 'ownDigest'>
-  /** Whether other controllers must not elect this controller, or write through it. */
+  /** True if other controllers must not elect this controller, or write through it. */
   readonly isFailing: () => boolean
   /** Called with the presence of another member. */
   readonly onPresence: (id: NodeId, presence: Presence) => void
@@ -85,7 +85,7 @@ export class ClusterObserver {
     this.#caughtUpMs = this.#statusAtMs
   }
 
-  /** Latest status from the consensus thread. */
+  /** Latest status that the consensus thread has sent. */
   get status(): ConsensusThreadStatus {
     return this.#status
   }
@@ -99,8 +99,8 @@ export class ClusterObserver {
   }
 
   /**
-   * Commit index. Includes everything applied here, even before the next status of the consensus
-   * thread.
+   * Commit index. It covers everything that this controller has applied, even before the next
+   * status of the consensus thread.
    */
   get commit(): Index {
     return Math.max(this.#status.commit, this.#deps.machine.progress().applied)
@@ -197,7 +197,7 @@ export class ClusterObserver {
   }
 
   /**
-   * Records the time if this controller has applied every entry that it knows to be committed.
+   * Records the current time if this controller has applied every entry that it knows as committed.
    */
   watchLag(): void {
     const leader = this.#status.leader
@@ -241,7 +241,7 @@ export class ClusterObserver {
     for (const { id, version, startedAtMs, apiAddresses, certificatePem } of this.#status.peers) {
       this.#known.note(id, { version, startedAtMs, apiAddresses, certificatePem })
     }
-    // Before the first status no members are known, and `keep` would drop all descriptions.
+    // Before the first status, no members are known, and `keep` would drop all descriptions.
     if (this.#configuration.members.length > 0) {
       this.#known.keep(new Set(this.memberIds))
       this.#deps.guard().keepMembers(this.memberIds)

@@ -11,7 +11,10 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import type { MeshEvents, MeshOptions, MeshDeps } from './mesh/mesh-deps.ts'
 import type { ConsensusMesh } from './mesh/mesh.ts'
 
-/** Inputs of a consensus thread; plain values that can be posted to a worker. */
+/**
+ * Inputs of a consensus thread. They are plain values, so that the main thread can send them to a
+ * worker.
+ */
 export interface ConsensusOptions {
   readonly selfId: NodeId
   readonly clusterId: string
@@ -24,38 +27,40 @@ export interface ConsensusOptions {
   readonly bind: string
   /** host:port at which peers reach this member. */
   readonly advertise: string
-  /** host:port by id; take precedence over the addresses in the member records. */
+  /** host:port by id; these take precedence over the addresses in the member records. */
   readonly addressHints: readonly (readonly [NodeId, string])[]
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * Position of the applied state. The fields below contain, at that position: log time, how far
-   * log time was set back, and the encoded membership.v1.Configuration.
+   * Position up to which the state has applied the log. The fields below contain values at that
+   * position: log time, the number of ms by which log time was set back, and the encoded
+   * membership.v1.Configuration.
    */
   readonly applied: Position
   readonly appliedTimeMs: number
   readonly appliedSetbackMs?: number
   /**
-   * Configuration in force at `applied`; empty while nothing is applied. Then the configuration
-   * comes from the log or from `roster`.
+   * Configuration that applies at `applied`; empty while nothing is applied. In that case, the
+   * configuration comes from the log or from `roster`.
    */
   readonly configuration: Uint8Array
   /**
-   * Members from the membership cache, or from the controllers that admitted this member. An empty
-   * log and state start from them.
+   * Members from the membership cache, or from the controllers that admitted this member. A member
+   * with an empty log and state starts with them.
    */
   readonly roster?: MembershipRecord | null
   /**
-   * host:port of seeds. A name may resolve to many addresses; each is probed while members are
-   * missing.
+   * host:port of seeds. A name may resolve to many addresses; while members are missing, the mesh
+   * probes each of them.
    */
   readonly seeds?: readonly string[]
-  /** address:port of DNS servers for names of peers; the system's resolver when empty. */
-  readonly resolvers?: readonly string[]
   /**
-   * File that stores the last resolved addresses of host names; null: they are kept in memory only.
+   * address:port of the DNS servers that resolve the names of peers; if empty, the system's
+   * resolver.
    */
+  readonly resolvers?: readonly string[]
+  /** File that stores the last resolved addresses of host names; null: they are only in memory. */
   readonly lastAddressesFile?: string | null
   /** Hash of the options that must be equal on every controller. */
   readonly sharedOptionsSha256?: Uint8Array
@@ -69,9 +74,9 @@ export interface ConsensusDeps {
   readonly disk: Disk
   readonly restored: RestoredLog
   readonly clock: Clock
-  /** Disk statistics, read with each status. */
+  /** Statistics of the disk, read for each status. */
   readonly diskVitals?: () => DiskStats
-  /** Creates the mesh. Default: gRPC over mutual TLS. A simulation uses its own network. */
+  /** Creates the mesh. Default: gRPC over mutual TLS. A simulation supplies its own network. */
   readonly mesh?: (options: MeshOptions, deps: MeshDeps, events: MeshEvents) => ConsensusMesh
   readonly loopDelay?: EventLoopDelayGauge
 }

@@ -7,7 +7,7 @@ import type { NodeId } from '../raft/types.ts'
 import type { PeerReport } from './thread-channel.ts'
 import { refusalProblem } from '../lib/refusal-problem.ts'
 
-/** Feature levels of this controller and its peers, as known here. */
+/** Feature levels that this controller and its peers support, as far as this controller knows. */
 export interface KnownFeatureLevels {
   readonly selfId: NodeId
   /** The newest feature level that this release supports. */
@@ -32,7 +32,10 @@ export function commonVoterFeatureLevel(
   return levels.length === 0 ? 0 : Math.min(...levels)
 }
 
-/** @throws {Problem} when the level was refused, or the outcome is unknown. */
+/**
+ * Proposes to raise the feature level.
+ * @throws {Problem} when apply refuses the level, or the outcome is unknown.
+ */
 export async function proposeFeatureLevel(proposer: Proposer, level: number): Promise<void> {
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))
   const kind = CommandKind.FEATURE_LEVEL_RAISE

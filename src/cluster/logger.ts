@@ -1,9 +1,6 @@
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/**
- * Logger that the code in this folder uses: one sentence per line with structured fields, as in
- * pino.
- */
+/** Logger of the code in this folder: one sentence per line with structured fields, as in pino. */
 export type Logger = Readonly<Record<LogLevel, (fields: object, message: string) => void>>
 
 /**
@@ -20,7 +17,10 @@ export class LogThrottle {
     this.#keysMax = options.keysMax
   }
 
-  /** @returns whether to write the line; if so, it counts as written. */
+  /**
+   * Counts a line against the limit of its key.
+   * @returns whether the caller may write the line; if so, the line counts as written.
+   */
   allow(key: string, nowMs: number): boolean {
     const last = this.#lastMs.get(key)
     if (last !== undefined && nowMs - last < this.#windowMs) return false

@@ -32,9 +32,9 @@ type WireBody = RaftMessage['body']
 type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
 
 /**
- * Encodes outgoing Raft messages. Followers usually get the same entries, so the last packing is
- * cached. Index and term identify an entry (log matching), so first index, last index and last term
- * identify the packed bytes.
+ * Encodes outgoing Raft messages. Followers usually get the same entries, so the encoder caches the
+ * last packed entries. Index and term identify an entry (log matching), so first index, last index
+ * and last term identify the packed bytes.
  */
 export class MessageEncoder {
   #first = 0
@@ -89,8 +89,8 @@ export class MessageEncoder {
       case 'timeoutNow':
         return wire('timeoutNow', {})
       case 'snapshot':
-        // A snapshot message is not sent: the receiving host creates it after it has verified all
-        // chunks.
+        // The core never sends a snapshot message: the receiving consensus thread creates it after
+        // it has verified all chunks.
         throw new RangeError('a snapshot message does not travel; its chunks do')
     }
   }
@@ -160,13 +160,18 @@ export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
   return toBinary(ForwardFrameSchema, create(ForwardFrameSchema, { frame }))
 }
 
-/** @throws when the bytes are not a valid frame. */
+/**
+ * Decodes a frame of a forward stream.
+ * @throws when the bytes are not a valid frame.
+ */
 export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
   return fromBinary(ForwardFrameSchema, bytes).frame
 }
 
 /**
- * @param from authenticated peer of the stream; a message cannot claim another sender.
+ * Decodes a frame of a Raft stream.
+ * @param from authenticated peer of the stream; the message gets this sender, so it cannot claim
+ * another one.
  * @throws when the bytes are not a valid frame or a number exceeds a safe integer.
  */
 export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftStreamFrame {
@@ -248,8 +253,8 @@ function attestation({ boot, lastIndex }: WireAttestation): Attestation {
 }
 
 /**
- * Checks two properties that the core relies on: entries follow `previous` without a gap, and their
- * terms never decrease.
+ * Checks two properties on which the core relies: entries follow `previous` without a gap, and
+ * their terms never decrease.
  */
 function consecutive(entries: Entry[], previous: Position): Entry[] {
   let { index, term } = previous

@@ -14,8 +14,8 @@ import { LogRetention, type RetentionOptions } from './state-transfer/log-retent
 import { type SnapshotEvent, SnapshotStoreWorker } from './state-transfer/snapshot-store-worker.ts'
 
 /**
- * Reports the applied index to the consensus thread at this interval, or after this number of
- * entries. The thread uses the index only to bound a lag that is much larger.
+ * This thread reports the applied index to the consensus thread at this interval, or after this
+ * number of entries. The consensus thread uses the index only to limit a lag that is much larger.
  */
 const PROGRESS_MS = 10
 const PROGRESS_ENTRIES = 1024
@@ -31,12 +31,15 @@ interface StateFollowerDeps {
   readonly retention: RetentionOptions
   readonly quarantineMark: QuarantineRecord | null
   readonly observer: () => ClusterObserver
-  /** Resolves after everything derived from the old state has been rebuilt from the new one. */
+  /**
+   * Rebuilds everything that is derived from the state, after a new state replaced the old one;
+   * resolves when that is done.
+   */
   readonly onStateReplaced: () => Promise<void>
   readonly onApplied: (applied: AppliedEntry) => void
-  /** A snapshot has become the state. The outcomes of entries inside it are unknown. */
+  /** Called when a snapshot has become the state. The outcomes of entries inside it are unknown. */
   readonly onRestored: () => void
-  /** The state differs from the majority's. */
+  /** Called when the state is found to differ from the majority's. */
   readonly onQuarantine: () => void
   /** Called on a leader with a wrong state, which must transfer leadership. */
   readonly handOver: () => void
@@ -44,9 +47,9 @@ interface StateFollowerDeps {
 }
 
 /**
- * Keeps the state in step with the log: applies entries in order, compacts the log up to the
- * persisted state, replaces a state that fell too far behind with a snapshot, and repairs a state
- * that differs from other members.
+ * Makes the state follow the log: applies entries in order, compacts the log up to the persisted
+ * state, replaces a state that fell too far behind with a snapshot, and repairs a state that
+ * differs from other members.
  */
 export class StateFollower {
   readonly #deps: StateFollowerDeps
@@ -55,7 +58,7 @@ export class StateFollower {
   readonly #catchUps: SnapshotLogRetention
   readonly #snapshots: SnapshotStoreWorker
   readonly guard: StateDivergenceHandler
-  /** Time stamp of the last applied entry. It exceeds log time after log time was set back. */
+  /** Timestamp of the last applied entry. It exceeds log time if an operator has reset log time. */
   #stampMs: number
   #progressTimer: NodeJS.Timeout | null = null
   #reportedApplied: Index = 0
@@ -171,7 +174,7 @@ export class StateFollower {
     return machine.persistedMark().timeMs + machine.setbackMs
   }
 
-  /** Called when another member's state was installed; the log is unaffected. */
+  /** Called when the state of another member was installed; the log does not change. */
   #onReplaced(): void {
     this.#stampMs = Math.max(this.#stampMs, this.#stampOfMark())
     this.#applyQueue.resumeAfter(this.#deps.machine.progress().applied)

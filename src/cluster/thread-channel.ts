@@ -6,27 +6,31 @@ import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { type ConsensusStats, ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
 
 /**
- * Messages between the main thread and the Raft host. All values can be cloned, so the host can run
- * in the same thread or in a worker. Large data is packed into one Uint8Array per batch, whose
- * buffer is transferred.
+ * Messages between the main thread and the consensus thread. All values can be cloned, so consensus
+ * can run in the main thread or in a worker. Large data is packed into one Uint8Array per batch,
+ * whose buffer is transferred.
  */
 
 export type ProposalForwardRefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
 /**
- * Commands from the main thread to the host. The host responds to a request that has an `id` with
- * the same id.
+ * Commands from the main thread to the consensus thread. A response has the `id` of its request.
  */
 export type ConsensusThreadCommand =
   /**
-   * The first command, sent when the main thread can receive events; the host responds with
-   * `started`.
+   * The first command, sent when the main thread can receive events; the consensus thread responds
+   * with `started`.
    */
   | { readonly type: 'start' }
-  /** Packed by {@link packProposals}. Each proposal is either refused or sent to a leader. */
+  /**
+   * Proposals packed by {@link packProposals}. The consensus thread either refuses each of them or
+   * sends it to a leader.
+   */
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
-  /** `timeMs`: log time at `applied`; `setbackMs`: how far log time was set back. */
+  /**
+   * `timeMs`: log time at `applied`; `setbackMs`: the number of ms by which log time was set back.
+   */
   | {
       readonly type: 'progress'
       readonly applied: Index
@@ -40,7 +44,10 @@ export type ConsensusThreadCommand =
       readonly type: 'changeConfiguration'
       readonly id: number
       readonly configuration: Uint8Array
-      /** Index of the configuration that the target was derived from; null accepts any. */
+      /**
+       * Index of the configuration from which the target was derived; null accepts any current
+       * configuration.
+       */
       readonly basedOn: Index | null
     }
   | {
@@ -49,7 +56,7 @@ export type ConsensusThreadCommand =
       readonly position: Position
       readonly configuration: Uint8Array
     }
-  /** One chunk of the snapshot, which uses up one credit (`snapshotCredit`). */
+  /** One chunk of the snapshot. It uses up one of the chunks that `snapshotCredit` allowed. */
   | {
       readonly type: 'snapshotChunk'
       readonly id: number
@@ -57,7 +64,7 @@ export type ConsensusThreadCommand =
       readonly isLast: boolean
     }
   | { readonly type: 'snapshotFailed'; readonly id: number; readonly reason: string }
-  /** The chunk is written; the host may send the next one. */
+  /** The main thread has written the chunk; the consensus thread may send the next one. */
   | { readonly type: 'receiveWritten'; readonly id: number }
   | {
       readonly type: 'receiveFinished'
@@ -86,20 +93,18 @@ export type ConsensusThreadCommand =
       readonly payload: Uint8Array
       readonly failure: PeerCallFailure | null
     }
-  /**
-   * The applied index that a peer reported; the process of the peer has run since `startedAtMs`.
-   */
+  /** The applied index that a peer reported. The peer's process started at `startedAtMs`. */
   | {
       readonly type: 'heardApplied'
       readonly peer: NodeId
       readonly startedAtMs: number
       readonly applied: Index
     }
-  /** New connections use this identity; open ones continue. */
+  /** Sets the identity for new connections; open ones continue with the previous one. */
   | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }
 
-/** A problem in the form that controllers send to each other. */
+/** A problem in the form in which controllers send it to each other. */
 export interface PeerCallFailure {
   readonly code: string
   readonly reason: string
@@ -117,38 +122,43 @@ export interface MainThreadProgress {
 export type ConsensusThreadEvent =
   | { readonly type: 'started'; readonly port: number }
   /**
-   * Packed by src/raft/entry-codec.ts; in order and without gaps from the host's start position.
+   * Entries packed by src/raft/entry-codec.ts: in order, without gaps, from the position at which
+   * the thread started.
    */
   | { readonly type: 'committed'; readonly entries: Uint8Array }
-  /** The proposals with these sequence numbers were certainly not logged by this attempt. */
+  /** This attempt has certainly not logged the proposals with these sequence numbers. */
   | {
       readonly type: 'refused'
       readonly sequences: readonly number[]
       readonly code: ProposalForwardRefusalCode
     }
   /**
-   * The leader may have lost commands that were sent to it and are not committed; propose them
-   * again.
+   * The leader may have lost commands that it received and that are not committed. The main thread
+   * must propose them again.
    */
   | { readonly type: 'handoverLost' }
-  /** `index` null: no leader confirmed the read. */
+  /** Result of a read; `index` is null if no leader confirmed the read. */
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
   /**
-   * `reason` null: the command succeeded, or, for a leadership transfer, the transfer has started.
+   * Response to a request. `reason` is null if the command succeeded, or, for a leadership
+   * transfer, if the transfer has started.
    */
   | { readonly type: 'answered'; readonly id: number; readonly reason: string | null }
   | ({ readonly type: 'status' } & ConsensusThreadStatus)
   | { readonly type: 'snapshotWanted'; readonly id: number; readonly to: NodeId }
   | { readonly type: 'snapshotCredit'; readonly id: number; readonly chunks: number }
-  /** `isSent`: the peer has the snapshot and continues with the log. */
+  /**
+   * The transfer of a snapshot is over. `isSent`: the peer has the snapshot and continues with the
+   * log.
+   */
   | { readonly type: 'snapshotOver'; readonly id: number; readonly isSent: boolean }
   | { readonly type: 'receiveBegin'; readonly id: number; readonly from: NodeId }
   | { readonly type: 'receiveChunk'; readonly id: number; readonly data: Uint8Array }
   | { readonly type: 'receiveFinish'; readonly id: number }
   | { readonly type: 'receiveAbandoned'; readonly id: number }
   /**
-   * The core has accepted the received snapshot: install it as the live state, then respond with
-   * `restored`.
+   * The core has accepted the received snapshot. The main thread must install it as the live state,
+   * then respond with `restored`.
    */
   | { readonly type: 'restore'; readonly id: number }
   | {
@@ -158,8 +168,7 @@ export type ConsensusThreadEvent =
       readonly payload: Uint8Array
     }
   /**
-   * A call from another controller. The main thread responds with `answerCall`, which contains the
-   * same ticket.
+   * A call from another controller. The main thread responds with `answerCall` and the same ticket.
    */
   | {
       readonly type: 'called'
@@ -174,10 +183,10 @@ export type ConsensusThreadEvent =
       readonly payload: Uint8Array
       readonly failure: PeerCallFailure | null
     }
-  /** The streams that this member dials to a peer are ready, or have ended. */
+  /** The streams that this member dials to a peer have become ready, or have closed. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
   | ({ readonly type: 'selfRefused' } & SelfRefusal)
-  /** Members for the membership cache; at most once a second. */
+  /** Members for the membership cache; sent at most once a second. */
   | { readonly type: 'roster'; readonly roster: MembershipRecord }
   | {
       readonly type: 'log'
@@ -185,19 +194,18 @@ export type ConsensusThreadEvent =
       readonly fields: object
       readonly message: string
     }
-  /** The host cannot continue; the process must stop. */
+  /** The consensus thread cannot continue; the process must stop. */
   | { readonly type: 'fatal'; readonly reason: string }
   | { readonly type: 'stopped' }
 
 /**
- * The cluster refuses this member.
+ * The cluster refuses this member. Sent again while the refusal continues, at most once a second
+ * for each peer. Reasons:
  * - removed, other-store: a configuration committed after this member used this disk lists no such
  *   member, or lists the member with another disk.
  * - rolled-back: the disk is in an older state than one that peers have seen.
- * - not-yet-a-member: the peer knows of no admission, possibly because the peer lags.
+ * - not-yet-a-member: the peer has no admission of this member, possibly because the peer lags.
  * - fenced: the peer belongs to a newer generation, in which this member does not exist.
- *
- * Repeated while the refusal continues, at most once a second for each peer.
  */
 export interface SelfRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
@@ -210,15 +218,16 @@ export interface SelfRefusal {
 }
 
 /**
- * Whether this process can never be accepted again: the member was removed, or belongs to an older
- * generation.
+ * Whether the cluster can never accept this process again, because the member was removed or
+ * belongs to an older generation.
  */
 export function isPermanentlyRefused({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
 }
 
 /**
- * Ages are in ms at the time of sending, because the clocks of two threads have different origins.
+ * Status of the consensus thread. Ages are in ms at the time of sending, because the clocks of two
+ * threads have different origins.
  */
 export interface ConsensusThreadStatus {
   readonly role: Role
@@ -233,16 +242,16 @@ export interface ConsensusThreadStatus {
    * no longer have (raft/missing-tail.ts); null if none.
    */
   readonly owed: Position | null
-  /** Encoded membership.v1.Configuration in force. */
+  /** Encoded current membership.v1.Configuration. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
-  /** Sorted by id, without this member. */
+  /** The peers, sorted by id, without this member. */
   readonly peers: readonly PeerReport[]
   readonly vitals: ConsensusStats
 }
 
-/** Status that is used until the host sends its first one. */
+/** Status that the main thread uses until the consensus thread sends its first one. */
 export const INITIAL_CONSENSUS_STATUS: ConsensusThreadStatus = {
   role: 'follower',
   term: 0,
@@ -278,13 +287,19 @@ export interface PeerReport {
 }
 
 /**
- * One side of a bidirectional message link. Messages arrive in order, in a later turn of the event
- * loop.
+ * One side of a bidirectional message link between threads. Messages arrive in order, in a later
+ * turn of the event loop.
  */
 export interface ThreadChannel<In, Out> {
-  /** Must be set before the first message can arrive. */
+  /**
+   * Handler of received messages. The user of the link must set it before the first message can
+   * arrive.
+   */
   onMessage: (message: In) => void
-  /** @param transfer buffers to transfer; the sender can no longer use them. */
+  /**
+   * Sends a message.
+   * @param transfer buffers to transfer; the sender can no longer use them.
+   */
   post(message: Out, transfer?: readonly ArrayBuffer[]): void
   close(): void
 }
@@ -299,8 +314,8 @@ class InlineEnd<In, Out> implements ThreadChannel<In, Out> {
 
   post(message: Out, transfer: readonly ArrayBuffer[] = []): void {
     if (this.peer === null) return
-    // Buffers move as they do between threads: the sender's copy is empty afterwards, and a buffer
-    // cannot be sent twice.
+    // As between two threads, the sender's copy of a transferred buffer is empty afterwards, and a
+    // buffer cannot be sent twice.
     const isMoved = transfer.length > 0
     const sent = isMoved ? structuredClone(message, { transfer: [...transfer] }) : message
     this.#queue.push(sent)
@@ -320,7 +335,7 @@ class InlineEnd<In, Out> implements ThreadChannel<In, Out> {
   }
 }
 
-/** A link with both sides in one thread. */
+/** A link whose two sides are in the same thread. */
 export function createSameThreadChannel(): {
   readonly main: MainThreadLink
   readonly host: ConsensusThreadLink
@@ -333,7 +348,7 @@ export function createSameThreadChannel(): {
 }
 
 /**
- * Logger for the host. The main thread writes the host's lines, so that a process has one log.
+ * Logger for the consensus thread. The main thread writes its lines, so that a process has one log.
  */
 export function createLinkLogger(link: ConsensusThreadLink): Logger {
   const at = (level: LogLevel) => (fields: object, message: string) =>

@@ -2,7 +2,7 @@ import type { MeshIdentity } from '../cluster/mesh/mesh-service.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import type { Credentials } from './start/check-certificates.ts'
 
-/** The certificates that are in use; a renewal or a reload replaces them. */
+/** The certificates that the controller uses now. A renewal or a reload replaces them. */
 export class ActiveIdentity {
   #caPem: string
   #leafPem: string

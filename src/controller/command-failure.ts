@@ -1,6 +1,6 @@
 import { StoreError } from '../store/errors.ts'
 
-/** Exit codes for scripts. `exitCodes` in src/cli/terminal says when each is used. */
+/** Exit codes for scripts. `exitCodes` in src/cli/terminal explains when a command uses each. */
 export const EXIT_SUCCESS = 0
 export const EXIT_FAILED = 1
 export const EXIT_USAGE = 2
@@ -17,8 +17,8 @@ type FailureExitCode =
   | typeof EXIT_UNREACHABLE
 
 /**
- * Ends the program with this exit code and prints the message without a stack trace. For
- * EXIT_FAILED, the error code of the cause may select a more specific exit code.
+ * Failure that makes the program print the message without a stack trace and exit with this code.
+ * For EXIT_FAILED, the error code of the cause may select a more specific exit code.
  */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure'
@@ -57,13 +57,16 @@ const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
-/** Whether the failed call only read a path and did not create anything. */
+/** Whether the failed call only read a path, without creating anything. */
 function isReading(error: Error & { readonly code?: unknown }): boolean {
   const { syscall } = error as { readonly syscall?: unknown }
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))
 }
 
-/** One sentence for an error like `EACCES: permission denied, mkdir '/x'`, followed by a remedy. */
+/**
+ * Turns an error like `EACCES: permission denied, mkdir '/x'` into one sentence, followed by a
+ * remedy.
+ */
 function systemSentence(error: Error & { readonly code?: unknown }): string {
   const remedy = isReading(error) ? 'check the path' : remedies[String(error.code)]
   return remedy === undefined ? error.message : `${error.message}; ${remedy}`

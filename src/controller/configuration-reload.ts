@@ -25,7 +25,7 @@ interface ReloadDeps {
   readonly path: string
   readonly environment: Environment
   readonly running: RunningOptions
-  /** Reads certificate, key and CA files again. @returns those that it rejected. */
+  /** Reads certificate, key and CA files again. @returns the files that were rejected. */
   readonly certificates: () => Promise<readonly RejectedFiles[]>
   readonly actions: ActionRecorder
   readonly log: Logger
@@ -35,7 +35,7 @@ interface ReloadDeps {
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
   readonly #files: NamedFiles
-  /** The reload that was requested last; reloads run one after another. */
+  /** The reload that a caller requested last; reloads run one after another. */
   #latest: Promise<unknown> = Promise.resolve()
 
   constructor(deps: ReloadDeps) {
@@ -53,7 +53,7 @@ export class ConfigurationReload implements ReloadControl {
     const keys = [...options, ...files].map(({ key }) => key)
     const reason = keys.length === 0 ? {} : { reason: keys.join(', ') }
     const target = running.config.id
-    // Not awaited, so that a reload works without a quorum.
+    // This promise is not awaited, so that a reload works without a quorum.
     void actions.note({ action: 'configuration-reload', target, outcome: 'done', ...reason }, by)
     return result
   }
@@ -85,8 +85,8 @@ export class ConfigurationReload implements ReloadControl {
   }
 
   /**
-   * Checks the rules between options, because new values may contradict options that only a restart
-   * changes.
+   * Checks the rules between options, because a new value may contradict an option that only a
+   * restart can change.
    */
   #judge(merged: ControllerConfig): void {
     const faults: string[] = []

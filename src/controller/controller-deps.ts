@@ -13,19 +13,20 @@ export interface ControllerDeps {
   readonly configPath: string
   readonly credentials: Credentials
   readonly log: Logger
-  /** null: writes are not audited. */
+  /** Records writes; null: writes are not audited. */
   readonly audit?: AuditTrail | null
-  /** Receives events for standard output; null or absent: no events are written there. */
+  /** Receives events for standard output; null or absent: the controller writes no events there. */
   readonly eventLines?: EventLines | null
   /**
-   * Called at most once, at any time, when the controller cannot continue and the process must end.
+   * Called at most once, at any time, when the controller cannot continue and the process must
+   * exit.
    */
   readonly onFatal: (error: Error) => void
   /** Time at which the process started, UTC ms. */
   readonly startedAtMs?: number
   /**
-   * Called when the cluster no longer accepts this controller, with the mesh addresses of the known
-   * members. May be called repeatedly.
+   * Called when the cluster no longer accepts this controller, with the action that the controller
+   * must take and the mesh addresses of the known members. May be called repeatedly.
    */
   readonly onOusted?: (fate: RemovalAction, addresses: readonly string[]) => void
 }

@@ -76,10 +76,13 @@ export class Controller {
   #membership: ReturnType<typeof startMembership> | null = null
   #secrets: Keyring | null = null
   #reloads: ConfigurationReload | null = null
-  /** Members according to the membership cache at the start. */
+  /** Members in the membership cache at the start. */
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
-  /** The lowest index that the discarded state can have reached; 0 if no state was discarded. */
+  /**
+   * The lowest index that a damaged and discarded state can have reached; 0 if no state was
+   * discarded.
+   */
   #lostIndex = 0
   #hasFailed = false
   #isOusted = false
@@ -108,19 +111,20 @@ export class Controller {
     }
   }
 
-  /** Submits writes; for programs that embed a controller. */
+  /** Proposes writes; for programs that embed a controller. */
   get proposer(): Proposer {
     return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Reads the configuration and the certificate files again. Faults are logged. */
+  /** Reads the configuration and the certificate files again. Logs errors. */
   async reload(): Promise<void> {
     await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)
   }
 
   /**
-   * Transfers leadership while still serving, finishes requests in progress and releases the data
-   * folder. Clients send new requests to the next leader, so a planned stop makes no request fail.
+   * Transfers leadership while the controller still serves requests, then finishes requests in
+   * progress and releases the data folder. Clients send new requests to the next leader, so a
+   * planned stop makes no request fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()
@@ -136,8 +140,8 @@ export class Controller {
     this.#roster = this.#readRoster()
     const machine = await this.#openState()
     const events = openEvents(this.#deps, identity, machine, this.#startedAtMs)
-    // The priority is lowered only now: the threads of the pool must have started, and the store's
-    // first jobs have started them.
+    // The priority is lowered after the store's first jobs, because they start the threads of the
+    // pool.
     const threads = lowerPoolPriority()
     if (threads === 0)
       this.#deps.log.warn(
@@ -221,7 +225,7 @@ export class Controller {
 
   /**
    * Reads the membership cache. A damaged cache does not prevent the start: any peer at an address
-   * from the log can send the members again.
+   * in the log can send the members again.
    */
   #readRoster(): MembershipRecord | null {
     try {
@@ -322,8 +326,8 @@ export class Controller {
     routers.serve(served, new RouterNamingRules(certifier), proposer)
     await routers.open(credentials, ports)
     this.#releases.push(() => routers.close())
-    // Registered so that snapshots are closed before the listeners, because closing a listener
-    // waits for requests in progress.
+    // The snapshots are registered after the listeners and so closed before them: closing a
+    // listener waits for requests in progress, which may wait for a snapshot.
     this.#releases.push(() => snapshots.close())
     renewals.push((identity) => listeners.renew(identity))
     renewals.push((identity) => routers.renew(identity))
@@ -420,7 +424,7 @@ export class Controller {
     return this.#reloads
   }
 
-  /** Decrypts the shared secrets with this controller's key, before the first request. */
+  /** Decrypts the shared secrets with this controller's key, before the first request arrives. */
   async #keepSecrets(machine: StateMachine): Promise<Keyring> {
     const { config, credentials, log } = this.#deps
     const keyring = new Keyring({
@@ -441,8 +445,9 @@ export class Controller {
   }
 
   /**
-   * Code of the problem with which all requests are refused, except requests about this controller
-   * itself; null if requests are served.
+   * Returns a function whose result is null while the controller serves requests. Otherwise the
+   * result is the code of the problem with which the controller refuses all requests, except
+   * requests about this controller itself.
    */
   #requestRefusal({ clusterNode, machine, storeId }: Opened): () => ProblemCode | null {
     const settled = new StateReadiness({

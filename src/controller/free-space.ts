@@ -1,7 +1,7 @@
 /**
  * Checks the free space for backups.
  * @param found result of `statfs` for the file system of the backup folder.
- * @throws when less than `log.lowSpaceBytes` is free.
+ * @throws when fewer bytes are free than `log.lowSpaceBytes`.
  */
 export function requireFreeSpace(
   folder: string,

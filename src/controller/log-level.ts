@@ -9,7 +9,7 @@ import type { ActionRecorder } from '../ports/membership.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { ControllerDeps } from './controller-deps.ts'
 
-/** The part of a pino logger that this file needs. */
+/** The methods of a pino logger that this file uses. */
 interface AdjustableLog {
   level: string
   warn(fields: object, message: string): void
@@ -29,7 +29,7 @@ export class LogLevelSwitch implements LogLevelControl {
     this.#actions = actions
   }
 
-  /** Sets the level from the configuration, which also ends an earlier switch. */
+  /** Sets the level of the configuration, in place of a level that an operator has switched to. */
   configure(level: string): void {
     this.#configured = level
     this.#log.level = level
@@ -43,12 +43,12 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // Logged at the more verbose of the old and the new level, so that a switch to `error` is
-    // logged as well.
+    // The message uses the more verbose of the old and the new level, so that a switch to `error`
+    // is logged as well.
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
-    // Not awaited: without a quorum, the audit record waits until its write times out, and
-    // operators often switch the level in just that situation.
+    // This promise is not awaited: without a quorum, the audit record waits until its write times
+    // out, and operators often switch the level in just that situation.
     void this.#actions.note(
       { action: 'set-log-level', target: this.#id, outcome: 'done', reason: `${from} to ${level}` },
       by,

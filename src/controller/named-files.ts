@@ -7,10 +7,10 @@ import { PEM_BYTES_MAX } from '../pki/certificate.ts'
 
 /** A file that an option names. */
 interface NamedFile {
-  /** `serverCertificates[0].cert` */
+  /** Name of the option, such as `serverCertificates[0].cert`. */
   readonly key: string
   readonly path: string
-  /** False: it is read only at the start. */
+  /** False if the controller reads the file only at the start. */
   readonly isReloaded: boolean
 }
 
@@ -36,19 +36,21 @@ function namedFiles({
   ]
 }
 
-/** Finds out which of the configuration's files have other content than before. */
+/**
+ * Finds out which of the configuration's files have changed since the controller last used them.
+ */
 export class NamedFiles {
-  /** SHA-256 of the content that is in force, by path. */
+  /** SHA-256 of the content that the controller uses, by path. */
   readonly #digests: Map<string, string>
 
-  /** Takes the present content as the one in force. */
+  /** Records the present content of the files as the content that the controller uses. */
   constructor(config: ControllerConfig) {
     this.#digests = new Map(namedFiles(config).map(({ path }) => [path, contentDigest(path)]))
   }
 
   /**
    * The files whose content has changed since the start or since the last reload that accepted
-   * them. A file that a new option names is not among them.
+   * them. The result omits a file that a new option names.
    * @param rejected paths of certificate files that the reload has rejected.
    */
   noteReload(config: ControllerConfig, rejected: ReadonlySet<string>): readonly ReloadedFile[] {
@@ -64,7 +66,7 @@ export class NamedFiles {
   }
 }
 
-/** '' if the file cannot be read. */
+/** Hash of the file's content; '' if the file cannot be read. */
 function contentDigest(path: string): string {
   try {
     const { size } = statSync(path)

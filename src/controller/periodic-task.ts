@@ -1,7 +1,7 @@
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 /**
- * Runs a task periodically, one run at a time, until its owner closes it. Does not keep the process
+ * Runs a task periodically, one run at a time, until `close` is called. Does not keep the process
  * alive.
  */
 export class PeriodicTask {
@@ -11,7 +11,7 @@ export class PeriodicTask {
   #running: Promise<void> | null = null
   #stopTimer: (() => void) | null = null
 
-  /** @param run must not reject, and must end soon after {@link stop} is aborted. */
+  /** @param run must not reject, and must end soon after the signal {@link stop} is aborted. */
   constructor(everyMs: number, run: () => Promise<void>) {
     this.#everyMs = everyMs
     this.#run = run
@@ -25,7 +25,7 @@ export class PeriodicTask {
     this.#stopTimer ??= periodicScheduler.every(this.#everyMs, () => void this.look())
   }
 
-  /** Runs the task now, or waits for the run in progress. Never rejects. */
+  /** Runs the task immediately, or waits for the run in progress. Never rejects. */
   look(): Promise<void> {
     if (this.stop.aborted) return Promise.resolve()
     this.#running ??= this.#run().finally(() => {

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 
-/** Closes a component that was opened. */
+/** A function that closes a component. */
 type Release = () => Promise<void> | void
 
 /** Closes opened components in reverse order, when the controller stops or its start fails. */
@@ -16,7 +16,7 @@ export class ReleaseStack {
     this.#steps.push(release)
   }
 
-  /** Closes everything. A step that fails is logged, and the other steps still run. */
+  /** Closes everything. If a step fails, logs the error and continues with the other steps. */
   async releaseAll(): Promise<void> {
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
       try {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 
 /**
- * Runs a step as the owner of a file or folder, if root runs this program: the controller could not
+ * If root runs this program, runs a step as the owner of a file or folder: the controller could not
  * read files that root creates with mode 0600. For other users, runs the step unchanged.
  */
 export async function runAsFileOwner<T>(path: string, step: () => T | Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import type { ControllerConfig } from '../config/controller/options.ts'
 type Applier = (config: ControllerConfig, before: ControllerConfig) => void | Promise<void>
 
 /**
- * The configuration in force: as read at the start, with the options that reloads have changed.
+ * The current configuration: the one read at the start, with the options that reloads have changed.
  */
 export class RunningOptions {
   #config: ControllerConfig
@@ -17,7 +17,10 @@ export class RunningOptions {
     return this.#config
   }
 
-  /** Calls `apply` with each new configuration; for components that store option values. */
+  /**
+   * Calls `apply` with the configuration after each reload; for components that store option
+   * values.
+   */
   onReload(apply: Applier): void {
     this.#appliers.push(apply)
   }

@@ -37,7 +37,10 @@ const apiPaths: Readonly<Record<ConfiguredApi, string>> = {
   'health-checks': '/health-checks',
 }
 
-/** The APIs in a list; `metrics` and pages are not APIs and are not announced to clients. */
+/**
+ * The APIs in a list. The result omits `metrics` and pages, which are not APIs, so that clients do
+ * not see them as such.
+ */
 function apisIn(configured: readonly ConfiguredName[]): ConfiguredApi[] {
   return configured.filter((name): name is ConfiguredApi => Object.hasOwn(apiNames, name))
 }
@@ -71,7 +74,7 @@ export function apiBaseUrls(
   return bindings
 }
 
-/** This controller's API addresses, in the form that the list of controllers shows. */
+/** This controller's API addresses, in the form of the list of controllers. */
 export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
   const ofRouters = routerAddressesOf(config).map((url) => {
     return { api: ROUTER_ADDRESS_NAME, url, version: '' }
@@ -124,7 +127,7 @@ export function configuredApiLimits({
   })
 }
 
-/** Rules for URLs from which the keys of external JWT signers are fetched. */
+/** Rules for the URLs from which the controller fetches the keys of external JWT signers. */
 export function configuredKeyEndpointRules(
   { api }: ControllerConfig,
   caPem: string,

@@ -7,14 +7,15 @@ const manifest = join(PACKAGE_ROOT, 'package.json')
 
 interface Manifest {
   readonly version: string
-  /** Commit that an installed program was built from; absent in a clone. */
+  /** Commit from which an installed program was built; absent in a clone. */
   readonly built?: { readonly revision: string; readonly date: string }
 }
 
 /**
  * Version in the response of the version operation and in the `server` header. OpenZiti clients
  * parse it as semver to enable features (service edge routers from 1.0, config types in lists from
- * 1.1). So it is the OpenZiti version whose API is served here, not the version of this program.
+ * 1.1). It is therefore the OpenZiti version whose API Flotilla serves, not the version of this
+ * program.
  */
 export const OPENZITI_API_VERSION = 'v2.0.0'
 
@@ -33,7 +34,7 @@ export function programDate(): string {
 }
 
 /**
- * First 12 hex digits of the commit that this program was built from, or that is checked out;
+ * First 12 hex digits of the commit from which this program was built, or that is checked out;
  * `unknown` if neither is known.
  */
 export function programRevision(): string {

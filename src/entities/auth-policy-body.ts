@@ -12,7 +12,10 @@ const minima: Readonly<Record<string, number>> = {
   lockoutDurationMinutes: 0,
 }
 
-/** An empty signer id means no signer. For a patch, only the given fields are validated. */
+/**
+ * Prepares the body of an auth policy: an empty signer id becomes null. For a patch, only the given
+ * fields are validated.
+ */
 export function prepareAuthPolicyBody(mode: RequestMode, body: JsonObject): NormalizedFields {
   const prepared = normalizeBody(authPolicy, mode, body)
   const { primary, secondary, ...fields } = prepared.fields

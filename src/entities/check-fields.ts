@@ -100,7 +100,7 @@ function textsFault(
   return { field: name, reason, value: wrong.slice(0, 128) }
 }
 
-/** Fault of a value that can be found without other records. */
+/** The fault of a value that can be determined without reading other records. */
 function valueFault(name: string, field: Field, value: Json): FieldFault | null {
   if (!isOfKind(field, value)) return { field: name, reason: `${name} is of the wrong type` }
   if (field.kind === 'roleList' && isTexts(value)) return roleFault(name, value)
@@ -114,9 +114,10 @@ function valueFault(name: string, field: Field, value: Json): FieldFault | null 
 }
 
 /**
- * The first fault, in alphabetical order, of normalized fields that can be found without other
- * records; null when there is none. The check runs before a proposal and again at apply, where a
- * fault must become a refusal and never an exception.
+ * The first fault in normalized fields, in order of the fields' names; null when there is none.
+ * Finds only faults that can be determined without reading other records. The check runs before a
+ * proposal and again when the log entry is applied, where a fault must become a refusal and never
+ * an exception.
  */
 export function checkFields(entity: Entity, fields: JsonObject): FieldFault | null {
   for (const name of entity.fieldNames) {

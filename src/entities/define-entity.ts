@@ -23,14 +23,14 @@ export type OperationShape = 'list' | 'create' | 'detail' | 'replace' | 'patch' 
 export type SymbolType = 'string' | 'number' | 'boolean' | 'datetime' | 'any' | 'stringSet'
 
 /**
- * A name that a filter may use. `path` selects a member of the record; a symbol with `list` means
- * the ids in that sub-list.
+ * A name that a filter may use. `path` selects a member of the record; for a symbol with `list`,
+ * the value is the ids in that sub-list.
  */
 export interface FilterSymbol {
   readonly name: string
   /**
-   * Type of the symbol; for a symbol with `through`, `any` until the symbol of the other record is
-   * known.
+   * Type of the symbol. For a symbol with `through`, the type is `any` until the symbol of the
+   * referenced record is known.
    */
   readonly type: SymbolType
   readonly path: readonly string[]
@@ -60,21 +60,24 @@ export interface SubList {
   /** Path segment; also the default of `key`. */
   readonly path: string
   /**
-   * How the records are found. `roles`: this record's role list `by` matches them. `policies`: they
-   * are records of kind `of` whose role list `by` matches this record. `access`: service policies
-   * connect them with this record. `policyLinks`: policies of kind `by` link them with this record.
-   * `named`: this record's field `by` references them. `naming`: they are records of kind `of`
-   * whose field `by` references this record.
+   * The listed records, by their relation to this record. `roles`: records that this record's role
+   * list `by` matches. `policies`: records of kind `of` whose role list `by` matches this record.
+   * `access`: records that service policies connect with this record. `policyLinks`: records that
+   * policies of kind `by` link with this record. `named`: records that this record's field `by`
+   * references. `naming`: records of kind `of` whose field `by` references this record.
    */
   readonly through: 'roles' | 'policies' | 'access' | 'policyLinks' | 'named' | 'naming'
   readonly by: string | null
   /** Operation id, if it differs from `list<Kind><Listed kinds>`. */
   readonly operationId: string | null
-  /** Response when the parent record does not exist. */
+  /**
+   * The result for a parent record that does not exist: `notFound` answers 404, `empty` an empty
+   * list.
+   */
   readonly unknownParent: 'notFound' | 'empty'
   /**
-   * Kind whose members the API contract declares for the rows. Members that only this kind has are
-   * declared but never sent.
+   * Kind that the OpenAPI document declares for the rows of the list. Controllers never send the
+   * members that only this kind has.
    */
   readonly declaredAs: KindName | null
 }
@@ -90,19 +93,18 @@ export interface BodyMember {
 }
 
 /**
- * A link in `_links`, besides `self`: to `<self>/<key>`, or to the record that the field `by`
- * references.
+ * A link in `_links`, in addition to `self`: to `<self>/<key>`, or to the record that the field
+ * `by` references.
  */
 export interface EntityLink {
   readonly key: string
   readonly by: { readonly field: string; readonly collection: string } | null
-  /** null: for every record. */
+  /** null: every record has the link. */
   readonly when: VisibilityCondition | null
 }
 
 /**
- * Selects the records of a table that belong to a kind: those in which an indexed boolean field has
- * this value.
+ * Selects the records of a table that belong to a kind, by the value of an indexed boolean field.
  */
 interface FieldScope {
   readonly field: string
@@ -110,31 +112,36 @@ interface FieldScope {
 }
 
 /**
- * Which records of a kind a client API caller may see. `access`: services to which its service
- * policies give access. `reference`: records whose field `by` references the caller.
+ * Which records of a kind a caller of the client API may see. `access`: services to which the
+ * caller's service policies give access. `reference`: records whose field `by` references the
+ * caller.
  */
 export type CallerScope<By = string> =
   | { readonly through: 'access' }
   | { readonly through: 'reference'; readonly by: By }
 
 /**
- * A descriptor without static types, as the interpreters use it. Its name is the name of a kind, or
- * of rows without a table that can be listed like records; `Entity<string>` may be either.
+ * A descriptor without static types, for code that handles every kind. The descriptor's name is the
+ * name of a kind, or of rows that have no table but can be listed like records; `Entity<string>`
+ * may be either.
  */
 export interface Entity<N extends string = KindName> {
-  /** Name in singular, camel case: `servicePolicy`. Also used in commands, keys and messages. */
+  /**
+   * Name of the kind, singular, in camel case: `servicePolicy`. Also used in commands, keys and
+   * messages.
+   */
   readonly name: N
-  /** `servicePolicies`. */
+  /** Plural name of the kind, in camel case: `servicePolicies`. */
   readonly plural: string
   /**
-   * The kind that stores the records: this kind, or another kind of which this kind is a view with
-   * its own operations and fields. The storing kind has every stored field of its views; ids, names
-   * and references are shared.
+   * The kind that stores the records: this kind, or another kind of which this kind is a view. A
+   * view has its own operations and fields. The kind that stores the records has every stored field
+   * of its views; all of them share ids, names and references.
    */
   readonly table: N | KindName
   /**
-   * null: the kind includes every record of the table. A record that is created as this kind gets
-   * the scope's value.
+   * Condition that a record of the table must meet to belong to this kind; a record that is created
+   * as this kind gets the value. null: every record of the table belongs to the kind.
    */
   readonly scope: FieldScope | null
   /** Feature level that introduced the kind; below that level, no records of the kind exist. */
@@ -149,8 +156,8 @@ export interface Entity<N extends string = KindName> {
   readonly callerScope: CallerScope | null
   readonly operationIds: Readonly<Partial<Record<OperationShape, string>>>
   /**
-   * HTTP statuses of refusals that the contract declares in addition to those of every operation
-   * with this shape.
+   * HTTP statuses with which these operations may refuse, in addition to the statuses of every
+   * operation of the same shape; for the OpenAPI document.
    */
   readonly refusals: Readonly<Partial<Record<OperationShape, readonly number[]>>>
   /** Member of a create body that is used as the id; null: a new id is generated. */
@@ -162,35 +169,38 @@ export interface Entity<N extends string = KindName> {
   /** Additional query parameters of the list, per API. */
   readonly listParameters: Readonly<Partial<Record<EntityApi, readonly string[]>>>
   /**
-   * Indexed fields: for a value (or element, or map key), the records that contain it are found
-   * without a scan.
+   * Indexed fields: the state finds the records with a given value, list element or map key without
+   * a scan.
    */
   readonly indexes: readonly string[]
   readonly symbols: readonly FilterSymbol[]
   readonly links: readonly EntityLink[]
   readonly lists: Readonly<Record<string, SubList>>
   /**
-   * Adds up the bytes of a map in all records of one owner, so that the total per owner can be
-   * limited.
+   * The map `field` whose bytes are added up over all records of one owner, so that the total per
+   * owner can be limited; `by` references the owner.
    */
   readonly weighed: { readonly field: string; readonly by: string } | null
   /**
-   * If one of these boolean fields of the record is true, the operation is refused with this code.
+   * If one of these boolean fields of a record is true, the operation is refused with this code.
    */
   readonly refuse: {
     readonly update: Readonly<Record<string, ProblemCode>>
     readonly delete: Readonly<Record<string, ProblemCode>>
   }
   /**
-   * `entities`: the kind is visible to clients and part of both digests. `state`: it is part of
-   * only the state digest.
+   * `entities`: the kind is visible to clients, and both digests include its records. `state`: only
+   * the state digest includes its records.
    */
   readonly digest: 'entities' | 'state'
   /** Whether events report changes of records of this kind. */
   readonly isPublished: boolean
   /** Entity type that events contain for records of this kind. */
   readonly publishedAs: string
-  /** Whether the list accepts roleFilter and roleSemantic over `roleAttributes`. */
+  /**
+   * Whether the list accepts the parameters `roleFilter` and `roleSemantic`, which select by
+   * `roleAttributes`.
+   */
   readonly hasRoleFilter: boolean
 }
 
@@ -214,7 +224,7 @@ export type EntityOf<D> = D extends { readonly types?: infer F }
     }
   : never
 
-/** A record that was never written and is in no table: every field has its zero value. */
+/** A record that is in no table: every field has its zero value. */
 export function zeroRecord<D extends Pick<Entity<string>, 'fields'>>(
   { fields }: D,
   id: string,
@@ -255,8 +265,8 @@ type SymbolInput<F> =
     }
 
 /**
- * Requires a kind with client API operations to state which records callers see; otherwise it does
- * not compile.
+ * Type that does not compile unless a kind with operations on the client API states which records
+ * callers see.
  */
 type Served<F extends Fields> =
   | {
@@ -269,8 +279,8 @@ type Served<F extends Fields> =
     }
 
 /**
- * Requires a kind with its own table to state whether events report its records and, if so, for
- * each stored field whether events show it; otherwise it does not compile.
+ * Type that does not compile unless a kind with its own table states whether events report its
+ * records and, if so, for each stored field whether events show it.
  */
 type Publication<N extends string, F> = N extends KindName
   ?
@@ -279,7 +289,7 @@ type Publication<N extends string, F> = N extends KindName
       | {
           readonly table?: never
           readonly isPublished: true
-          /** Entity type in events, if it is not the plural. */
+          /** Entity type in events, if it differs from the plural. */
           readonly publishedAs?: string
           readonly fields: F & EventVisibilityFields
         }
@@ -293,8 +303,8 @@ interface DefinitionBase<N extends string, F extends Fields> {
   readonly name: N
   readonly plural: string
   /**
-   * Name of the collection, if it is not the plural in kebab case; for a view that another API
-   * serves under the name of the view's table.
+   * Name of the collection, if it differs from the plural in kebab case. Needed for a view that
+   * another API serves under the name of the kind that stores the records.
    */
   readonly collection?: string
   readonly scope?: FieldScope
@@ -352,12 +362,12 @@ const symbolTypes: Readonly<Record<Field['kind'], SymbolType>> = {
   computed: 'any',
 }
 
-/** A symbol whose value is in the record itself. */
+/** A symbol whose value is a field of the record itself. */
 function stored(name: string, type: SymbolType, path: readonly string[]): FilterSymbol {
   return { name, type, path, live: null, list: null, of: null, through: null, numbered: null }
 }
 
-/** Symbols that every kind has; `tags` accepts sub-keys. */
+/** Symbols that every kind has; after `tags`, a filter may add the name of a tag. */
 const baseSymbols: readonly FilterSymbol[] = [
   stored('id', 'string', ['id']),
   stored('createdAt', 'datetime', ['createdAt']),
@@ -394,14 +404,14 @@ export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord
   return scope === null || (record[scope.field] === true) === scope.value
 }
 
-/** `servicePolicies` → `service-policies`. */
+/** Converts camel case to kebab case: `servicePolicies` → `service-policies`. */
 export function toKebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }
 
 /**
- * Defines a kind of record as data that interpreters use. Field names are checked at compile time.
- * Every kind also has `tags`.
+ * Defines a kind of record as data, from which schemas, routes, filters and forms are derived.
+ * Field names are checked at compile time. Every kind also has `tags`.
  */
 export function defineEntity<const N extends string, const F extends Fields>(
   definition: Definition<N, F>,

@@ -2,14 +2,12 @@ import type { ComputedField, Field } from './fields.ts'
 
 type Fields = Readonly<Record<string, Field>>
 
-/** A field, with a flag that says whether events show it. */
+/** A field with a decision whether events show it. */
 interface DecidedField extends Field {
   readonly published: 'shown' | 'withheld'
 }
 
-/**
- * Stored fields, each with a flag that says whether events show the field, and any computed fields.
- */
+/** Stored fields, each with a decision whether events show it, and any computed fields. */
 export type EventVisibilityFields = Readonly<Record<string, DecidedField | ComputedField>>
 
 type Decided<F> = {
@@ -26,8 +24,8 @@ function decide<F extends Fields>(fields: F, published: DecidedField['published'
 }
 
 /**
- * Marks fields as shown in events, in this order; fields that are already marked `withheld` keep
- * that mark.
+ * Marks fields as shown in events, in this order; keeps the mark of fields that are already
+ * `withheld`.
  */
 export function markShownInEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'shown')

@@ -1,19 +1,23 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define-entity.ts'
 
-/** Members of a body, or fields of a command, divided by feature level. */
+/**
+ * Members of a body, or fields of a command, divided by whether the current feature level includes
+ * them.
+ */
 interface MembersAtLevel {
   /**
-   * Members that are known at the level; the original object if it has no members of later levels.
+   * Members that the feature level includes; the original object if it has no members of later
+   * levels.
    */
   readonly known: JsonObject
-  /** Names of the fields that a later feature level introduces, in the order of the object. */
+  /** Names of the members that only a later feature level includes, in the order of the object. */
   readonly later: readonly string[]
 }
 
 /**
- * Removes fields that belong to later feature levels; until such a level is active, these fields
- * count as unknown.
+ * Removes fields that belong to later feature levels; until the cluster is at such a level,
+ * requests treat these fields as unknown.
  */
 export function membersAtLevel(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)

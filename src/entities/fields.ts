@@ -58,13 +58,16 @@ type Settable = 'always' | 'create' | 'proposer' | 'never'
 export type ReferenceDeleteEffect = 'refuse' | 'cascade' | 'strip'
 
 interface ReferenceRule {
-  /** Name of the referenced kind's descriptor. */
+  /** Name of the kind that the field references. */
   readonly to: KindName
   readonly onDelete: ReferenceDeleteEffect
-  /** Feature level from which, as with `refuse`, a referenced record cannot be deleted. */
+  /**
+   * Feature level from which a referenced record cannot be deleted, as with the effect `refuse`.
+   */
   readonly refusedFrom?: number
   /**
-   * True if rules of the kind handle a missing referenced record; otherwise the response is 404.
+   * True if the rules of the kind handle a reference to a missing record; otherwise the response is
+   * 404.
    */
   readonly isJudgedByRules?: boolean
 }
@@ -73,8 +76,8 @@ interface ReferenceRule {
 export type ComputedSource =
   | { readonly from: 'constant'; readonly value: Json }
   /**
-   * An object {_links, entity, id, name}, optionally with `urlName`, of the record that `by`
-   * references; null if there is none.
+   * An object {_links, entity, id, name}, optionally with `urlName`, that describes the record that
+   * the field `by` references; null if there is none.
    */
   | {
       readonly from: 'entityRef'
@@ -82,16 +85,16 @@ export type ComputedSource =
       readonly by: string
       readonly hasUrlName?: boolean
     }
-  /** A list [{role, name}] of the roles in the role list `by`. */
+  /** A list [{role, name}] of the roles in the role list field `by`. */
   | { readonly from: 'rolesDisplay'; readonly to: KindName; readonly by: string }
   /**
-   * A stored field of the record of kind `to` that `by` references; the field's zero value when
-   * there is no such record.
+   * A stored field of the record of kind `to` that the field `by` references; the field's zero
+   * value when there is no such record.
    */
   | { readonly from: 'fieldOf'; readonly to: KindName; readonly by: string; readonly field: string }
   /** Whether the field `by` of any record of kind `of` references this record. */
   | { readonly from: 'isReferenced'; readonly of: KindName; readonly by: string }
-  /** The value of a stored field with another name; `otherwise` replaces null. */
+  /** The value of the stored field `field`, under another name; `otherwise` replaces null. */
   | { readonly from: 'field'; readonly field: string; readonly otherwise?: Json }
   /** Whether at least one of the boolean fields has the given value. */
   | { readonly from: 'anyFlag'; readonly of: Readonly<Record<string, boolean>> }
@@ -107,15 +110,17 @@ export type ComputedSource =
       readonly otherwise?: Json
     }
   /**
-   * True from the time in field `since` through the time in field `until`; without a limit if
-   * `until` is null.
+   * True while the current time is between the times in the fields `since` and `until`, inclusive;
+   * without an end if `until` is null.
    */
   | { readonly from: 'isWithin'; readonly since: string; readonly until: string }
-  /** End of the lockout of an identity's password after wrong attempts; null: not locked. */
+  /**
+   * End of an identity's password lockout after wrong attempts; null if the password is not locked.
+   */
   | { readonly from: 'passwordLock' }
   /**
-   * For each value of `key`: the given fields of those records of kind `of` whose field `by`
-   * references this record.
+   * An object with one entry for each value of `key`: the given fields of those records of kind
+   * `of` whose field `by` references this record.
    */
   | {
       readonly from: 'byKey'
@@ -124,29 +129,34 @@ export type ComputedSource =
       readonly key: string
       readonly shows: Readonly<Record<string, readonly string[]>>
     }
-  /** Live status of a router: whether it is connected to any controller, and what it reported. */
+  /**
+   * Live status of a router: whether it is connected to any controller, and the values that it
+   * reported.
+   */
   | { readonly from: 'routerStatus'; readonly shows: LiveRouterField }
   /**
    * Cost that the responding controller adds to a terminator for open circuits and failed dials.
    */
   | { readonly from: 'dialCost' }
-  /** Whether an identity is connected to an edge router, as a boolean or a word. */
+  /** Whether an identity is connected to an edge router, as a boolean or as text. */
   | { readonly from: 'routerConnection'; readonly shows: 'flag' | 'word' }
-  /** Last authenticated activity of an identity; null: never. */
+  /** Time of an identity's last authenticated activity; null: never. */
   | { readonly from: 'lastSeen' }
-  /** Time since which a router is connected to a controller, or is connected to none. */
+  /**
+   * Time since which a router is connected to a controller, or since which it is connected to none.
+   */
   | { readonly from: 'routerPresence'; readonly shows: RouterPresenceField }
   /** Permissions that policies give the caller on this record: [Bind, Dial], or [Invalid]. */
   | { readonly from: 'permissions' }
   /** One entry for each policy that connects the caller with this record. */
   | { readonly from: 'policyQueries' }
   /**
-   * Map from config type name to data, for the requested types: the configs in `by`, overridden by
-   * those for the caller.
+   * Map from config type name to data, for the requested types: the configs that the field `by`
+   * references, overridden by the configs for the caller.
    */
   | { readonly from: 'configData'; readonly by: string }
 
-/** Values of an identity that change without a change of its record. */
+/** Values of an identity that change without a write to its record. */
 export type LiveIdentityField =
   | 'isConnected'
   | 'hasApiSession'
@@ -169,12 +179,12 @@ export type LiveRouterField =
   | 'interfaces'
   | 'linkListeners'
 
-/** Facts that filters may use although no record contains them. */
+/** Values that filters may use although no record contains them. */
 export type LiveFilterField = LiveRouterField | RouterPresenceField | LiveIdentityField
 
 /**
  * When a detail contains the field. `whenSet`: unless its value is null, empty or false. A
- * condition: if another field of the record has one of the given values.
+ * condition: only if another field of the record has one of the given values.
  */
 export type DetailVisibility = 'always' | 'whenSet' | 'never' | VisibilityCondition
 
@@ -192,46 +202,43 @@ export interface Field {
   readonly settable: Settable
   readonly isRequired: boolean
   /**
-   * Value if create or replace omits the field. Stored records omit this value as well, so the zero
-   * of a field that was ever stored must not change.
+   * Value of the field if create or replace omits it. Stored records omit fields with this value,
+   * so the zero value of a field must not change after a release has stored records with it.
    */
   readonly zero: Json
   /**
-   * Feature level that added the field; below that level the field is unset, and requests treat it
-   * as unknown.
+   * Feature level that introduced the field. Below that level the field is unset, and requests
+   * treat it as unknown.
    */
   readonly since: number
-  /** Feature level from which the field is writable, if later than `since`. */
+  /** Feature level from which requests can set the field, if later than `since`. */
   readonly writableSince: number
   readonly shown: DetailVisibility
   /**
-   * Whether a detail shows null for an empty list, object or string, as OpenZiti does for this
-   * field. Terraform would treat another empty value as a change.
+   * Whether a detail shows null instead of an empty list, object or string, as OpenZiti does for
+   * this field. Otherwise Terraform would report a change.
    */
   readonly isNullIfEmpty: boolean
-  /**
-   * Whether events about a record show the field; null: not stated, because events do not report
-   * this kind.
-   */
+  /** Whether events about a record show the field; null for a kind that events do not report. */
   readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
   /**
-   * Message, with a placeholder {value}, that refuses a second record with the same value; null:
-   * the field is not unique.
+   * Message that refuses a second record with the same value, with a placeholder {value}; null if
+   * several records may have the same value.
    */
   readonly unique: string | null
-  /** Whether, from feature level 2, characters that a terminal interprets are refused. */
+  /** Whether, from feature level 2, a value with terminal control characters is refused. */
   readonly isPrintable: boolean
   /**
-   * Field that a refusal names, if this field is derived from another body field; null: the refusal
-   * names this field.
+   * Field that a refusal names, if this field is derived from another member of the body; null: the
+   * refusal names this field.
    */
   readonly faultField: string | null
   /**
-   * For an object into which a patch is merged: the patch contains only changed members, at any
-   * depth. It is merged into the stored value, or into this value if none is stored. null: a patch
-   * replaces the whole object.
+   * A patch of this object contains only changed members, at any depth. The patch is merged into
+   * the stored value, or into this value if none is stored. null: a patch replaces the whole
+   * object.
    */
   readonly mergedOnto: JsonObject | null
   /** Allowed values of the elements of `texts`; null: all values are allowed. */
@@ -239,11 +246,11 @@ export interface Field {
   /** Maximum size of a map in bytes of canonical JSON; null: only the body size is limited. */
   readonly bytesMax: number | null
   readonly computed: ComputedSource | null
-  /** Source whose value a detail shows instead of the stored field. */
+  /** Source of the value that a detail shows instead of the stored value. */
   readonly shownAs: ComputedSource | null
 }
 
-/** A field that carries its stored TypeScript type for `EntityOf`. */
+/** A field with the TypeScript type of its stored value, for `EntityOf`. */
 export interface TypedField<T> extends Field {
   readonly stored?: T
 }
@@ -292,7 +299,7 @@ interface TextRules extends Rules {
   readonly faultField?: string
 }
 
-/** A string; `otherwise` replaces an absent or empty string. */
+/** A string; `otherwise` is the value if a request omits the field or sends an empty string. */
 export function text(rules: TextRules & { readonly otherwise?: string } = {}): TypedField<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {
@@ -316,7 +323,9 @@ export function nameField(rules: { readonly unique?: string | null } = {}): Type
   }
 }
 
-/** One of `values`; `otherwise` replaces an absent or empty value. */
+/**
+ * One of `values`; `otherwise` is the value if a request omits the field or sends an empty string.
+ */
 export function choice<const V extends string>(
   values: readonly V[],
   rules: Rules & { readonly otherwise?: V } = {},
@@ -340,7 +349,7 @@ export function integer(
   return field('integer', schema, minimum, rules)
 }
 
-/** UTC ms, or null. */
+/** Field that contains a time in UTC ms, or null. */
 export function timestampField(rules: Rules = {}): TypedField<number | null> {
   return field('timestamp', { type: 'string', format: 'date-time' }, null, rules)
 }
@@ -391,7 +400,10 @@ export function texts(
   return { ...field('texts', schema, [], rules), values: rules.values ?? null }
 }
 
-/** Id of a record of kind `to`; `otherwise` replaces an absent or empty id. */
+/**
+ * Id of a record of kind `to`; `otherwise` is the value if a request omits the field or sends an
+ * empty string.
+ */
 export function idReferenceField(
   to: KindName,
   onDelete: ReferenceDeleteEffect,
@@ -448,8 +460,7 @@ export function mapField<T extends Json = Json>(
 }
 
 /**
- * A nested object described by `schema`; if the schema lists members, all other members are
- * dropped.
+ * A nested object described by `schema`; if the schema lists members, the object keeps only these.
  */
 export function objectField<T extends Json = JsonObject>(
   schema: JsonObject,
@@ -492,7 +503,10 @@ export function constantField(
   return computedField({ from: 'constant', value }, schema, rules)
 }
 
-/** The documented empty value of a part of the product that is not built yet; read-only. */
+/**
+ * A read-only field of a feature that is not built yet, with the empty value that the schema
+ * permits.
+ */
 export function notBuiltYetField(
   value: Json,
   schema: JsonObject,

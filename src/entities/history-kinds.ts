@@ -5,7 +5,8 @@ import { findEntity } from './registry.ts'
 
 /**
  * Kinds with a table whose changes the audit log stores. Changes of sessions, second factors and
- * revocations are not stored: these records are written often, and nobody edits them.
+ * revocations are not stored: controllers write these records often, and administrators never edit
+ * them.
  */
 export const historyKinds = [
   'authPolicy',
@@ -27,7 +28,7 @@ export const historyKinds = [
   'terminator',
 ] as const satisfies readonly KindName[]
 
-/** The fields of one kind's records, by whether the audit log stores their values. */
+/** The fields of one kind, divided by whether the audit log stores their values. */
 export interface HistoryFields {
   /** Fields whose values the audit log stores, sorted. */
   readonly kept: readonly string[]
@@ -40,8 +41,8 @@ function isObserved(shownAs: ComputedSource | null): boolean {
 }
 
 function fieldsOf({ fields }: Entity): HistoryFields {
-  // Fields in which the controllers record activity and presence are omitted, because nobody edits
-  // them.
+  // Omits fields in which the controllers record activity and presence, because no administrator
+  // edits them.
   const stored = Object.entries(fields)
     .filter(([, { computed, shownAs }]) => computed === null && !isObserved(shownAs))
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -56,9 +57,9 @@ function fieldsOf({ fields }: Entity): HistoryFields {
 }
 
 /**
- * Determines the text of audit entries, which is part of the replicated state and must be the same
- * on every controller. So a field of an existing feature level never moves from one list to the
- * other.
+ * These fields determine the text of audit entries, which is part of the replicated state and must
+ * be the same on every controller. So never move a field of an existing feature level to the other
+ * list.
  */
 export const historyFields: ReadonlyMap<string, HistoryFields> = new Map(
   historyKinds.map((kind) => [kind, fieldsOf(findEntity(kind))]),

@@ -8,8 +8,8 @@ export type { KindName }
 type KindRecords = { readonly [K in KindName]: EntityOf<(typeof entityByKind)[K]> }
 
 /**
- * The record type of a kind, derived from the kind's descriptor: `RecordOf<'mfa'>`. If the kind is
- * not known statically, it is a record whose fields are read by name.
+ * The record type of a kind, derived from the kind's descriptor: `RecordOf<'mfa'>`. If the compiler
+ * does not know which kind it is, the type has untyped fields that are read by name.
  */
 export type RecordOf<K extends KindName> = KindName extends K ? EntityRecord : KindRecords[K]
 

@@ -24,14 +24,14 @@ export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): Js
 }
 
 /**
- * Whether the schema is for a list: Go clients send an empty list as null, so in a map, a null for
- * a list means an empty list, not an absent one.
+ * Whether the schema describes a list. Go clients send an empty list as null, so a null list in a
+ * map means an empty list, not an absent one.
  */
 function isListOf(schema: Json | undefined): schema is JsonObject {
   return isObject(schema) && schema['type'] === 'array'
 }
 
-/** The same schema, but null is also valid. */
+/** The same schema, extended so that null is also valid. */
 export function nullableSchema(schema: JsonObject): JsonObject {
   const type = schema['type']
   const values = schema['enum']
@@ -41,8 +41,8 @@ export function nullableSchema(schema: JsonObject): JsonObject {
 }
 
 /**
- * The members of a value that the schema lists. Nulls are dropped, because they mean absent; a null
- * for a list in a map becomes an empty list.
+ * The members of a value that the schema lists. Members with the value null are dropped, because
+ * null means absent; a null list in a map becomes an empty list.
  */
 export function pickNamedMembers(schema: JsonObject, value: Json): Json {
   const { properties, items, additionalProperties: values } = schema
@@ -83,8 +83,8 @@ export function pickChangedMembers(schema: JsonObject, value: Json): JsonObject 
  * other member is replaced.
  */
 export function mergeMembers(onto: JsonObject, changes: JsonObject): JsonObject {
-  // Uses a Map, because a member may be named __proto__, which an assignment to an object would not
-  // create.
+  // Collects the members in a Map, because a member may be named `__proto__`: assigning that to an
+  // object would set its prototype.
   const result = new Map(Object.entries(onto))
   for (const [name, change] of Object.entries(changes)) {
     const before = result.get(name)

@@ -7,11 +7,11 @@ import { pickChangedMembers, mergeMembers, pickNamedMembers } from './nested-sch
 
 export interface NormalizedFields {
   /**
-   * Fields for the command: all writable fields for create and replace, only the changed fields for
+   * Fields for the command: all writable fields for create and replace, only the changed ones for
    * patch.
    */
   readonly fields: JsonObject
-  /** Ignored members, in the order of the body. */
+  /** Names of the members that were ignored, in the order of the body. */
   readonly ignoredFields: readonly string[]
 }
 
@@ -41,7 +41,7 @@ function normaliseValue(field: Field, value: Json): Json {
 }
 
 /**
- * Completes an object that patches are merged into: members that the value omits get their initial
+ * Completes the value of an object that patches are merged into: omitted members get their initial
  * values.
  */
 function wholeOf(field: Field, value: Json): Json {
@@ -91,7 +91,7 @@ export function normalizeBody(
   return { fields, ignoredFields }
 }
 
-/** How a patch changes the field; null: not at all. */
+/** The new value that a patch gives to the field; null if the patch leaves the field unchanged. */
 function changeOf(field: Field, value: Json): { readonly to: Json } | null {
   if (isUntouched(field, value)) return null
   if (field.mergedOnto === null) return { to: normaliseValue(field, value) }

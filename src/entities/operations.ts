@@ -13,8 +13,8 @@ import {
 
 export interface NamedSchema<S extends JsonObject = JsonObject> {
   /**
-   * Name that is unique among all kinds: `serviceCreate`, `serviceUpdate`, `servicePatch`,
-   * `serviceDetail`.
+   * Name of the operation, unique among all kinds: `serviceCreate`, `serviceUpdate`,
+   * `servicePatch`, `serviceDetail`.
    */
   readonly name: string
   readonly schema: S
@@ -90,7 +90,7 @@ const shapeOrder: readonly OperationShape[] = [
   'delete',
 ]
 
-/** `servicePolicies` → `ServicePolicies`. */
+/** Capitalizes the first letter: `servicePolicies` → `ServicePolicies`. */
 function pascal(name: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1)
 }
@@ -151,7 +151,7 @@ function crudOperation(
       ...new Set([
         ...refusals,
         ...(entity.refusals[shape] ?? []),
-        // 404, because the identity in `asIdentity` may not exist.
+        // The operation may answer 404, because the identity in `asIdentity` may not exist.
         ...(listParameters.includes('asIdentity') ? [404] : []),
       ]),
     ].sort((a, b) => a - b),
@@ -177,7 +177,7 @@ function rowOf(entity: Entity, of: Entity, { declaredAs }: SubList): NamedSchema
   }
 }
 
-/** The kind without the fields that OpenZiti does not have: later levels added them. */
+/** The kind without the fields that OpenZiti does not have; later feature levels added them. */
 function ofContract(entity: Entity): Entity {
   const fields = Object.entries(entity.fields).filter(([, { since }]) => since === 1)
   return { ...entity, fields: Object.fromEntries(fields) }
@@ -185,7 +185,7 @@ function ofContract(entity: Entity): Entity {
 
 function subListOperation(entity: Entity, key: string, rule: SubList): EntityOperation {
   const of = findEntity(rule.of)
-  // Only the read permission for the listed kind is required, not the one for the parent's kind.
+  // The caller needs only the permission to list the listed kind, not one for the parent's kind.
   const permission = rule.api === 'client' ? 'session' : of.operations[rule.api]?.list
   assert(permission !== undefined, `a kind shown in a sub-list can be listed: ${of.name}`)
   return {

@@ -11,12 +11,14 @@ export function referenceField(to: KindName, by: string, rules: RefRules = {}): 
   return computedField({ from: 'entityRef', to, by }, shapes.entityRefSchema, rules)
 }
 
-/** Reference of an optional field; null when it is unset. */
+/** The reference in an optional field; null when the field is unset. */
 export function nullableReferenceField(to: KindName, by: string): ComputedField {
   return computedField({ from: 'entityRef', to, by }, shapes.nullableEntityRefSchema)
 }
 
-/** A reference that also has the member `urlName`: the name of the record's kind in URL paths. */
+/**
+ * A reference with the additional member `urlName`: the name of the referenced kind in URL paths.
+ */
 export function referenceWithUrlNameField(
   to: KindName,
   by: string,

@@ -12,7 +12,7 @@ export interface ReferencingField {
   readonly refusedFrom: number
 }
 
-/** Referrers, by the table to which they refer. */
+/** Referencing fields, by the table that they reference. */
 const byTable: ReadonlyMap<string, readonly ReferencingField[]> = collect()
 
 function collect(): Map<string, ReferencingField[]> {
@@ -39,7 +39,7 @@ export function findReferencingFields({ table }: Entity): readonly ReferencingFi
   return byTable.get(table) ?? []
 }
 
-/** Index key under which the field's references to the record with that id are found. */
+/** Key of the index that finds the records whose field references the record with that id. */
 export function referenceIndexKey({ field }: ReferencingField, id: string): string {
   return field.kind === 'roleList' ? `@${id}` : id
 }

@@ -42,7 +42,7 @@ import { terminator } from './kinds/terminator.ts'
 import { transitRouter } from './kinds/transit-router.ts'
 import { type KindName, kindNames } from './kind-names.ts'
 
-/** Descriptors by name. */
+/** Descriptor of each kind of record, by the kind's name. */
 export const entityByKind = {
   accessEnd,
   accessMark,
@@ -107,7 +107,7 @@ export function isKindName(name: string): name is KindName {
   return Object.hasOwn(entityByKind, name)
 }
 
-/** `postureCheck` → `postureChecks`. */
+/** Plural name of a kind: `postureCheck` → `postureChecks`. */
 export function kindPlural(name: KindName): string {
   return entityByKind[name].plural
 }

@@ -13,8 +13,8 @@ interface WholeObject<P extends JsonObject, Optional extends string> extends Jso
 }
 
 /**
- * Schema of an object that always has the given members, except the optional ones, and may have
- * others.
+ * Schema of an object that has all of the given members, except the optional ones, and may have
+ * further members.
  */
 export function openObjectSchema<const P extends JsonObject, const Optional extends string = never>(
   properties: P,
@@ -25,7 +25,7 @@ export function openObjectSchema<const P extends JsonObject, const Optional exte
   return { type: 'object', properties, required }
 }
 
-/** The same without others. */
+/** Like `openObjectSchema`, but without further members. */
 export function closedObjectSchema<
   const P extends JsonObject,
   const Optional extends string = never,
@@ -75,7 +75,8 @@ export const configsByTypeSchema: JsonObject = {
 const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
 
 /**
- * Posture query that is sent to a client; the members after `updatedAt` are each for a single type.
+ * Posture query that a controller sends to a client; each member after `updatedAt` belongs to a
+ * single check type.
  */
 const postureQuery: JsonObject = {
   type: 'object',
@@ -162,7 +163,7 @@ export const authQueryListSchema: JsonObject = {
 }
 
 /**
- * Data that the applications of an identity share. It may be nested, because SDKs pass it to
+ * Data that the applications of an identity share. The data may be nested, because SDKs pass it to
  * applications as JSON.
  */
 export const applicationDataSchema = {

@@ -13,7 +13,7 @@ function isRequiredIn(field: Field, mode: RequestMode): boolean {
   return field.settable === 'always' || mode === 'create'
 }
 
-/** Schema of a body member; null when the member is not validated. */
+/** Schema of a body member; null when the member's value is not validated. */
 function memberIn(
   entity: Entity,
   name: string,
@@ -86,8 +86,8 @@ export function detailSchema(entity: Entity): JsonObject {
 const neverSent = 'Declared for the sake of the API contract, and never sent.'
 
 /**
- * Adds the members of another detail to a detail's schema, as optional members, for documents that
- * must list them.
+ * Adds the members of another detail to a detail's schema, as optional members, because the OpenAPI
+ * document must list them.
  */
 export function withOptionalMembers(detail: JsonObject, other: JsonObject): JsonObject {
   const own = detail['properties'] as Readonly<Record<string, JsonObject>>

@@ -3,8 +3,8 @@ import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { NewEvent } from './event-field.ts'
 
 /**
- * An event with its position. Its text is created when the first reader needs the text, because
- * most events have no reader.
+ * An event with its position. The event's text is created when the first reader needs it, because
+ * no client reads most events.
  */
 export class EmittedEvent implements RingSlot {
   readonly count = 1
@@ -37,7 +37,7 @@ export class EmittedEvent implements RingSlot {
     return this.isReplicated ? text : `${text}@${this.#sourceId}`
   }
 
-  /** One line of JSON. */
+  /** The event as one line of JSON. */
   get text(): string {
     const event = this.#event
     if (this.#text !== null || event === null) return this.#text ?? ''
@@ -48,7 +48,7 @@ export class EmittedEvent implements RingSlot {
       ...event.fields(),
       event_id: this.id,
     })
-    // The event is released, because it may be large and is no longer needed once its text exists.
+    // Releases the event, because it may be large and is no longer needed once its text exists.
     this.#event = null
     return this.#text
   }
@@ -78,26 +78,26 @@ export class EmittedEvent implements RingSlot {
 }
 
 /**
- * Content of one ring slot: a single event, or data from which all events of a log entry are
+ * A slot of the event ring: a single event, or data from which all events of a log entry are
  * created.
  */
 export interface RingSlot {
   /** Number of events in the slot; at least one. */
   readonly count: number
-  /** Approximate bytes that the slot keeps in memory. */
+  /** Approximate bytes of memory that the slot uses. */
   readonly weight: number
   /** Position of the slot's last event. */
   readonly position: EventPosition
   /**
-   * False if the filter certainly matches no event of the slot. Answering this does not require
+   * False if the filter certainly matches no event of the slot. The answer must not require
    * creating the events.
    */
   mayBeFor(filter: EventFilter): boolean
   /** The event at this offset in the slot, counted from 0. */
   at(offset: number): EmittedEvent | undefined
   /**
-   * Number of the slot's events that a reader at this position has already received. The position
-   * must be before that of the slot's last event.
+   * Number of the slot's events at or before this position, which a reader at the position has
+   * already received. The position must be before the slot's last event.
    */
   seenAt(position: EventPosition): number
 }

@@ -17,15 +17,15 @@ import { loggedInEvent } from './subjects/authentication.ts'
 import { entityChangeEvents } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
-/** The changes in a log entry, and data that is lost as soon as a later entry is applied. */
+/** The changes in a log entry, with values that a later entry may overwrite when it is applied. */
 interface EntryChanges {
   readonly index: number
   readonly timeMs: number
   readonly audit: AuditRecord | null
   readonly changes: readonly RecordChange[]
   /**
-   * For each API session that the entry created: the auth policy of its identity. Recorded now,
-   * because a later entry may change it.
+   * For each API session that the entry created: the auth policy of its identity. Recorded with the
+   * entry, because a later entry may change the identity's auth policy.
    */
   readonly policyIds: ReadonlyMap<string, string>
 }
@@ -42,14 +42,14 @@ interface EventSource {
  */
 const EVENTS_IN_SLOT_MAX = 256
 /**
- * Each event of an entry also gets its own slot if the entry would use more than 1/`SHARE_OF_RING`
- * of the ring.
+ * Each event of an entry also gets its own slot if the entry would need more than 1/`SHARE_OF_RING`
+ * of the ring's bytes.
  */
 const SHARE_OF_RING = 8
 const SESSION_WEIGHT = 256
 const LOG_IN_WEIGHT = 384
 const NOTICE_WEIGHT = 384
-/** Each change causes two events: one for the change, and one for its commit. */
+/** Each changed record causes two events: one for the change, and one for its commit. */
 const CHANGE_EVENTS = 2
 
 type RecordEvent = (record: RecordChange['after'], entry: EntryChanges) => NewEvent
@@ -93,9 +93,9 @@ const namespaces: ReadonlySet<EventNamespace> = new Set(
 const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
 
 /**
- * All events of one log entry in a single slot. They are created when the first reader needs one of
- * them, because most entries have no reader. They depend only on the data that is stored here, so
- * the time of their creation does not matter.
+ * All events of one log entry in a single slot. The events are created when the first reader needs
+ * one of them, because no client reads the events of most entries. The events depend only on the
+ * data in this object, so the time of their creation does not matter.
  */
 export class EntryEvents implements RingSlot {
   readonly count: number
@@ -150,7 +150,7 @@ export class EntryEvents implements RingSlot {
     return generation === this.#source.generation && index === this.#index ? sequence : 0
   }
 
-  /** Events in their order. */
+  /** Events of the log entry, in the order of the feed. */
   events(): readonly EmittedEvent[] {
     const entry = this.#entry
     if (entry === null) return this.#events
@@ -170,15 +170,16 @@ export class EntryEvents implements RingSlot {
 }
 
 /**
- * First all changes, then the commit of each change, then the additional events for the kinds of
- * the changed records, and last the notices about access that expires.
+ * The order of an entry's events: first all changes, then the commit of each change, then the
+ * additional events for the kinds of the changed records, and last the notices about expiring
+ * access.
  */
 function newEventsOf(
   entry: EntryChanges,
   positionAt: (at: number) => EventPosition,
 ): readonly NewEvent[] {
-  // Sorted by kind, because the order in the feed depends on when each kind was first subscribed
-  // to, and that may differ between controllers.
+  // The changes are sorted by kind, because the order in the feed depends on when each kind was
+  // first subscribed to, and that may differ between controllers.
   const changes = entry.changes.filter((one) => eventsOf(one) !== null).toSorted(byKind)
   const made = changes.map((change, at) => entityChangeEvents(change, entry, positionAt(at)))
   return [
@@ -219,8 +220,8 @@ function sessionWeight(count: number): number {
 }
 
 /**
- * True if the only changed fields are fields for which no reader needs an event: controllers write
- * these fields in batches, or when a session ends.
+ * True if only fields have changed that need no event: controllers write these fields in batches,
+ * or when a session ends.
  */
 function isActivityAlone({ kind, before, after }: RecordChange): boolean {
   const fields = activityFields[kind]

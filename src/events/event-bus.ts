@@ -5,27 +5,28 @@ import { EventRing, type RingLimits } from './event-ring.ts'
 import type { NewEvent } from './event-field.ts'
 
 interface EventBusDeps {
-  /** Id of the controller. */
+  /** Id of this controller. */
   readonly selfId: string
   readonly generation: number
   readonly appliedIndex: () => number
   /**
-   * Start of the process, UTC ms. Event sequence numbers start from this time, so the numbers of an
-   * earlier process are smaller.
+   * Start of the process, UTC ms. The first sequence number is derived from it, so that numbers of
+   * an earlier process are smaller.
    */
   readonly startedAtMs: number
   readonly limits: RingLimits
 }
 
 /**
- * Factor for the first sequence number of a process. The numbers of a process exceed those of an
- * earlier process, unless the earlier process emitted more than a thousand events per millisecond.
+ * Factor that converts the start time of a process to its first sequence number. The sequence
+ * numbers of a process exceed the numbers of an earlier process, unless the earlier process emitted
+ * more than a thousand events per millisecond.
  */
 const SEQUENCES_PER_MS = 1000
 
 /**
- * All events of a controller, in order. No listener is called while an entry is applied: listeners
- * are called after the current turn, and readers read events from the ring at their own speed.
+ * All events of a controller, in order. The bus calls listeners after the current turn of the event
+ * loop, never while an entry is applied. Readers read events from the ring at their own speed.
  */
 export class EventBus {
   readonly ring: EventRing
@@ -73,8 +74,8 @@ export class EventBus {
   }
 
   /**
-   * Emits an event that this controller observed. Must not be called within apply, because the
-   * event would come before the events of the entry that is being applied.
+   * Emits an event that this controller observed. Must not be called while an entry is applied,
+   * because the event would come before the events of the entry that is being applied.
    */
   emitLive(event: NewEvent): void {
     const position = this.nextPosition()
@@ -83,8 +84,8 @@ export class EventBus {
   }
 
   /**
-   * Must be called when the whole state was replaced: the events of the entries in between are
-   * unknown, so readers have a gap.
+   * Must be called after the whole state was replaced. The events of the skipped entries are
+   * unknown, so readers must report a gap.
    */
   noteGap(): void {
     this.ring.forget(this.#here(this.#liveSequence))
@@ -103,7 +104,8 @@ export class EventBus {
   }
 
   /**
-   * Registers a reader of these namespaces; metrics are gathered only while there is a reader.
+   * Registers a reader of these namespaces; the controller collects metrics only while they have a
+   * reader.
    * @returns a function that removes the reader.
    */
   want(namespaces: Iterable<EventNamespace>): () => void {

@@ -14,7 +14,7 @@ type Emitter =
 export interface EventField {
   readonly name: string
   readonly type: 'string' | 'number' | 'boolean' | 'object' | 'strings' | 'objects'
-  /** One sentence. */
+  /** Meaning of the field, one sentence. */
   readonly meaning: string
   /** True if the field is absent when there is no value. */
   readonly isOptional?: boolean
@@ -44,36 +44,34 @@ export interface EventSubject {
 /** Fields of every event. */
 export const commonEventFields: readonly EventField[] = [
   { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
-  { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted it.' },
+  { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted the event.' },
   {
     name: 'timestamp',
     type: 'string',
-    meaning: 'RFC 3339, UTC: log time of the entry, or when the controller saw it.',
+    meaning:
+      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
   },
   {
     name: 'event_id',
     type: 'string',
     meaning:
-      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Two events with the same one are the same event.',
+      '`generation:index:sequence`, the same on every controller for events from the log; otherwise followed by `@` and the controller. Events with equal IDs are the same event.',
   },
 ]
 
-/**
- * Fields of an event, in the order in which they are printed, without the fields that every event
- * has.
- */
+/** Fields of an event in output order, without the fields that every event has. */
 export type EventFields = Readonly<Record<string, unknown>>
 
 /** An event without its position. */
 export interface NewEvent {
   readonly namespace: EventNamespace
-  /** UTC ms. */
+  /** Time of the event, UTC ms. */
   readonly atMs: number
   readonly fields: () => EventFields
-  /** Value that filters compare: the entity type, or the name of the metric. */
+  /** Value that filters compare: the entity type of a change, or the name of a metric. */
   readonly about?: string
   /** Source of a metric. */
   readonly source?: string
-  /** Approximate number of characters. Used for the limits until the text exists. */
+  /** Approximate number of characters; the ring's limits use it until the text exists. */
   readonly weight: number
 }

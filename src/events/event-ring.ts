@@ -16,13 +16,14 @@ export class EventRing {
   /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
   /**
-   * Numbers of the oldest slot, and of the slot after the newest. Slots have consecutive numbers.
+   * Numbers of the oldest slot, and of the slot that the next event gets. Slots have consecutive
+   * numbers.
    */
   #oldest = 0
   #next = 0
   /**
-   * Slot that was read last; searched first, because the next read is usually in the same slot or
-   * the next one.
+   * Slot that was read last. The search starts there, because the next read is usually in the same
+   * slot or the next slot.
    */
   #found = 0
   #end = 0
@@ -62,7 +63,7 @@ export class EventRing {
 
   /**
    * The number of the first event, at or after `from`, that matches a filter. If no event matches:
-   * the number after the newest event, or `from` itself if that event was evicted.
+   * the number after the newest event, or `from` itself if the event with this number was evicted.
    */
   find(from: number, filter: EventFilter): number {
     let number = from
@@ -130,8 +131,8 @@ export class EventRing {
   }
 
   /**
-   * The first slot for which the condition is true. The condition must be true for all later slots
-   * as well.
+   * Binary search for the first slot that meets the condition. All later slots must meet the
+   * condition as well.
    */
   #search(isFrom: (slot: number) => boolean): number {
     let [low, high] = [this.#oldest, this.#next]

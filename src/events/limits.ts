@@ -1,10 +1,10 @@
 const MIB = 1024 * 1024
 
-/** All limits of events. */
+/** Limits for storing events and for sending them to clients. */
 export const eventLimits = {
   /**
-   * Maximum events that a controller retains for readers that reconnect or lag; above that, the
-   * oldest events are evicted.
+   * Maximum events that a controller retains for readers that reconnect or read slowly; above that,
+   * the oldest events are evicted.
    */
   eventsKeptMax: 50_000,
   /**
@@ -21,30 +21,27 @@ export const eventLimits = {
    * Maximum concurrent event streams of one identity; above that: 429 SERVER_TOO_MANY_REQUESTS.
    */
   eventStreamsPerCallerMax: 8,
-  /** A stream is closed if events are waiting and its client reads nothing for this time ... */
+  /** A stream is closed if its client reads nothing for this time although events are waiting. */
   eventStallMs: 20_000,
   /**
    * Time that a client may take to close its stream after the controller sent the reason for
    * closing; then the controller closes the stream.
    */
   eventLingerMs: 5000,
-  /**
-   * Maximum characters of text buffered for one stream, in addition to the text in the connection's
-   * own buffer.
-   */
+  /** Maximum characters of text buffered for one stream, in addition to the socket's buffer. */
   eventStreamCharactersMax: 16 * 1024,
   /**
-   * Interval of comments sent over an idle stream, and of checks whether its caller still has
-   * permission.
+   * Interval of heartbeat comments on an idle stream. At the same interval, the controller checks
+   * whether the stream's caller still has permission.
    */
   eventHeartbeatMs: 15_000,
-  /** Bytes written to standard output at once. */
+  /** Maximum bytes in one write to standard output. */
   eventBatchBytes: 64 * 1024,
   /** Maximum number of observations that wait to become events; more are dropped and counted. */
   liveFactsWaitingMax: 10_000,
   /**
-   * Maximum number of services, terminators and results with separate counts in one interval;
-   * further ones are not counted.
+   * Maximum number of combinations of service, terminator and result that are counted in one
+   * interval; dials of further combinations are not counted.
    */
   dialCountsMax: 10_000,
   /**
@@ -52,10 +49,10 @@ export const eventLimits = {
    * connects or disconnects.
    */
   terminatorEventsMax: 10_000,
-  /** Names in one filter. */
+  /** Maximum names in one filter. */
   eventFilterNamesMax: 64,
   /**
-   * Maximum bytes of one message from a WebSocket client, small because a request for events is
+   * Maximum bytes of one message from a WebSocket client, small because requests for events are
    * small; above that, the connection is closed.
    */
   webSocketMessageBytesMax: 64 * 1024,
@@ -65,6 +62,6 @@ export const eventLimits = {
   eventLinesRetryMs: 50,
   /** Delay before a failed write to a file is retried. */
   eventFileRetryMs: 1000,
-  /** Bytes written to a file at once. */
+  /** Maximum bytes in one write to an event file. */
   eventFileBatchBytes: 256 * 1024,
 } as const

@@ -98,8 +98,8 @@ export class Events {
   }
 
   /**
-   * Number of events that a file or standard output has lost, plus the number of observations
-   * dropped from the queue.
+   * Number of events that were lost before they could be written to the file or to standard output,
+   * plus the number of observations that were dropped from the queue.
    */
   get lost(): number {
     return (this.#file?.lost ?? 0) + (this.#stdout?.lost ?? 0) + this.#live.dropped
@@ -128,8 +128,8 @@ export class Events {
   }
 
   /**
-   * Must be called before the listeners are closed: closing a listener waits for its connections,
-   * which include open streams.
+   * Must be called before the listeners are closed: a listener closes only after its connections,
+   * including the open streams, have ended.
    */
   closeStreams(): void {
     this.#room.stop()

@@ -4,8 +4,8 @@ import type { Json } from '../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../lib/entity-record.ts'
 
 /**
- * Kinds whose changes cause events, sorted by name. Their descriptors say which fields the events
- * show.
+ * Kinds whose changes cause events, sorted by name. The descriptor of a kind determines which
+ * fields the events show.
  */
 const publishedEntities = entities.filter(({ isPublished }) => isPublished)
 
@@ -64,7 +64,7 @@ export function approximateRecordCharacters(record: EntityRecord | undefined): n
   let weight = EMPTY_WEIGHT
   for (const name in record) {
     const value = record[name] ?? null
-    // Most values are texts.
+    // Most values are strings, so their length is read directly.
     weight += VALUE_WEIGHT + (typeof value === 'string' ? value.length : valueWeight(value))
   }
   return weight

@@ -18,6 +18,17 @@ export type RouterAdmission =
   /** `reason` is sent to the router and logged by the controller; it contains no secret. */
   | { readonly ok: false; readonly reason: string }
 
+/** Why an admitted router must be disconnected. */
+export interface RouterRevocation {
+  /** Sent to the router and logged by the controller; contains no secret. */
+  readonly reason: string
+  /**
+   * Whether other routers must also close their links to the router. False if only the certificate
+   * was renewed: the router reconnects with the new certificate, and its circuits continue.
+   */
+  readonly endsLinks: boolean
+}
+
 /** Decides which routers may connect. */
 export interface RouterAdmitter {
   /**
@@ -26,5 +37,5 @@ export interface RouterAdmitter {
    */
   admit(socket: TLSSocket): RouterAdmission
   /** Why an admitted router must be disconnected now; null if it may stay connected. */
-  revoked(router: AdmittedRouter): string | null
+  revoked(router: AdmittedRouter): RouterRevocation | null
 }

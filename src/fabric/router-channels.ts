@@ -218,10 +218,11 @@ export class RouterChannels {
     const { gate, log } = this.#deps
     for (const connection of Array.from(this.connections())) {
       const { router, channel } = connection
-      const reason = gate.revoked(router)
-      if (reason === null) continue
+      const revocation = gate.revoked(router)
+      if (revocation === null) continue
+      const { reason, endsLinks } = revocation
       log.info({ routerId: router.id, reason }, 'closing the channel of a router')
-      for (const subject of this.#subjects) subject.onRevoked?.(connection)
+      if (endsLinks) for (const subject of this.#subjects) subject.onRevoked?.(connection)
       channel.close(reason)
     }
     this.#sendMembers()

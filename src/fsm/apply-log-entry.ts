@@ -86,8 +86,8 @@ type Place = Pick<CommandContext, 'index' | 'logTimeMs'>
 type Handler = (state: ClusterState, payload: Uint8Array, context: CommandContext) => Outcome
 
 /**
- * The compiler requires a handler for every kind of command. A missing handler would stop the apply
- * step on every controller at the first entry of that kind.
+ * The compiler requires a handler for every kind of command. Without a handler, every controller
+ * would stop applying the log at the first entry of that kind.
  */
 const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.FORM]: applyCreateClusterCommand,
@@ -170,12 +170,12 @@ function perform(state: ClusterState, command: Command, place: Place): Performed
   const isKept =
     outcome.ok && state.featureLevel >= HISTORY_LEVEL && commandsWithKeptChanges.has(command.kind)
   const changes = isKept ? state.takeHistory() : []
-  // Read the log time again, because the command may have reset it.
+  // Log time is read again here, because the command may have reset it.
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
-  // The returned record omits the changes: followers keep these records for a long time, and
-  // receive the changes in another way.
+  // The result omits the changes: its users store it for a long time, and followers receive the
+  // changes through `ChangeFeed`.
   return {
     outcome,
     audit: audit === null || audit.change === '' ? audit : { ...audit, change: '' },
@@ -207,8 +207,8 @@ function performUnaudited(
 }
 
 /**
- * Returns the outcome of the first attempt when a caller repeats a request, even if the attempts
- * arrived at different controllers.
+ * Applies the command of a request once. When a caller repeats a request, even at another
+ * controller, returns the outcome of the first attempt.
  */
 function performOnce(
   state: ClusterState,
@@ -222,7 +222,8 @@ function performOnce(
   if (judgement !== 'new') return { outcome: judgement, audit: null }
   const performed = perform(state, command, place)
   const { outcome } = performed
-  // A temporary refusal is not stored, so the caller may repeat the request with the same id.
+  // The outcome of a temporary refusal is not stored, so that the caller may repeat the request
+  // with the same id.
   if (outcome.ok || problems[outcome.code].retry === 'never') {
     const { index } = place
     const { logTimeMs: atMs } = state
@@ -238,8 +239,8 @@ function applyCommand(
 ): Omit<AppliedEntry, 'index'> {
   const { request } = command
   const run = (): Performed => {
-    // Only the replicated feature level decides. So a version that knows the command refuses it in
-    // the same cases as a version that does not know it.
+    // Only the replicated feature level decides. A version that knows the command therefore refuses
+    // it in the same cases as a version that does not know it.
     if (command.level > state.featureLevel) {
       return { outcome: refusedOutcome('FEATURE_LEVEL_NOT_RAISED'), audit: null }
     }
@@ -277,8 +278,7 @@ export function applyLogEntry(state: ClusterState, entry: Entry): AppliedEntry {
     case 'noop':
       break
     case 'configuration':
-      // Copied, because the entry may be a view into a large buffer, and the view would keep that
-      // buffer in memory.
+      // The bytes are copied, because a view would keep the large buffer of the entry in memory.
       state.configuration = Uint8Array.from(entry.data)
       break
     case 'command':

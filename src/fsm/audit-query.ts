@@ -16,13 +16,14 @@ import { sortComparator } from './query/symbols.ts'
 import { QueryCostCounter } from './query/query-cost.ts'
 
 export const auditQueryLimits = {
-  /** Records that one step of a query reads. */
+  /** Number of records that one step of a query reads. */
   stepRecords: 128,
   /**
-   * Maximum number of matching records that are sorted; with more, the query fails with status 400.
+   * Maximum number of matching records that are sorted; a query with more matches fails with status
+   * 400.
    */
   sortedMax: 10_000,
-  /** Maximum number of records with the same name, now or earlier, in one query of the history. */
+  /** Maximum number of records that have, or had, the name in a query of the history. */
   namesakesMax: 64,
 } as const
 
@@ -113,8 +114,8 @@ function isAbout(
 }
 
 /**
- * The ids of the records that have this name now, or had it in a stored audit record. The given
- * string itself is included, because it may be an id.
+ * The ids of the records that have this name now, or had it in a stored audit record. The result
+ * includes the given string itself, because it may be an id.
  */
 function* recordIds(
   state: State,
@@ -147,11 +148,14 @@ function* recordIds(
 }
 
 interface Wanted {
-  /** Null: every record. */
+  /** Test for a record; null: every record matches. */
   readonly test: Predicate | null
   readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
   readonly page: { readonly limit: number; readonly offset: number }
-  /** Returns false if the test would certainly reject the line; such a line is not parsed. */
+  /**
+   * Returns false if the record on this line certainly fails the test, so that the line need not be
+   * parsed.
+   */
   readonly mayFit?: (line: string) => boolean
 }
 

@@ -1,8 +1,8 @@
 import type { StateView } from '../ports/state-view.ts'
 
 /**
- * Ids of the config types that are given by id or name, without duplicates; unknown types are
- * omitted.
+ * Ids of the config types that are given by id or name, without duplicates. The result omits
+ * unknown types.
  */
 export function configTypeIds(
   state: Pick<StateView, 'get' | 'find'>,

@@ -24,7 +24,7 @@ import type { ClusterState } from './access/cluster-state.ts'
 /** Data, in addition to the record, from which its detail is computed. */
 export interface DetailContext {
   readonly state: ClusterState
-  /** The identity for which a service's permissions are shown. */
+  /** The identity whose permissions the detail of a service shows. */
   readonly callerId: string
   readonly configTypes: ShownConfigTypes
   /** Posture of the caller. */
@@ -32,15 +32,17 @@ export interface DetailContext {
   readonly routers: RouterStatuses
   readonly uses: SessionUses
   readonly nowMs: number
-  /** BIND and DIAL bits of the caller on a record; absent until they are first needed. */
+  /**
+   * BIND and DIAL bits of the caller on a record; absent until a member of the detail needs them.
+   */
   callerBits?: { readonly on: EntityRecord; readonly bits: number }
 }
 
 type Source = (record: EntityRecord, context: DetailContext) => Json
 
 /**
- * JSON of values that the details of many records share, by the value. Most lists of services
- * consist of such values: a text takes longer to make than to look up.
+ * JSON texts of values that the details of many records share. Most lists of services consist of
+ * such values, and finding a text takes less time than creating it.
  */
 const sharedTexts = new WeakMap<object, string>()
 
@@ -68,7 +70,7 @@ export function dialBindNames(bits: number): readonly DialBind[] {
   return (bits & DIAL_BIT) === 0 ? bind : both
 }
 
-/** RFC 3339, UTC, ms. */
+/** UTC time in RFC 3339 format, with milliseconds. */
 function dateTime(ms: number): string {
   return new Date(ms).toISOString()
 }
@@ -226,7 +228,7 @@ function configData(by: string, record: EntityRecord, context: DetailContext): J
     const name = state.get('configType', config.configTypeId)?.name
     if (name !== undefined) byTypeName.set(name, config.data)
   }
-  // A type may have any name, even `__proto__`, so its key is defined as an own property.
+  // A type may have any name, even `__proto__`. `fromEntries` defines each name as an own property.
   return Object.fromEntries([...byTypeName].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
@@ -317,8 +319,8 @@ function timeOrNull(ms: number | null): Json {
 }
 
 /**
- * Stored values in the form of the detail: times as text, and the zero value if an older record
- * lacks the field.
+ * Reads stored values in the form of the detail: times as text, and the zero value if an older
+ * record lacks the field.
  */
 function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
   if (field?.kind === 'timestamp') {
@@ -331,13 +333,13 @@ function storedSource(name: string, field: Field | undefined): (record: EntityRe
   return (record) => record[name] ?? zero
 }
 
-/** Kinds of computed values that depend only on the record. */
+/** Sources of computed values that depend only on the record. */
 const ownSources: ReadonlySet<ComputedSource['from']> = new Set(['constant', 'field', 'anyFlag'])
 
 interface Shown {
   readonly name: string
   readonly source: Source
-  /** True: the value depends only on the record. */
+  /** True if the value depends only on the record. */
   readonly isOwn: boolean
   readonly isOptional: boolean
   readonly when: VisibilityCondition | null
@@ -373,7 +375,7 @@ function isUnset(value: Json): boolean {
   return value === false || isEmpty(value)
 }
 
-/** True for null, an empty string and an empty object. */
+/** Whether the value is null, an empty string or an empty object. */
 function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
@@ -401,7 +403,10 @@ function headOf(kind: KindName, record: EntityRecord): Record<string, Json> {
   }
 }
 
-/** @returns undefined if the detail omits the member. */
+/**
+ * Computes one member of a detail.
+ * @returns undefined if the detail omits the member.
+ */
 function valueOf(shown: Shown, record: EntityRecord, context: DetailContext): Json | undefined {
   if (shown.when !== null && !holds(shown.when, record)) return undefined
   const value = shown.source(record, context)
@@ -417,7 +422,10 @@ const KEPT_CHARACTERS_MAX = 2048
 export class DetailPrinter {
   readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
-  /** @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`. */
+  /**
+   * Prints the detail of a record as JSON text.
+   * @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`.
+   */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts
@@ -446,10 +454,7 @@ export class DetailPrinter {
 interface OwnText {
   readonly kind: KindName
   readonly record: EntityRecord
-  /**
-   * The constant parts of the text around the variable members; their number is one more than the
-   * number of variable members.
-   */
+  /** The constant parts of the text before, between and after the variable members. */
   readonly parts: readonly string[]
 }
 

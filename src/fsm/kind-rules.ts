@@ -38,7 +38,7 @@ const byKind: { readonly [K in KindName]?: KindRules<RecordOf<K>> } = {
   transitRouter: transitRouterRules,
 }
 
-/** Rules of a kind; empty for a kind without rules. */
+/** Rules of a kind. The object is empty for a kind without rules. */
 export function rulesForKind(kind: KindName): KindRules {
   return byKind[kind] ?? none
 }

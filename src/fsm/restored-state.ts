@@ -17,7 +17,7 @@ import type { State } from './records/state.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
 /**
- * The new cluster that a restored state belongs to: one controller, a new cluster id and new
+ * The new cluster to which a restored state belongs: one controller, a new cluster id and new
  * secrets.
  */
 interface RestoredCluster {
@@ -33,8 +33,8 @@ interface RestoredCluster {
 
 /**
  * Converts the state of one cluster to the initial state of another, as one step after its last
- * entry: sessions end, the former controllers are removed, and everything else stays. The term is
- * increased, because no node has voted in the increased term.
+ * entry: sessions end, the former controllers are removed, and all other records stay. The term is
+ * one higher than the last, because no node has voted in that term.
  * @returns the new position.
  */
 export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {
@@ -62,8 +62,8 @@ export function convertToNewCluster(state: ClusterState, restored: RestoredClust
 }
 
 /**
- * Removes the sessions in a backup before its records are restored into a running cluster, because
- * a restore must not bring sessions back.
+ * Removes the sessions in a backup before its records are restored into a running cluster: a
+ * restore must not reopen sessions.
  */
 export function removeSessions(state: State): void {
   const { position, logTimeMs } = state

@@ -37,15 +37,14 @@ import { ClusterState } from './access/cluster-state.ts'
 interface MachineDeps {
   readonly store: StateStore
   /**
-   * Only for reads, which must know whether an identity is disabled now. The apply step never uses
-   * the clock.
+   * Used only by reads, which must know whether an identity is disabled at present. Apply never
+   * uses the clock.
    */
   readonly clock: Clock
   readonly schedule?: ScheduleTimer
   readonly limits?: WriteBehindLimits
   /**
-   * For tests that damage the state in memory: called with each new state that replaces the
-   * previous state.
+   * For tests that damage the state in memory: called with each new state that replaces another.
    */
   readonly onState?: (state: ClusterState) => void
 }
@@ -60,9 +59,11 @@ export class StateMachine
 {
   onPersisted: (position: Position) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
-  /** Called in the apply step, after the entry that completes a restore; must not throw. */
+  /**
+   * Called in the apply step, after the entry that completes a restore of a backup; must not throw.
+   */
   onRecordsReplaced: (index: Index) => void = () => undefined
-  /** Status of the connected routers, for their details. The apply step never reads it. */
+  /** Status of the connected routers, for the details of routers. Apply never reads it. */
   routers: RouterStatuses = noRouterStatuses
   /** The data model that edge routers receive, and with which they decide about access. */
   readonly routerModel: RouterModel = createRouterModel(this, () => this.state)
@@ -70,8 +71,8 @@ export class StateMachine
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
   /**
-   * The error of an entry that could not be applied: the state may be changed only in part, and
-   * must not be used or stored.
+   * The error of an entry that could not be applied. After it, the state may be changed only in
+   * part, so it must not be used or stored.
    */
   #failure: Error | null = null
   #isRestoring = false
@@ -85,7 +86,10 @@ export class StateMachine
     this.#writeBehind = this.#newWriteBehind()
   }
 
-  /** @throws when the store is damaged. */
+  /**
+   * Opens the state in a store.
+   * @throws when the store is damaged.
+   */
   static async open(deps: MachineDeps): Promise<StateMachine> {
     return new StateMachine(deps, await loadState(deps.store, new ClusterState()))
   }
@@ -197,7 +201,7 @@ export class StateMachine
     return this.#followers.add(kinds, of)
   }
 
-  /** Notifies followers that one log entry has replaced all records. */
+  /** Notifies followers that one log entry replaced all records. */
   #notifyReplaced(): void {
     this.#followers.onReplaced()
     this.onRecordsReplaced(this.state.position.index)
@@ -215,7 +219,10 @@ export class StateMachine
     return this.state.table(kind).rows.keys()
   }
 
-  /** Ids of all records of a table, in the same order on every controller. Read within one turn. */
+  /**
+   * Ids of all records of a table, in the same order on every controller. The caller must read them
+   * in one turn of the event loop.
+   */
   sortedIds(kind: KindName): Iterable<string> {
     return this.state.table(kind).ids
   }
@@ -252,7 +259,10 @@ export class StateMachine
 class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeListener }>()
 
-  /** @returns a function that removes the follower. */
+  /**
+   * Adds a follower for some kinds of records.
+   * @returns a function that removes the follower.
+   */
   add(kinds: readonly KindName[], of: ChangeListener): () => void {
     const follower = { kinds: new Set(kinds), of }
     this.#all.add(follower)
@@ -278,8 +288,8 @@ class Followers {
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
-        // An error of a follower must not stop the apply step; the follower can rebuild its data
-        // from the records.
+        // An error of a follower must not stop the apply step, because the follower can rebuild its
+        // data from the records.
         of.onReplaced()
       }
     }

@@ -108,7 +108,7 @@ type Reads = Omit<StateView, 'appliedIndex' | 'waitForApplied' | 'listAudit'>
  * grant.
  */
 export class StateReader implements Reads {
-  /** The current state; a restored snapshot replaces it. */
+  /** The current state. When a snapshot is restored, its state replaces this object. */
   protected state: ClusterState
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
@@ -316,7 +316,8 @@ export class StateReader implements Reads {
   }
 
   /**
-   * Whether a sub-list contains the id; for a role list, only that one record has to be tested.
+   * Whether a sub-list contains the id. In a sub-list that a role list defines, the answer needs a
+   * test of only that one record.
    */
   #holds(entity: Entity<string>, rule: SubList, parent: EntityRecord, id: string): boolean {
     if (rule.through !== 'roles') return this.#linked(entity, rule, parent, {}).has(id)
@@ -365,7 +366,7 @@ export class StateReader implements Reads {
   }
 
   /**
-   * Lists role attributes that records have or that policies use.
+   * Lists the role attributes that records have or policies use.
    * @throws {Problem} the problems of `list`.
    */
   roleAttributeUsage(entity: KindName, query: ListQuery): RoleAttributeUsage {
@@ -399,7 +400,7 @@ export class StateReader implements Reads {
     }
   }
 
-  /** Why the identity may or may not use the service, according to the current records. */
+  /** Explains why the identity may or may not use the service, according to the current records. */
   explainAccess(identity: Identity, service: Service): AccessExplanation {
     return explainAccess(this.state, identity, service)
   }
@@ -423,7 +424,7 @@ export class StateReader implements Reads {
 
   mayServeClients(routerId: string): boolean {
     const status = this.#routers().of(routerId)
-    // Without a host name, the listeners are unknown too, because a router reports both in one
+    // Without a host name, the listeners are unknown as well, because a router reports both in one
     // message.
     if (status === null || status.hostname === '') return true
     return Object.keys(status.protocols).length > 0
@@ -492,7 +493,7 @@ export class StateReader implements Reads {
   ): (record: EntityRecord) => string {
     const context = this.#detailContext(entity, callerId, shownFor)
     return (record) =>
-      // The detail is not cached if it depends on whether the caller is an administrator.
+      // The detail is not cached if administrators and other callers get different details.
       hasSecretsHiddenFromNonAdmin(entity, record)
         ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
         : this.#details.print(entity, record, context)

@@ -12,9 +12,9 @@ export const systemClock: Clock = {
 }
 
 /**
- * The time for expiring old sessions: the local clock, or if earlier, the time that the clocks of a
- * majority of controllers have reached, so that no single clock ends sessions. Null until enough
- * clocks are known. UTC ms.
+ * The time for expiring old sessions, UTC ms: the earlier of the local clock and the time that the
+ * clocks of a majority of controllers have reached. One clock that is ahead therefore ends no
+ * session. Null until enough clocks are known.
  */
 export function majorityNowMs({
   cluster,
@@ -28,8 +28,8 @@ export function majorityNowMs({
 }
 
 /**
- * The time for judging data that another controller sends: the time that the clocks of a majority
- * have reached, or the local clock until enough clocks are known. UTC ms.
+ * The time for checking data that another controller sends, UTC ms: the time that the clocks of a
+ * majority have reached, or the local clock until enough clocks are known.
  */
 export function quorumOrLocalNowMs({
   cluster,
@@ -42,10 +42,10 @@ export function quorumOrLocalNowMs({
 }
 
 /**
- * The time for checking pauses, lockouts and disablements before a proposal: the local clock or log
- * time, whichever is later. When the entry is applied, log time decides. Log time is ahead of the
- * local clock if the clocks of a majority were ahead. With only the local clock, this controller
- * would then refuse a request until its clock reaches an end time that log time has already passed.
+ * The time for checking pauses, lockouts and disablements before a proposal: the later of the local
+ * clock and log time. Apply uses log time alone, which is ahead of the local clock if the clocks of
+ * a majority were ahead. If the check used the local clock alone, this controller would refuse
+ * requests for some time after a pause has ended by log time.
  */
 export function proposalNowMs({
   state,

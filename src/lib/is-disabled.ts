@@ -1,8 +1,8 @@
 /** Start and end of an identity's disablement, UTC ms. */
 export interface Disablement {
-  /** null: not disabled. */
+  /** Time at which the identity was disabled; null: it is not disabled. */
   readonly disabledAt: number | null
-  /** null: disabled until an administrator enables the identity. */
+  /** Time at which the disablement expires; null: an administrator must enable the identity. */
   readonly disabledUntil: number | null
 }
 

@@ -4,7 +4,7 @@ interface KeyTasks {
   readonly waiting: (() => void)[]
 }
 
-/** Runs a limited number of tasks per key at once; further tasks wait in order. */
+/** Limits how many tasks of a key run at the same time; further tasks of the key wait in order. */
 export class KeyedTasks<K = string> {
   readonly #atOnceMax: number
   readonly #keys = new Map<K, KeyTasks>()

@@ -8,9 +8,9 @@ export interface ListLinks<T> {
 }
 
 /**
- * A linked list in the order of appending. It replaces a Map, which allocates a new table each time
- * it is rebuilt: an old table that reached the garbage collector's old generation keeps later
- * tables alive with all their members, until a full collection.
+ * A linked list in the order of appending. It is used instead of a Map: a Map that grows allocates
+ * new tables, and an old table in the garbage collector's old generation keeps later tables and all
+ * their members in memory until a full collection.
  */
 export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
   #first: T | null = null
@@ -20,7 +20,10 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     return this.#first === null
   }
 
-  /** @param member must not be in a list. */
+  /**
+   * Adds a member at the end.
+   * @param member must not be in a list.
+   */
   append(member: T): void {
     member.before = this.#last
     if (this.#last === null) this.#first = member
@@ -28,7 +31,10 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     this.#last = member
   }
 
-  /** @returns false when the member was already removed. */
+  /**
+   * Removes a member.
+   * @returns false when the member was already removed.
+   */
   remove(member: T): boolean {
     const { before, after } = member
     if (before === null && this.#first !== member) return false
@@ -41,7 +47,7 @@ export class LinkedList<T extends ListLinks<T>> implements Iterable<T> {
     return true
   }
 
-  /** During an iteration, the caller may remove the member that was yielded last. */
+  /** During an iteration, the caller may remove the member that the iterator yielded last. */
   *[Symbol.iterator](): Iterator<T> {
     for (let member = this.#first; member !== null;) {
       const { after } = member

@@ -15,8 +15,8 @@ interface PeriodicRuns {
 }
 
 /**
- * Node's timers, captured at load time. The scheduler lives as long as the thread, so it must not
- * use the fake timers of one test: otherwise its work would stop for all later tests.
+ * Node's timers, captured at load time. The scheduler lives as long as the thread. If it used the
+ * fake timers that one test installs, its work would stop for all later tests.
  */
 const { setTimeout, clearTimeout } = globalThis
 
@@ -25,8 +25,8 @@ const EARLY_MS = 1
 
 /**
  * One timer for all periodic work of a thread. With separate timers, an idle controller spent most
- * of its processor time on waking up. Here, work with the same period, or a multiple of it, runs in
- * the same turn. The timer never keeps a process alive.
+ * of its processor time on waking up. With one timer, work with the same period, or a multiple of
+ * it, runs in the same turn of the event loop. The timer never keeps a process alive.
  */
 class SharedTimer implements PeriodicScheduler {
   readonly #periods = new Map<number, PeriodicRuns>()
@@ -35,7 +35,8 @@ class SharedTimer implements PeriodicScheduler {
 
   every(periodMs: number, run: () => void): () => void {
     const entry = this.#runsOf(periodMs)
-    // Wrapped in a new function, because the caller may pass the same function twice.
+    // The wrapper makes each registration distinct, because the caller may pass the same function
+    // twice.
     const own = (): void => run()
     entry.runs.add(own)
     this.#plan(entry.dueMs)
@@ -75,8 +76,8 @@ class SharedTimer implements PeriodicScheduler {
       }
       this.#plan(entry.dueMs)
     }
-    // The next run is scheduled before these run, so that a function that throws does not stop the
-    // others permanently.
+    // The next run is scheduled before the functions run, so that a function that throws does not
+    // stop the others permanently.
     for (const { runs } of due) for (const run of runs) run()
   }
 }

@@ -1,8 +1,8 @@
 const actions = ['read', 'create', 'update', 'delete'] as const
 
 /**
- * How far the effect of a permission reaches beyond records of its kind; the farthest reach is
- * first.
+ * The kinds of records and decisions that a write with a permission can affect beyond the written
+ * record. The order is from the widest effect to the narrowest.
  */
 export const permissionEffectScopes = [
   'administrator',
@@ -17,8 +17,8 @@ export const permissionEffectScopes = [
 type PermissionReach = (typeof permissionEffectScopes)[number]
 
 /**
- * The reach for each action, in the order of `actions`. A kind with a missing reach does not
- * compile.
+ * The widest effect of each action, in the order of `actions`. The program does not compile if an
+ * action of a kind has none.
  */
 type Reaches = readonly [PermissionReach, PermissionReach, PermissionReach, PermissionReach]
 const plain: Reaches = ['records', 'records', 'records', 'records']
@@ -31,8 +31,8 @@ const writes = (reach: PermissionReach, ofReads: PermissionReach = 'records'): R
 
 /**
  * Permissions that an identity without administrator rights may have; `controllers` can only be
- * read, and `ops` cannot be created. docs/operate/permissions.md lists the reach of each
- * permission, and a test compares it with this table.
+ * read, and `ops` cannot be created. docs/operate/permissions.md lists the widest effect of each
+ * permission, and a test compares that page with this table.
  */
 const reachesOfKinds = {
   'auth-policy': writes('logIns'),
@@ -59,8 +59,8 @@ const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as cons
 type PermissionKind = (typeof kinds)[number] | (typeof adminKinds)[number] | 'controllers' | 'ops'
 
 /**
- * Permissions that an operation may require of a session; a session is admitted only with one of
- * these.
+ * Permissions that an operation may require of a session. The API admits a session to an operation
+ * only if the session has one of these.
  */
 export type SessionPermission =
   | 'partial'
@@ -96,8 +96,8 @@ const grantable: ReadonlySet<string> = new Set(grantablePermissions)
 const READ_EVERYTHING = 'admin_readonly'
 
 /**
- * The reach of a grantable permission. A permission for a whole kind has the farthest reach of the
- * actions of that kind.
+ * The widest effect of a grantable permission. A permission for a whole kind has the widest effect
+ * of all actions of that kind.
  */
 export function permissionEffectScope(permission: string): PermissionReach {
   const [kind = '', action] = permission.split('.')

@@ -112,7 +112,7 @@ export const problems = {
     retry: 'never',
     message: 'The current identity is not enrolled in MFA',
   },
-  // OpenZiti clients recognize a wrong code by this status; after 401 they would log in again.
+  // OpenZiti clients recognize a wrong MFA code by status 400; after 401 they would log in again.
   MFA_INVALID_TOKEN: {
     http: 400,
     retry: 'never',
@@ -415,7 +415,10 @@ export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
   readonly fault: FieldFault | null
-  /** Shown as `cause.message` when there is no field fault. */
+  /**
+   * Reason of the refusal, which the response contains as `cause.message` when there is no field
+   * fault.
+   */
   readonly detail: string | null
   /** Value of Retry-After in seconds; null: not sent. */
   readonly retryAfterSeconds: number | null
@@ -423,7 +426,9 @@ export class Problem extends Error {
   readonly data: Readonly<Record<string, unknown>> | null
   /** Structured details that OpenZiti puts inside the cause. */
   readonly causeData: Readonly<Record<string, unknown>> | null
-  /** Why a log-in was refused; for the operator only, never sent to the client. */
+  /**
+   * Reason why a log-in was refused. Only the operator may see it; it is never sent to the client.
+   */
   readonly refusal: RefusalCause | null
 
   constructor(

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 
 /**
- * A source of random numbers in [0, 1). The consensus core and its simulation use a seeded source,
- * so that a run can be replayed exactly.
+ * A source of random numbers in [0, 1). The Raft core and its simulation use a seeded source, so
+ * that a test can replay a run exactly.
  */
 export interface Random {
   next(): number

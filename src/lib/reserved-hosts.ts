@@ -2,9 +2,9 @@ import { BlockList, isIP } from 'node:net'
 
 import { ipv4FromGroups, ipv6Groups } from './text/ip-address.ts'
 
-// Addresses to which a controller must never connect because of a URL that a user stored. Tests may
-// allow addresses of the controller's own host. Link-local addresses and the metadata services of
-// clouds, which give credentials to any process on the host, are never allowed.
+// Addresses to which a controller must never connect on behalf of a user who stored a URL. Tests
+// may allow addresses of the controller's own host. Link-local addresses and the metadata services
+// of clouds, which give credentials to any process on the host, are never allowed.
 
 const thisHost = blockListOf(['0.0.0.0/8', '127.0.0.0/8', '::/128', '::1/128'])
 const THIS_HOST_NAME = /(^|\.)(localhost|localhost\.localdomain|ip6-localhost|ip6-loopback)$/
@@ -61,8 +61,8 @@ function blockListOf(networks: readonly string[]): BlockList {
 }
 
 /**
- * The IPv4 addresses that can be reached through an IPv6 address: mapped, compatible, NAT64 (RFC
- * 6052), 6to4.
+ * The IPv4 addresses that a connection to an IPv6 address may reach: mapped and compatible
+ * addresses, NAT64 (RFC 6052) and 6to4.
  */
 function embeddedIpv4(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0] = ipv6Groups(address)

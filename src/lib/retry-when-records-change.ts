@@ -1,10 +1,10 @@
 import { Problem } from './problems.ts'
 
 /**
- * Validates and writes, and repeats both with the current records while the write is refused
- * because the validated records have changed.
- * @param request the request of the write. A refusal reaches the caller only after this controller
- * has applied it and all earlier entries.
+ * Validates and writes. If the write is refused because the validated records have changed, repeats
+ * both with the current records.
+ * @param request the request that the write carries out. The caller receives a refusal only after
+ * this controller has applied the refused entry and all earlier entries.
  * @throws {Problem} REVISION_MOVED after `judgementsMax` attempts, and any other error of `run`.
  */
 export async function retryWhenRecordsChange<T>(

@@ -13,8 +13,9 @@ const POSTURE_CHECKS = 5
 export const RENEWS_WITH_A_THIRD_LEFT = 200
 
 /**
- * Capabilities of OpenZiti routers that concern clients, by their bit in the hello's mask. Other
- * bits concern only routers and controllers, or belong to versions that are unknown here.
+ * Capabilities of OpenZiti routers that concern clients, by their bit in the mask of the hello
+ * message. The table lacks bits that concern only routers and controllers, and bits of newer
+ * OpenZiti versions.
  */
 const names: ReadonlyMap<number, string> = new Map([
   [MULTI_CHANNEL, 'MULTI_CHANNEL'],

@@ -2,9 +2,9 @@ const FIRST_PLACES = 64
 
 /**
  * A ring buffer of values with consecutive numbers from 1, from the lowest remaining number to the
- * newest. It replaces a Map, which allocates a new table each time it is rebuilt: an old table that
- * reached the garbage collector's old generation keeps later tables alive with all their values,
- * until a full collection.
+ * newest. It is used instead of a Map: a Map that grows allocates new tables, and an old table in
+ * the garbage collector's old generation keeps later tables and all their values in memory until a
+ * full collection.
  */
 export class SequenceWindow<T> {
   #places = new Array<T | undefined>(FIRST_PLACES).fill(undefined)
@@ -16,7 +16,7 @@ export class SequenceWindow<T> {
     return this.#size
   }
 
-  /** Number that the next added value gets. */
+  /** The number that the next added value will get. */
   get next(): number {
     return this.#next
   }
@@ -26,7 +26,10 @@ export class SequenceWindow<T> {
     return this.#lowest
   }
 
-  /** @returns the number of the value. */
+  /**
+   * Adds a value under the next number.
+   * @returns that number.
+   */
   add(value: T): number {
     if (this.#next - this.#lowest === this.#places.length) this.#grow()
     const number = this.#next
@@ -42,7 +45,10 @@ export class SequenceWindow<T> {
       : this.#places[this.#placeOf(number)]
   }
 
-  /** @returns the removed value. */
+  /**
+   * Removes the value with this number.
+   * @returns the removed value.
+   */
   remove(number: number): T | undefined {
     const value = this.get(number)
     if (value === undefined) return undefined

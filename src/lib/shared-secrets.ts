@@ -8,9 +8,9 @@ export function isRandomKey(name: SharedSecretName): boolean {
 }
 
 /**
- * Whether every controller should have this version of a secret. Versions of the factor key are
- * retained, even after their overlap, until no record is encrypted with them: without such a
- * version, second factors would be lost.
+ * Whether every controller should have this version of a secret. A version of the factor key is
+ * needed, even after its overlap, as long as a record is encrypted with it: without the version,
+ * second factors would be lost.
  */
 export function isVersionNeeded(
   name: SharedSecretName,
@@ -21,8 +21,8 @@ export function isVersionNeeded(
 }
 
 /**
- * Whether a controller that could decrypt the secret has left the cluster (`left`) or was removed
- * as compromised (`compromised`).
+ * Whether a controller that could decrypt the secret has left the cluster (`left`), or an operator
+ * removed it as compromised (`compromised`).
  */
 export type SecretExposure = 'none' | 'left' | 'compromised'
 

@@ -1,7 +1,7 @@
 /**
  * A cache of recent values by number. Numbers that are equal modulo the number of slots share a
- * slot, which contains the last value that was set. A read may therefore return the value of
- * another number, so each value must contain its number.
+ * slot, which contains the value that was set last. A read may therefore return the value of
+ * another number, so each value must contain its own number for the caller to compare.
  */
 export class SlotCache<T> {
   readonly #values: (T | undefined)[]
@@ -13,7 +13,7 @@ export class SlotCache<T> {
     this.#mask = places - 1
   }
 
-  /** @returns the last value set for this number, or for another number of the same slot. */
+  /** @returns the value set last for this number, or for another number of the same slot. */
   get(number: number): T | undefined {
     return this.#values[number & this.#mask]
   }

@@ -5,15 +5,15 @@ import { randomFillSync } from 'node:crypto'
  * Context, level 1).
  */
 export interface TraceContext {
-  /** 32 hex digits. */
+  /** Id of the trace: 32 hex digits. */
   readonly traceId: string
   /** 16 hex digits: this controller's span for the request. */
   readonly spanId: string
   /** 16 hex digits: the span of the sender; '' when the trace begins here. */
   readonly parentSpanId: string
   /**
-   * Whether the caller records this trace and expects it in the logs of all services that the
-   * request passes.
+   * Whether the caller records this trace and wants each service that handles the request to log
+   * it.
    */
   readonly isSampled: boolean
 }
@@ -34,7 +34,8 @@ const SPAN_ID_BYTES = 8
 const TRACE_BYTES = TRACE_ID_BYTES + SPAN_ID_BYTES
 
 /**
- * Random bytes are generated in bulk, because a system call per request would be the largest cost.
+ * The pool is filled with many random bytes by one system call, because one call per request would
+ * be the largest cost of a trace.
  */
 const pool = Buffer.alloc(4096)
 let used = pool.length
@@ -65,8 +66,8 @@ export function parseTraceparent(header: unknown): TraceContext {
 }
 
 /**
- * Trace bytes that are sent to the leader together with a write; empty for a trace that is not
- * recorded.
+ * The bytes that name a trace when this controller sends a write to the leader; empty for a trace
+ * that no caller records.
  */
 export function encodeTrace(trace: TraceContext | undefined): Uint8Array {
   if (trace?.isSampled !== true) return NO_TRACE
@@ -75,7 +76,9 @@ export function encodeTrace(trace: TraceContext | undefined): Uint8Array {
 
 export const NO_TRACE = new Uint8Array(0)
 
-/** Decodes trace bytes from another controller; null when there are none. */
+/**
+ * Decodes the bytes that {@link encodeTrace} made on another controller; null when there are none.
+ */
 export function decodeTrace(
   bytes: Uint8Array,
 ): Pick<TraceContext, 'traceId' | 'parentSpanId'> | null {

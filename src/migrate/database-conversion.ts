@@ -22,7 +22,10 @@ import { nonStoreBuckets, storeTables } from './stores/tables.ts'
 
 const FACTOR_KEY_VERSION = 1
 const REVISION = 1
-/** Characters of encoded changes that the state may hold; few, so that they are freed early. */
+/**
+ * Maximum characters of encoded changes in the state; small, because the migration does not need
+ * them.
+ */
 const DIRTY_CHARACTERS_MAX = 64 * 1024
 
 export interface ConversionOptions {
@@ -51,7 +54,7 @@ export function convertDatabase(database: OpenZitiDatabase, options: ConversionO
   return conversion.state
 }
 
-/** Reads the records of one store of another member's database. */
+/** Reads the records of one store, for the database of a further member. */
 export function* readStoreRecords(
   database: OpenZitiDatabase,
   table: StoreTable,
@@ -87,8 +90,8 @@ function convertStore(
 }
 
 /**
- * Selects paths of links, which are not read. A section that exists once per key has its key in the
- * path, but not in the rows.
+ * Selects the paths of links, which are not read. The path of a section with a key contains the
+ * key, but the field rules do not.
  */
 function skipsLinks(rows: StoredFieldRules): (path: readonly string[]) => boolean {
   return (path) => {
@@ -173,7 +176,7 @@ class NetworkConversion implements Conversion {
     if (unique === null) return
     const { createdAt, updatedAt } = this.#timesOf(from)
     this.state.put(kind, { ...unique, id, createdAt, updatedAt, revision: REVISION })
-    // A backup encodes the records themselves, so the encoded changes would only take memory.
+    // Discards the encoded changes of the state, because a backup encodes the records themselves.
     if (this.state.dirtyCharacters >= DIRTY_CHARACTERS_MAX) this.state.takeDirty()
     if (isMain) this.report.countCarried(from.store)
   }
@@ -204,7 +207,7 @@ class NetworkConversion implements Conversion {
     this.#noteWithdrawnEnrollments()
   }
 
-  /** Reports the open enrollments that the restore of the backup withdraws. */
+  /** Reports the unused enrollment tokens that become invalid when the backup is restored. */
   #noteWithdrawnEnrollments(): void {
     for (const { record } of this.state.table('enrollment').rows.values()) {
       if (!isHeldByPrivileged(this.state, 'enrollment', record)) continue

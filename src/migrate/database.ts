@@ -9,10 +9,10 @@ import { decodeKeyForDisplay } from './stores/stored-record.ts'
 
 /** A record whose fields have been read. */
 interface DatabaseRecord {
-  /** The id as text; if its bytes are not text, in hexadecimal digits. */
+  /** The id as text or, if it is not valid text, in hexadecimal digits. */
   readonly id: string
   readonly isText: boolean
-  /** The entries, or the fault that prevents reading them. */
+  /** The entries of the record, or the fault that prevents reading them. */
   readonly entries: readonly StoredEntry[] | MigrateFault
 }
 
@@ -24,16 +24,19 @@ const STORES = 'ziti'
 
 /** The database of an OpenZiti controller. The caller must `close` it. */
 export class OpenZitiDatabase {
-  /** Schema version. */
+  /** Schema version of the database. */
   readonly version: number
   /** Id of the network: the cluster's id, or the id in the history of a single controller. */
   readonly networkId: string
-  /** Index in the log of a cluster; null for the database of a single controller. */
+  /** Raft log index of a clustered controller; null for a single controller. */
   readonly raftIndex: number | null
   readonly #file: BoltFile
   readonly #source: ByteSource & { close?: () => void }
 
-  /** Checks the whole file. @throws {MigrateFault} */
+  /**
+   * Checks the whole file.
+   * @throws {MigrateFault}
+   */
   constructor(source: ByteSource & { close?: () => void }, onShare: CheckProgressListener) {
     this.#source = source
     this.#file = new BoltFile(source)

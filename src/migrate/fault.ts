@@ -1,4 +1,4 @@
-/** Code of the fault for scripts; the message is for people. */
+/** Error code for scripts; the message of the fault is for people. */
 type MigrateFaultCode =
   | 'NOT_A_DATABASE'
   | 'CUT_OFF'
@@ -10,7 +10,7 @@ type MigrateFaultCode =
   | 'OTHER_NETWORK'
   | 'CONFIGURATION'
 
-/** The reason why nothing can be migrated. The message is one sentence with a remedy. */
+/** A fault that prevents the migration. The message is one sentence with a remedy. */
 export class MigrateFault extends Error {
   override readonly name = 'MigrateFault'
   readonly code: MigrateFaultCode

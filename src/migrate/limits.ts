@@ -3,11 +3,14 @@ const MIB = 1024 * 1024
 /** Limits for reading an OpenZiti database; they apply even to a hostile file. */
 export const migrateLimits = {
   /**
-   * Maximum bytes of a database. Limited, because the reader needs one bit of memory for each
-   * visited page.
+   * Maximum bytes of a database. The limit exists because the reader needs one bit of memory for
+   * each visited page.
    */
   fileBytesMax: 64 * 1024 * MIB,
-  /** Maximum bytes of one page with its overflow pages; must be enough for the largest record. */
+  /**
+   * Maximum bytes of one page with its overflow pages; the limit must be high enough for the
+   * largest record.
+   */
   pageBytesMax: 64 * MIB,
   /** Maximum depth of the page tree of one bucket. */
   treeDepthMax: 64,

@@ -12,9 +12,9 @@ interface MemberDatabase {
 const STORE = 'enrollments'
 
 /**
- * Adds the enrollment tokens in another member's database, which operators may have given to
- * routers. For the same enrollment, each member of a cluster has a different token, because each
- * member signs tokens with its own key.
+ * Adds the enrollment tokens from a further member's database. Each member of an OpenZiti cluster
+ * signs enrollment tokens with its own key, so it has another token for the same enrollment, and
+ * operators may have given any of these tokens to a router.
  */
 export function addMemberEnrollmentTokens(
   state: State,
@@ -25,7 +25,7 @@ export function addMemberEnrollmentTokens(
   const known = new Set(
     [...state.table('enrollment').rows.values()].map(({ record }) => record.token),
   )
-  // Discarded, because the records were already counted for the newest database.
+  // A report that is discarded, because the records were already counted for the newest database.
   const unreported = new MigrationReport()
   for (const record of readStoreRecords(other.database, enrollmentStore, unreported)) {
     const enrollment = state.get('enrollment', record.id)

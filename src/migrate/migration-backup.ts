@@ -14,14 +14,15 @@ import { snapshotOfState } from './state-snapshot.ts'
 
 const SECRET_VERSION = 1
 /**
- * Placeholder for the address of the member: never used, because a restore replaces the members.
+ * Placeholder for the member's address, which is never used, because a restore replaces the
+ * members.
  */
 const NO_ADDRESS = 'localhost:1'
 
 export interface MigrationBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly nowMs: number
-  /** Of this program. */
+  /** Version of the program that writes the backup. */
   readonly version: string
 }
 
@@ -79,7 +80,9 @@ export async function writeMigrationBackup(
   })
 }
 
-/** A configuration with one voter, because every state must contain a configuration. */
+/**
+ * An encoded Raft configuration with one voter, because every state must contain a configuration.
+ */
 function configurationOf(id: string): Uint8Array {
   const member = create(MemberSchema, {
     id,

@@ -61,7 +61,10 @@ interface OpenedDatabase {
   readonly database: OpenZitiDatabase
 }
 
-/** Reads configurations and databases, and converts them. Writes nothing. @throws {MigrateFault} */
+/**
+ * Reads configurations and databases, and converts them. Writes nothing.
+ * @throws {MigrateFault}
+ */
 export async function planMigration(options: MigrationOptions): Promise<Migration> {
   const { environment, nowMs, routerCertificates } = options
   const [first, ...others] = options.configurationPaths.map((path) =>
@@ -102,8 +105,9 @@ export async function planMigration(options: MigrationOptions): Promise<Migratio
 }
 
 /**
- * Reports a database that belongs to another network than the configurations: the network's
- * authorities issued none of the certificates in it, so that nobody could connect.
+ * Reports a database that belongs to another network than the configurations: the authorities in
+ * the configurations issued none of the certificates in the database, so no identity or router
+ * could connect.
  */
 function noteOtherNetwork({ controllers }: MigratedAuthorities, report: MigrationReport): void {
   const { issued, foreign } = report.certificates

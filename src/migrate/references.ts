@@ -7,18 +7,15 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { MigrationReport } from './report.ts'
 
-/**
- * Maximum rounds until no record refers to a removed one: the length of the longest chain of
- * references.
- */
+/** Maximum passes over the records: the length of the longest chain of references. */
 const ROUNDS_MAX = 8
 
 interface SweepDeps {
   readonly state: State
   readonly report: MigrationReport
   /**
-   * Store from which the records of a kind come; null: in OpenZiti they are a field of other
-   * records.
+   * OpenZiti store that contains the records of a kind; null if OpenZiti stores them as a field of
+   * other records.
    */
   readonly storeOf: (kind: KindName) => string | null
 }
@@ -64,8 +61,8 @@ function sweep({ state, report, storeOf }: SweepDeps): boolean {
 }
 
 /**
- * Where a finding is reported for a record that OpenZiti stores as a field of an identity; such a
- * record's id begins with the identity's id.
+ * Store and id under which a finding is reported if OpenZiti stores the record as a field of an
+ * identity; the id of such a record begins with the identity's id.
  */
 function placeOfField(kind: KindName, id: string) {
   const [identityId = ''] = id.split(':')
@@ -82,12 +79,14 @@ function referenceFields(entity: Entity): NamedField[] {
 }
 
 interface SweptRecord {
-  /** The record without the references; null if it cannot exist without the missing record. */
+  /**
+   * The record without the dangling references; null if it cannot exist without the missing record.
+   */
   readonly record: EntityRecord | null
   readonly missing: readonly { readonly field: string; readonly id: string }[]
 }
 
-/** null if no referenced record is missing. */
+/** Removes dangling references from a record; null if no referenced record is missing. */
 function sweptRecord(
   state: State,
   fields: readonly NamedField[],
@@ -120,10 +119,10 @@ function idsIn(field: Field, value: Json): readonly string[] {
   return value !== null && typeof value === 'object' ? Object.keys(value) : []
 }
 
-/** The value without these ids; null if the record cannot exist without them. */
+/** Removes these ids from a value; null if the record cannot exist without them. */
 function withoutIds(field: Field, value: Json, ids: ReadonlySet<string>): Json {
   if (typeof value === 'string') {
-    // A single reference can be removed only if the field has a zero value.
+    // A single reference can be removed only if the field has an empty zero value.
     return field.zero === '' ? null : field.zero
   }
   const idOf = (text: string): string => (field.kind === 'roleList' ? text.slice(1) : text)

@@ -11,7 +11,7 @@ import { firstUnprintableCharacter } from '../lib/text/terminal-text.ts'
  */
 export function findRefusedFields(entity: Entity, fields: JsonObject): FieldFault[] {
   const found: FieldFault[] = []
-  // Only fields that clients can write: the system writes the others, and no change checks them.
+  // Checks only fields that clients can write: a write through the API does not check the others.
   const written = Object.fromEntries(
     Object.entries(fields).filter(([name]) => entity.fields[name]?.settable !== 'never'),
   )
@@ -25,7 +25,7 @@ export function findRefusedFields(entity: Entity, fields: JsonObject): FieldFaul
   return found
 }
 
-/** One clause, or null. */
+/** The limit that a value violates, as one clause; null if it violates none. */
 function boundFault({ schema, isPrintable }: Field, value: Json): string | null {
   const { maxLength, maxItems, maxProperties, maximum, minimum, items } = schema as Readonly<
     Partial<Record<string, Json>>

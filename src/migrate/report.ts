@@ -1,8 +1,8 @@
 import { migrateLimits } from './limits.ts'
 
 /**
- * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but does
- * not work until an operator acts. `lost`: not migrated.
+ * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but it
+ * does not work until an operator makes a decision. `lost`: not migrated.
  */
 export const findingKinds = ['changed', 'decide', 'lost'] as const
 export type FindingKind = (typeof findingKinds)[number]
@@ -11,23 +11,23 @@ export type FindingKind = (typeof findingKinds)[number]
 export interface Finding {
   readonly kind: FindingKind
   readonly store: string
-  /** Empty for a whole store. */
+  /** Id of the record; empty if the finding is about the whole store. */
   readonly id: string
   /** Name of the record; empty if it has none. */
   readonly name: string
-  /** Empty if the finding is about the whole record. */
+  /** Name of the field; empty if the finding is about the whole record. */
   readonly field: string
-  /** One clause. */
+  /** Reason of the difference, one clause. */
   readonly reason: string
 }
 
 /** The store, record and field that a finding is about. */
 export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'> & Partial<Pick<Finding, 'name'>>
 
-/** Results for one store. */
+/** Results of migrating one store of the OpenZiti database. */
 export interface StoreReport {
   readonly store: string
-  /** Records in the database. */
+  /** Number of the store's records in the database. */
   readonly records: number
   /** Number of migrated records. */
   readonly carried: number
@@ -43,11 +43,15 @@ interface StoreCounts {
   readonly findings: Finding[]
 }
 
-/** Collects the outcome for each record. Its memory is limited, however large the database is. */
+/**
+ * Collects the outcome for each record. The report uses a limited amount of memory for a database
+ * of any size.
+ */
 export class MigrationReport {
   /**
-   * Certificates of routers and identities that an authority of the configurations issued, and
-   * certificates that the network should have issued, but whose issuer is not among them.
+   * `issued`: certificates of routers and identities that an authority in the configurations
+   * issued. `foreign`: certificates that the network should have issued, but whose issuer is not
+   * among these authorities.
    */
   readonly certificates = { issued: 0, foreign: 0 }
   readonly #stores = new Map<string, StoreCounts>()

@@ -9,8 +9,9 @@ import {
 } from '../store/state/snapshot-stream.ts'
 
 /**
- * A snapshot of a state that no log entry has changed. Each record is encoded when it is read, so
- * the network is not in memory twice. The state must not change until the snapshot is closed.
+ * A snapshot of a state that was built without a log. Each record is encoded when it is read, so
+ * that memory does not hold the network twice. The state must not change until the snapshot is
+ * closed.
  */
 export function snapshotOfState(state: State): StoreSnapshot {
   const mark = currentStorePosition(state)

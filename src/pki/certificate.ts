@@ -38,7 +38,7 @@ export type CertificateFault =
   | 'wrong-usage'
   | 'untrusted'
 
-/** The message is one sentence for an operator; code checks `fault` instead. */
+/** The message is one sentence for an operator; code must use `fault` instead. */
 export class CertificateError extends Error {
   override readonly name = 'CertificateError'
   readonly fault: CertificateFault
@@ -50,7 +50,7 @@ export class CertificateError extends Error {
 }
 
 /**
- * A parsed certificate. Its names are parsed from the extension, not from Node's printed form.
+ * A parsed certificate. The names come from its DER extension, not from the text that Node prints.
  */
 export interface Certificate {
   readonly der: Uint8Array
@@ -73,7 +73,7 @@ export interface Certificate {
   readonly notAfterMs: number
   /** SHA-256 of the SubjectPublicKeyInfo in DER, 32 bytes; member records pin it. */
   readonly publicKeySha256: Uint8Array
-  /** Lowercase hex without colons. */
+  /** SHA-1 of the certificate in DER, lowercase hex without colons. */
   readonly sha1: string
   readonly sha256: string
   readonly native: X509Certificate
@@ -97,12 +97,13 @@ export function parseCertificate(input: Uint8Array | string): Certificate {
       sha1: hash('sha1', der),
       sha256: hash('sha256', der),
       native,
-      // Decoded here, because a key that cannot be decoded makes the certificate unreadable.
+      // Decodes the key immediately, because a certificate with an undecodable key counts as
+      // unreadable.
       publicKey: native.publicKey,
     })
   } catch (error) {
-    // The library's message is replaced, because its messages for damaged certificates differ
-    // between releases.
+    // Replaces the library's message, because its messages for damaged certificates differ between
+    // releases.
     throw new CertificateError('unreadable', 'not a readable X.509 certificate', error)
   }
 }
@@ -143,8 +144,8 @@ function parsedOf(der: Uint8Array): Parsed {
 }
 
 /**
- * Computes some fields only on first use, because few callers need them and they take much of the
- * parsing time: clients present a certificate with every connection.
+ * Computes some fields only at their first use, because few callers need them and they take much of
+ * the parsing time. Clients present a certificate with every connection.
  */
 function withLazyForms({
   publicKey,
@@ -166,8 +167,9 @@ function withLazyForms({
 }
 
 /**
- * Like {@link parseCertificate}, for the certificate of a client. Clients present it with every
- * connection, so the most recently used ones are cached: equal bytes give the same object.
+ * Like {@link parseCertificate}, for the certificate of a client. Clients present their certificate
+ * with every connection, so the most recently used certificates are cached: equal bytes give the
+ * same object.
  * @throws {CertificateError} `unreadable`.
  */
 export function parsePresentedLeaf(der: Uint8Array): Certificate {
@@ -176,7 +178,7 @@ export function parsePresentedLeaf(der: Uint8Array): Certificate {
 
 /**
  * Like {@link parsePresentedLeaf}, for a CA certificate that a peer presents together with its own.
- * Many peers present the same one.
+ * Many peers present the same CA certificate.
  * @throws {CertificateError} `unreadable`.
  */
 export function parsePresentedAuthority(der: Uint8Array): Certificate {
@@ -186,8 +188,8 @@ export function parsePresentedAuthority(der: Uint8Array): Certificate {
 const PRESENTED_BYTES_MAX = 4096
 
 /**
- * Parsed certificates by the SHA-256 of their bytes; evicts the least recently used ones. A parsed
- * certificate says nothing about trust, so nothing makes an entry invalid.
+ * Parsed certificates by the SHA-256 of their bytes; evicts the least recently used ones. The
+ * entries never become invalid, because a parsed certificate does not imply trust.
  */
 class PresentedCertificates {
   readonly #known = new Map<string, Certificate>()
@@ -201,7 +203,7 @@ class PresentedCertificates {
     if (der.length > PRESENTED_BYTES_MAX) return parseCertificate(der)
     const digest = hash('sha256', der)
     const certificate = this.#known.get(digest) ?? parseCertificate(der)
-    // Moves the entry to the end.
+    // Moves the entry to the end, where the most recently used entries are.
     this.#known.delete(digest)
     this.#known.set(digest, certificate)
     for (const oldest of this.#known.keys()) {
@@ -213,7 +215,7 @@ class PresentedCertificates {
 }
 
 const presentedAuthorities = new PresentedCertificates(64)
-/** About 10 KB each. */
+/** Client certificates; each needs about 10 KB. */
 const presentedLeaves = new PresentedCertificates(512)
 
 function spkiSha256(key: KeyObject): Uint8Array {
@@ -312,10 +314,10 @@ export function leafRouterId(leaf: Certificate): string | null {
 }
 
 /**
- * Checks that a server, whose name the client has verified, is a controller. An error if its SPIFFE
- * id names another kind of node. A certificate without a SPIFFE id is accepted, because an operator
- * may use another authority for the console.
- * @returns a clause that completes "it …"; null: no error.
+ * Checks that a server, whose name the client has verified, is a controller. It is an error if the
+ * SPIFFE id names another kind of node. A certificate without a SPIFFE id is accepted, because an
+ * operator may use another authority for the console.
+ * @returns a clause that completes "it …"; null if there is no error.
  */
 export function controllerCertificateError({ uris }: Certificate): string | null {
   const named = uris.filter((uri) => /^spiffe:/i.test(uri))
@@ -338,7 +340,10 @@ export function checkValidityTime(certificate: Certificate, nowMs: number): void
   }
 }
 
-/** @throws {CertificateError} `unreadable` for the key, `key-mismatch`. */
+/**
+ * @throws {CertificateError} `unreadable` for an invalid key, `key-mismatch` for the key of another
+ * certificate.
+ */
 export function checkKeyMatches(leaf: Certificate, privateKeyPem: string): void {
   if (!leaf.native.checkPrivateKey(parsePrivateKey(privateKeyPem))) {
     throw new CertificateError('key-mismatch', 'the private key does not belong to the certificate')
@@ -355,7 +360,8 @@ export function parsePrivateKey(pem: string): KeyObject {
 }
 
 /**
- * Verifies that the leaf chains to one of the anchors, by names, signatures, CA flags and times.
+ * Verifies that the leaf chains to one of the anchors, checking names, signatures, CA flags and
+ * validity times.
  * @param chain leaf first; intermediates in any order.
  * @throws {CertificateError} `untrusted`, `expired`, `not-yet-valid`.
  */
@@ -375,9 +381,10 @@ export function checkChain(
 }
 
 /**
- * The path from the leaf to its issuer and upward, as far as the given certificates reach; times
- * are not checked. If several issuers have the same name and key, for example after a renewal, the
- * path prefers currently valid ones, then anchors, then those that expire last.
+ * The path from the leaf to its issuer, to the issuer's issuer and so on, as far as the given
+ * certificates allow; times are not checked. If several issuers have the same name and key, for
+ * example after a renewal, the path prefers currently valid certificates, then trust anchors, then
+ * certificates that expire last.
  */
 export function findIssuingPath(
   chain: readonly [Certificate, ...Certificate[]],
@@ -392,8 +399,8 @@ export function findIssuingPath(
   )
   const path: [Certificate, ...Certificate[]] = [chain[0]]
   let current: Certificate = chain[0]
-  // Each step needs a certificate that is not in the path yet, so a loop of cross-signed
-  // authorities ends, too.
+  // Each step adds a certificate that is not in the path yet, so the loop ends even if authorities
+  // have cross-signed each other.
   for (let depth = 0; depth < authorities.length; depth += 1) {
     const issuer = authorities.find(
       (authority) => !includesCertificate(path, authority) && hasIssued(authority, current, depth),

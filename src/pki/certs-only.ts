@@ -14,7 +14,7 @@ import {
   parseCertificate,
 } from './certificate.ts'
 
-/** The two object identifiers of PKCS #7 (RFC 5652), encoded. */
+/** The encoded object identifiers of two PKCS #7 content types (RFC 5652). */
 const SIGNED_DATA = Buffer.from('06092a864886f70d010702', 'hex')
 const DATA = Buffer.from('06092a864886f70d010701', 'hex')
 
@@ -40,7 +40,7 @@ export function encodeCertsOnlyPkcs7(certificates: readonly Certificate[]): Buff
 
 /**
  * Puts the roots last. The OpenZiti C SDK ignores the first CA certificate when it logs in with an
- * identity file of OpenZiti's CLI (its text begins with `pem:`). So the first certificate must be
+ * identity file of OpenZiti's CLI (whose text begins with `pem:`). So the first certificate must be
  * one that a server sends in its chain anyway.
  */
 export function sortRootsLast(certificates: readonly Certificate[]): readonly Certificate[] {

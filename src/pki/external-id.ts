@@ -1,6 +1,6 @@
 import { createTextSearch } from '../lib/text/text-search.ts'
 
-/** Rule for finding the external id in a client's certificate; a CA has at most one such rule. */
+/** Rule for finding the external id in a client's certificate. A CA has at most one rule. */
 export interface ExternalIdRule {
   /** Index, from 0, of the id among all matches. */
   readonly index: number
@@ -11,7 +11,7 @@ export interface ExternalIdRule {
   readonly parserCriteria: string
 }
 
-/** The certificate's names in which the id may be. */
+/** The names in a certificate that may contain the external id. */
 interface ExternalIdNames {
   readonly commonNames: readonly string[]
   readonly uris: readonly string[]
@@ -57,8 +57,8 @@ function namesAt(
 }
 
 /**
- * @returns the name, without the prefix or suffix of the rule; an empty list when the name does not
- * match.
+ * @returns the name without the rule's prefix or suffix, as the only element; an empty list if the
+ * name does not match.
  */
 function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: string): string[] {
   const isUri = location === 'SAN_URI'
@@ -76,22 +76,22 @@ function matchOf({ matcher, matcherCriteria, location }: ExternalIdRule, name: s
   }
 }
 
-/** Schemes are case-insensitive (RFC 3986, 3.1). */
+/** The scheme of a URI in lowercase, because schemes are case-insensitive (RFC 3986, 3.1). */
 function schemeOf(uri: string): string | null {
   const colon = uri.indexOf(':')
   return colon < 0 ? null : uri.slice(0, colon).toLowerCase()
 }
 
 /**
- * Finds the part at an index without a list of all parts, which could be as many as the name has
- * characters.
+ * Finds the part at an index. Builds no list of all parts, because there could be as many as the
+ * name has characters.
  */
 function idAt(
   { parser, parserCriteria, index }: ExternalIdRule,
   values: readonly string[],
 ): string | null {
   if (parser === 'NONE') return values[index] ?? null
-  // An empty separator is not a valid rule; it would split a name into letters.
+  // Refuses an empty separator, which is invalid and would split a name into single letters.
   if (parserCriteria === '') return null
   const indexOfSeparator = createTextSearch(parserCriteria)
   let left = index

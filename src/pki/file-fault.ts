@@ -2,8 +2,8 @@ import { CertificateError } from './certificate.ts'
 import { SecretFileError } from './secret-file.ts'
 
 /**
- * Log fields for a file that cannot be used. An operator can fix such a file with the message
- * alone, so the stack is logged only for a bug.
+ * Log fields for an error about an unusable file. The message is enough for an operator to fix the
+ * file, so the stack is logged only for a bug in this program.
  */
 export function fileFaultFields(error: unknown): { readonly err?: unknown } {
   const isFault =

@@ -16,9 +16,9 @@ import {
   verifyJwt,
 } from './jwt-verifier.ts'
 
-/** A member's certificate and its pinned key. */
+/** A current member's certificate and the pinned hash of its key. */
 export interface MemberLeaf {
-  /** '' while it is unknown. */
+  /** PEM certificate; '' until this controller knows it. */
   readonly certificatePem: string
   /** SHA-256 of the SubjectPublicKeyInfo, as pinned in the member record. */
   readonly publicKeySha256: Uint8Array
@@ -27,11 +27,13 @@ export interface MemberLeaf {
 /** A removed member's certificate. */
 interface FormerLeaf {
   readonly certificatePem: string
-  /** UTC ms. */
+  /** Time at which the member was removed, UTC ms. */
   readonly removedAtMs: number
 }
 
-/** Claims of a token that was signed with a removed member's key, before or after the removal. */
+/**
+ * Claims of a token that was signed with the key of a removed member, before or after the removal.
+ */
 interface FormerJwt extends VerifiedJwt {
   readonly removedAtMs: number
 }
@@ -42,14 +44,17 @@ interface ClaimsOptions {
 
 interface LeafJwtDeps {
   readonly privateKeyPem: () => string
-  /** Called at each use, so that a renewed leaf is used at once. */
+  /**
+   * Returns this controller's leaf; called at each use, so that a renewed leaf takes effect
+   * immediately.
+   */
   readonly leafPem: () => string
-  /** The leaves of the current members; this controller may be missing. */
+  /** The leaves of the current members; this controller's own leaf may be missing. */
   readonly members: () => readonly MemberLeaf[]
   /** The current members with their pinned keys; called at each use of a token. */
   readonly pinned: () => readonly Pick<MemberLeaf, 'publicKeySha256'>[]
   /**
-   * Leaves of removed members. `removed`: the keys that the membership configuration records as
+   * `former`: leaves of removed members. `removed`: keys that the membership configuration lists as
    * removed.
    */
   readonly former: () => readonly FormerLeaf[]
@@ -61,13 +66,14 @@ const FORMER_LEAVES_MAX = 32
 
 /**
  * Signs tokens with the key of this controller's leaf, and verifies tokens of every member. A
- * renewed leaf has another `kid` but the same key, so the `kid` only selects the key to try first.
+ * renewed leaf has a new `kid` but the same key, so verification uses the `kid` only to choose the
+ * key to try first.
  */
 export class LeafJwtSigner {
   readonly #deps: LeafJwtDeps
   /**
    * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
-   * leaves of the last call.
+   * leaves that the last call used.
    */
   #leaves = new Map<string, TokenSigningCertificate | null>()
 
@@ -155,8 +161,8 @@ export class LeafJwtSigner {
   }
 
   /**
-   * The known leaves, this controller's first. A certificate whose key is not the member's pinned
-   * key is ignored.
+   * The known leaves, this controller's first. Ignores a certificate whose key differs from the
+   * member's pinned key.
    */
   #known(): TokenSigningCertificate[] {
     const before = this.#leaves
@@ -180,9 +186,9 @@ function base64urlJson(value: JsonObject): string {
 }
 
 /**
- * Signature in base64url (RFC 7518, 3). A signature with P-256 is made in this thread: it takes
- * 25 µs, less than half of the time that another thread of the pool costs for it. Other keys take
- * up to a millisecond.
+ * Signature in base64url (RFC 7518, 3). A P-256 signature is computed in this thread: it takes 25
+ * µs, less than half of the overhead of the thread pool. Other keys take up to a millisecond and
+ * use the pool.
  */
 function signatureOf(text: string, key: KeyObject, algorithm: string): string | Promise<string> {
   const hash = `sha${algorithm.slice(2)}`
@@ -235,7 +241,10 @@ function pinnedLeaf(pem: string, publicKeySha256: Uint8Array): TokenSigningCerti
   }
 }
 
-/** Cached, because each request with an access token needs the members' key ids. */
+/**
+ * Key ids in hex, cached because each request with an access token needs the key ids of all
+ * members.
+ */
 const hexByKey = new WeakMap<Uint8Array, string>()
 
 function hexOf(key: Uint8Array): string {

@@ -8,7 +8,7 @@ import { CertificateError, parseCertificate } from './certificate.ts'
 /** Maximum characters of a token; longer tokens are rejected without parsing. */
 export const JWT_CHARACTERS_MAX = 16 * 1024
 
-/** A certificate with whose key tokens are signed. */
+/** A certificate whose key signs tokens. */
 export interface TokenSigningCertificate {
   /** Hex SHA-1 of the certificate; a token's header contains it. */
   readonly kid: string
@@ -20,7 +20,7 @@ export interface TokenSigningCertificate {
   readonly algorithm: string
 }
 
-/** Claims of a token, and the id of the key that signed it. */
+/** Claims of a verified token, and the id of the key that signed it. */
 export interface VerifiedJwt {
   readonly claims: JsonObject
   readonly keyId: string
@@ -49,7 +49,7 @@ export async function verifyJwt(
       if (isExpiredAllowed && error instanceof errors.JWTExpired) {
         return { claims: error.payload as JsonObject, keyId }
       }
-      // The token was not signed with this key, or is not valid now: try the next key.
+      // This key did not sign the token, or the token is not valid now: try the next key.
     }
   }
   return null
@@ -65,7 +65,7 @@ export function parseTokenSigningCertificate(
   return { kid: sha1, key, keyId, algorithm: keyJwtAlgorithm(key) }
 }
 
-/** The unverified `kid` of a token; null: none. */
+/** The unverified `kid` in the header of a token; null if there is none. */
 export function tokenKeyId(token: string): string | null {
   try {
     return decodeProtectedHeader(token).kid ?? null

@@ -4,7 +4,8 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { JWT_CHARACTERS_MAX } from './jwt-verifier.ts'
 
 /**
- * Accepted OIDC client ids, of OpenZiti SDKs and tools. They are public clients without a secret.
+ * Accepted OIDC client ids: those that OpenZiti SDKs and tools use. These are public clients
+ * without a secret.
  */
 export const oidcClientIds: readonly string[] = ['native', 'openziti']
 
@@ -15,7 +16,7 @@ export type TokenPurpose = keyof typeof tokenTypes
 /** Pattern of an issuer: each controller is an issuer, at `/oidc` of its listeners. */
 const ISSUER = /^https:\/\/[^/?#@\s]+\/oidc$/
 
-/** A currently valid token of an OIDC session that a member signed. */
+/** A currently valid token of an OIDC session; a current member signed it. */
 export interface OidcToken {
   readonly text: string
   /** The id for revoking only this token; '' when the token has no id. */
@@ -35,7 +36,7 @@ export interface OidcToken {
    * log-in. 0 for another kind of token.
    */
   readonly generation: number
-  /** UTC ms. */
+  /** Time at which the token was issued, UTC ms. */
   readonly issuedAtMs: number
   readonly expiresAtMs: number
 }
@@ -58,8 +59,8 @@ export function parseOidcClaims(
   if (type !== tokenTypes[purpose] || typeof clientId !== 'string' || audiences.length !== 1) {
     return null
   }
-  // The signing key identifies the controller. A controller names only itself as issuer and signs
-  // for no other.
+  // The signing key identifies the controller, so `iss` only has to match the pattern: a controller
+  // signs only tokens that name itself as issuer.
   // @guard oidc/tokens--issuer
   if (typeof iss !== 'string' || !ISSUER.test(iss)) return null
   if (typeof sub !== 'string' || typeof sessionId !== 'string') return null

@@ -5,7 +5,7 @@ export const CERTIFICATE_REQUEST_CHARACTERS_MAX = 16 * 1024
 
 /** One block of a PEM string (RFC 7468). */
 interface PemBlock {
-  /** For example `CERTIFICATE`. */
+  /** Label of the block, for example `CERTIFICATE`. */
   readonly label: string
   readonly der: Uint8Array
 }

@@ -25,8 +25,8 @@ export class SecretFileError extends Error {
 }
 
 /**
- * Writes a secret atomically and never readable by others: writes a 0600 file in the same folder,
- * syncs it, then renames it.
+ * Writes a secret atomically: writes a file of mode 0600 in the same folder, syncs it, and renames
+ * it. Other users can never read it.
  * @throws the file system's error.
  */
 export function writeSecretFile(path: string, text: string): void {
@@ -42,9 +42,9 @@ export function writePublicFile(path: string, text: string): void {
 }
 
 /**
- * Like the two functions above, but never replaces an existing file, even if another process
+ * Writes a new secret or public file, and never replaces an existing file, even if another process
  * creates the file concurrently.
- * @throws the file system's error, EEXIST.
+ * @throws the file system's error, such as EEXIST.
  */
 export function writeNewFile(
   path: string,
@@ -86,7 +86,9 @@ function writeWhole(
   syncFolder(dirname(path))
 }
 
-/** A file that root replaces keeps its owner; otherwise the owner could not open it. */
+/**
+ * Keeps the owner of a file that root replaces; otherwise the owner could no longer open the file.
+ */
 function keepOwner(file: number, path: string): void {
   if (process.geteuid?.() !== 0) return
   const former = lstatSync(path, { throwIfNoEntry: false })
@@ -120,8 +122,8 @@ export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): 
       throw new SecretFileError(`${path} is larger than ${bytesMax} bytes`)
     }
     const text = readAll(file, status.size)
-    // Checked before the mode: a public file may be readable by everyone, and its mode is not the
-    // fault.
+    // Checks the content before the mode: a public file may be readable by everyone, so its mode
+    // must not be reported as the error.
     const found = publicPemContent(text)
     if (found !== null) {
       const remedy = 'name the file with the private key'
@@ -169,7 +171,10 @@ function readAll(file: number, size: number): string {
   return decodeText(bytes.subarray(0, at))
 }
 
-/** The message does not repeat the key's URI, because the URI may contain a PIN. */
+/**
+ * Error for a key in a PKCS #11 token. The message does not quote the key's URI, because the URI
+ * may contain a PIN.
+ */
 const keyOfToken =
   'a key in a PKCS #11 token (pkcs11:) is not supported; name the file of a key in PEM'
 

@@ -8,7 +8,10 @@ const SPIFFE_ID_BYTES_MAX = 2048
 
 export interface SpiffeId {
   readonly trustDomain: string
-  /** Starts with a slash; never empty, because every id of Flotilla has a path. */
+  /**
+   * Path of the id, starting with a slash; never empty, because all SPIFFE ids of Flotilla have a
+   * path.
+   */
   readonly path: string
 }
 
@@ -48,8 +51,8 @@ export function sessionSpiffeId(
 }
 
 /**
- * The ids of identity, API session and certificate in the SPIFFE id of a session certificate; null
- * for any other SPIFFE id.
+ * The ids of identity, API session and certificate that the SPIFFE id of a session certificate
+ * contains; null for any other SPIFFE id.
  */
 export function sessionCertificateIds(
   { trustDomain, path }: SpiffeId,
@@ -90,8 +93,8 @@ export function controllerIdFromSpiffe(spiffeId: SpiffeId, trustDomain: string):
 }
 
 /**
- * SPIFFE id in certificates for programs outside the cluster, which are neither controllers nor
- * identities.
+ * SPIFFE id in the certificate of a program outside the cluster, which is neither a controller nor
+ * an identity.
  */
 export function externalSpiffeId(trustDomain: string): string {
   return `spiffe://${trustDomain}${EXTERNAL_PATH}`
@@ -100,8 +103,8 @@ export function externalSpiffeId(trustDomain: string): string {
 const EXTERNAL_PATH = '/external'
 
 /**
- * Whether `flotilla pki issue` issued the certificate with these URIs, for a program outside of the
- * cluster.
+ * Whether the certificate with these URIs comes from `flotilla pki issue`, which issues
+ * certificates for programs outside the cluster.
  */
 export function hasExternalSpiffeId(uris: readonly string[]): boolean {
   return uris.length === 1 && parseSpiffeId(uris[0] ?? '')?.path === EXTERNAL_PATH

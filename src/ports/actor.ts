@@ -1,8 +1,8 @@
 import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Author of a write, with the rights that apply checks. It is a closed union, like the field of the
- * command; a command without an actor is invalid.
+ * Author of a write, with the rights that apply checks. It is a closed union, like the `actor`
+ * field of the logged command; apply refuses a command without an actor.
  */
 export type Actor =
   | { readonly case: 'system'; readonly value: SystemActor }
@@ -11,21 +11,25 @@ export type Actor =
 
 /** The cluster itself, or the operator of one of its hosts. It has every right. */
 interface SystemActor {
-  /** '' for the proposing controller, which fills in its name. */
+  /**
+   * Name of the controller or host user that acts; '' lets the proposing controller fill in its own
+   * name.
+   */
   readonly name: string
   /** Address of the client whose request caused the write; '' without one. */
   readonly address: string
   /**
-   * Identity on whose behalf the system acts, for the audit only: it neither adds nor removes a
-   * right.
+   * Identity on whose behalf the system acts. It appears only in the audit record, and neither adds
+   * nor removes a right.
    */
   readonly identityId: string
   readonly sessionId: string
 }
 
 /**
- * A caller that presents an enrollment token, a certificate of a CA, a router's certificate or a
- * token of an external JWT signer. Exactly one of these four fields is set; the others are ''.
+ * A caller without a session that presents an enrollment token, a certificate of a CA, a router's
+ * certificate or a token of an external JWT signer. Exactly one of these four fields is set; the
+ * others are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string
@@ -45,12 +49,12 @@ export interface SessionActor {
   readonly sessionId: string
   readonly address: string
   /**
-   * Permission for which the request of the session was admitted; apply checks the permission
+   * Permission with which the API admitted the session's request; apply checks the permission
    * again.
    */
   readonly permission: SessionPermission
   /**
-   * The external JWT signer whose token the request contains for the same identity; '' without such
+   * The external JWT signer whose token for the same identity the request contains; '' without such
    * a token.
    */
   readonly signerId: string
@@ -58,7 +62,10 @@ export interface SessionActor {
   readonly signerRevision: string
 }
 
-/** @param shown the presented credential, in one of the four fields. */
+/**
+ * Creates the actor for a caller without a session.
+ * @param shown the credential that the caller presented, in one of the four fields.
+ */
 export function createEnrollmentActor(
   shown: Partial<Pick<EnrollmentActor, CredentialIdField>>,
   given: Pick<EnrollmentActor, 'method' | 'address'>,
@@ -68,6 +75,7 @@ export function createEnrollmentActor(
 }
 
 /**
+ * Creates the system actor.
  * @param given identity and session on whose behalf the system acts; absent: the system acts on its
  * own behalf.
  */
@@ -89,7 +97,9 @@ export type LoggedActor =
   | { readonly case?: undefined }
   | undefined
 
-/** Reason why an actor has no rights in any state; null when it may have some. */
+/**
+ * Reason why an actor has no rights, whatever records the state has; null when it may have some.
+ */
 export function actorFault(actor: LoggedActor): string | null {
   switch (actor?.case) {
     case 'system':
@@ -105,7 +115,10 @@ export function actorFault(actor: LoggedActor): string | null {
   }
 }
 
-/** `enrollment:ID`, `ca:ID`, `router:ID` and `signer:ID`, for each field that is set. */
+/**
+ * The presented credentials as `enrollment:ID`, `ca:ID`, `router:ID` or `signer:ID`: one text for
+ * each field that is set.
+ */
 function shownBy({ enrollmentId, caId, routerId, signerId }: EnrollmentActor): string[] {
   return Object.entries({
     enrollment: enrollmentId,

@@ -28,11 +28,11 @@ export interface AuditRecord {
   readonly fields: readonly string[]
   readonly also: readonly string[]
   /**
-   * `done`, the code of the refusal, or `requested` for an action that is recorded before it is
-   * carried out.
+   * `done`; the error code with which apply refused the entry; or `requested` for an action that
+   * the log records before the action starts.
    */
   readonly outcome: string
-  /** The reason, if one was given; otherwise ''. */
+  /** The reason that apply or the caller gave; otherwise ''. */
   readonly reason: string
   /**
    * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if no
@@ -43,24 +43,31 @@ export interface AuditRecord {
 
 /** A record that an entry changed, in the form that the audit log stores. */
 export interface KeptChange {
-  /** Kind of its table. */
+  /** Kind of record to which the table of the record belongs. */
   readonly kind: string
   readonly id: string
   /** Name of the record after the entry or, if the entry deleted the record, before it. */
   readonly name: string
-  /** The changed fields, or all of a deleted record; null: the entry created the record. */
+  /**
+   * Values of the changed fields before the entry, or all fields of a deleted record; null: the
+   * entry created the record.
+   */
   readonly before: JsonObject | null
-  /** The changed fields, or all of a created record; null: the entry deleted the record. */
+  /**
+   * Values of the changed fields after the entry, or all fields of a created record; null: the
+   * entry deleted the record.
+   */
   readonly after: JsonObject | null
-  /** True if fields also changed whose values the audit log never stores. */
+  /** True if the entry also changed fields whose values the audit log never stores. */
   readonly isPartial: boolean
 }
 
 /**
- * A write that was refused before it was proposed, because its author has no right to make it.
+ * A write that a controller refused before proposing it, because its author has no right to make
+ * it.
  */
 export interface RefusedWrite {
-  /** '' for an unauthenticated caller. */
+  /** Name of the caller in audit records; '' for an unauthenticated caller. */
   readonly actor: string
   readonly actorName: string
   readonly session: string
@@ -68,7 +75,7 @@ export interface RefusedWrite {
   /** Id of the operation in the OpenAPI documents. */
   readonly operation: string
   readonly outcome: ProblemCode
-  /** Why a log-in was refused. The caller does not receive this reason. */
+  /** Reason why a log-in was refused. The caller does not receive this reason. */
   readonly refusal?: RefusalCause
   /** Trace id of the refused request (src/lib/trace-context.ts). */
   readonly traceId: string
@@ -84,13 +91,16 @@ interface AnsweredRequest {
   readonly address: string
   readonly trace: () => TraceContext
   /**
-   * True if the caller of the request asked for a trace, so that the line is written at every
-   * level; otherwise it is written only at the level debug.
+   * True if the caller requested a trace, so that the access log contains the request at every log
+   * level; otherwise only at the level debug.
    */
   readonly isTraced: boolean
 }
 
-/** Records each write, only on the controller that received it. Never throws and never waits. */
+/**
+ * Records each write, only on the controller that received it. The methods never throw and never
+ * wait.
+ */
 export interface AuditTrail {
   /**
    * Called after this controller has applied an entry, in log order.

@@ -8,8 +8,8 @@ export interface ByteStream {
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * Aborted when the producer decides that its reader takes too long. Without this signal, a reader
-   * is disconnected if it stalls longer than any response may take.
+   * Aborted when the producer decides that its reader takes too long. Without this signal, the
+   * server disconnects a reader that stalls longer than any response may take.
    */
   readonly giveUp?: AbortSignal
 }

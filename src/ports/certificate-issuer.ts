@@ -36,8 +36,8 @@ export interface SessionCertificateRequest extends IdentityCertificateRequest {
   readonly apiSessionId: string
   readonly certificateId: string
   /**
-   * `log-in`: the certificate is valid as long as the certificates of identities. Absent: for a few
-   * hours.
+   * `log-in`: the certificate is valid as long as the certificates of identities. Absent: it is
+   * valid for a few hours.
    */
   readonly madeAt?: 'log-in'
 }
@@ -53,9 +53,9 @@ export interface RouterCertificateRequest {
 /** The hosts that the server certificate of a router may contain, each in any spelling. */
 export interface RouterHostRules {
   /**
-   * `enrollment`: a person waits for the response, so a forbidden host is refused with its name.
-   * `extension`: a program renews the certificate, so a forbidden host is left out and the router
-   * continues with the others.
+   * `enrollment`: a person waits for the response, so the request fails with the name of the
+   * forbidden host. `extension`: a program renews the certificate, so the certificate omits the
+   * forbidden host, and the router continues with the others.
    */
   readonly at: 'enrollment' | 'extension'
   /**
@@ -63,11 +63,14 @@ export interface RouterHostRules {
    * only these and the loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers. */
+  /** Hosts of controllers, which a router's certificate must not contain. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers, left out of the certificate. */
+  /** Hosts of other routers, which the certificate must omit. */
   readonly withheld: readonly string[]
-  /** PEM of the current server certificate; an extension may not add hosts to those in it. */
+  /**
+   * PEM of the current server certificate. A certificate for an extension has no hosts that this
+   * one lacks. Null if there is none.
+   */
   readonly currentPem: string | null
 }
 
@@ -78,8 +81,8 @@ export interface RouterCertificatePair {
 
 /**
  * Issues the certificates of identities, sessions and routers in a separate thread, so that no
- * other work waits. Callers take turns; `caller` identifies the caller of a request. Nothing is
- * stored here: a certificate counts once the log contains it.
+ * other work waits. The thread serves callers round robin; `caller` identifies the caller of a
+ * request. This interface stores nothing: a certificate is valid only after the log contains it.
  *
  * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the
  * request; SERVER_TOO_MANY_REQUESTS when too many requests wait or this request has waited too
@@ -113,8 +116,8 @@ export interface RouterCertifier {
     caller: string,
   ): Promise<RouterCertificatePair>
   /**
-   * The certificate contains only names of the current certificate, and names that an administrator
-   * permitted.
+   * Issues a certificate with names from the current certificate and names that an administrator
+   * permitted, and with no other names.
    */
   extend(
     routerId: string,

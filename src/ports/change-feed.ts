@@ -2,14 +2,14 @@ import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import type { Index } from '../raft/types.ts'
 import type { AuditRecord } from './audit.ts'
 
-/** One record before and after an entry. */
+/** A record before and after one entry. */
 export interface RecordChange<K extends KindName = KindName> {
-  /** The kind of its table. */
+  /** Kind of record to which the table of the record belongs. */
   readonly kind: K
   readonly id: string
-  /** Undefined if the record did not exist. */
+  /** The record before the entry; undefined if it did not exist. */
   readonly before: RecordOf<K> | undefined
-  /** Undefined if the record was deleted. */
+  /** The record after the entry; undefined if the entry deleted it. */
   readonly after: RecordOf<K> | undefined
 }
 
@@ -30,28 +30,29 @@ export function isChangeOfKind<K extends KindName>(
   return change.kind === kind
 }
 
-/** Facts about an entry in addition to its changed records; the same on every controller. */
+/** Facts about an entry in addition to its changed records. They are equal on every controller. */
 export interface LogEntryFacts {
   /** Log time, UTC ms. */
   readonly timeMs: number
-  /** Null if the entry has no audit record. */
+  /** Audit record of the entry; null if it has none. */
   readonly audit: AuditRecord | null
 }
 
-/** Receives the changes of each entry, and a call when the whole state was replaced. */
+/** Listens for the changes of each entry, and for a replacement of the whole state. */
 export interface ChangeListener {
   /**
-   * Called within apply, after an entry that has changed such records; `changes` is not empty. Must
-   * neither throw nor write.
+   * Called within apply, after an entry that has changed records of the followed kinds; `changes`
+   * is not empty. Must neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void
-  /** Called when the state was replaced: any record may have changed. */
+  /** Called after a snapshot or backup replaced the state, so that any record may differ. */
   onReplaced(): void
 }
 
-/** Feed of the changes of entries, for code that keeps data derived from records. */
+/** Publishes the changes of each entry to code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
+   * Calls the follower for changes of some kinds.
    * @param kinds the kinds of records to follow.
    * @returns a function that stops the calls.
    */

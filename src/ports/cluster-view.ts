@@ -18,7 +18,7 @@ export interface MemberView {
   readonly address: string
   readonly voter: boolean
   readonly leader: boolean
-  /** A member lists itself as connected. */
+  /** True if this controller has a connection to the member; always true for itself. */
   readonly connected: boolean
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
@@ -38,29 +38,33 @@ export interface MemberView {
   /** Time since this controller last heard from the member, ms; 0 for itself, null if never. */
   readonly lastContactMs: number | null
   readonly progress: MemberProgress | null
-  /** The member knows no leader, so writes through it wait or fail. */
+  /** True if the member knows no leader, so that writes through it wait or fail. */
   readonly readOnly: boolean
   readonly vitals: MemberStats | null
 }
 
 /** A member's report about itself, at most a few seconds old. */
 export interface MemberStats {
-  /** Leader that it follows. */
+  /** The leader that the member follows; null if it knows none. */
   readonly leaderId: NodeId | null
-  /** End of its log. */
+  /** Index of the last entry in the member's log. */
   readonly last: Index
-  /** 99th percentile of the last ten seconds; 0 when nothing was synced. */
+  /**
+   * 99th percentile of the durations of fsync in the last ten seconds, ms; 0 if there were none.
+   */
   readonly fsyncP99Ms: number
-  /** 99th percentile of the last ten seconds, of the slowest thread. */
+  /**
+   * 99th percentile of the event loop delays of the last ten seconds, ms, of the slowest thread.
+   */
   readonly loopDelayP99Ms: number
-  /** 0 to 100: the member with the highest value should lead. */
+  /** Priority, 0 to 100: the member with the highest priority should lead. */
   readonly priority: number
   /**
-   * How far the member's wall clock is ahead of this controller's clock (negative: behind); 0 for
-   * this controller.
+   * Milliseconds by which the member's wall clock is ahead of this controller's clock (negative:
+   * behind); 0 for this controller.
    */
   readonly clockOffsetMs: number
-  /** The member does not answer requests from its state, or is about to stop. */
+  /** True if the member does not answer requests from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
@@ -78,7 +82,8 @@ export interface MemberProgress {
 }
 
 /**
- * The cluster as this controller sees it. Calls are local and need no quorum, except `readIndex`.
+ * The cluster as this controller sees it. All methods except `readIndex` answer locally, without a
+ * quorum.
  */
 export interface ClusterView {
   readonly selfId: NodeId
@@ -86,20 +91,21 @@ export interface ClusterView {
   readonly generation: number
   /** Feature level in the applied state. */
   readonly featureLevel: number
-  /** Sorted by id. */
+  /** The members, sorted by id. */
   members(): readonly MemberView[]
   leaderId(): NodeId | null
   /**
-   * The latest time that the clocks of a majority have reached, as seen from here, UTC ms; null if
-   * too few clocks are known.
+   * The latest time that the clocks of a majority have reached, according to the members' reports
+   * to this controller, UTC ms; null if too few clocks are known.
    */
   quorumClockMs(): number | null
   /** Time since this controller last heard from a leader, ms (0 when it leads). */
   leaderContactMs(): number
   /**
    * A linearizable read index (Raft dissertation 6.4): at least the index of every write that
-   * completed on any controller before the call. Concurrent calls share rounds.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it within the limit.
+   * completed on any controller before the call. Concurrent calls share rounds of messages to the
+   * voters.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the index before the timeout.
    */
   readIndex(): Promise<Index>
 }

@@ -5,9 +5,9 @@ export interface DatabaseSnapshots {
    * completed even if the caller no longer waits.
    * @param path destination, with placeholders; null for a name that contains the time.
    * @returns the path of the file.
-   * @throws {Problem} COULD_NOT_VALIDATE on `path`; RATE_LIMITED while another snapshot is written
-   * and soon after it; INSUFFICIENT_STORAGE; the code of the condition under which this controller
-   * must not answer from its state.
+   * @throws {Problem} COULD_NOT_VALIDATE on `path`; RATE_LIMITED during and shortly after another
+   * snapshot; INSUFFICIENT_STORAGE; or, if this controller must not answer from its state, the code
+   * of the reason.
    */
   take(path: string | null): Promise<string>
 }

@@ -5,11 +5,14 @@ import type { RecordOf } from '../entities/kind-records.ts'
 export interface EvaluatedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery
-  /** Expected and actual values, by the type of the check. */
+  /**
+   * The values that the check expects and the values that the client has; the form depends on the
+   * type of the check.
+   */
   valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }
 
-/** Posture of an unknown client. */
+/** Posture of a client about which nothing is known. */
 export const unknownPosture: EvaluatedPosture = {
   passes: () => false,
   queryOf: ({ id }) => ({ id, isPassing: false }),

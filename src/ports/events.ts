@@ -8,8 +8,8 @@ import type { NetworkValidations } from './network-validations.ts'
 
 /**
  * Callers that may read the events of a namespace. Only administrators may read events about
- * records and people, as with the records themselves. The table is total, so that a new namespace
- * does not compile without an entry.
+ * records and people, as with the records themselves. The program does not compile without an entry
+ * for each namespace.
  */
 const readers: Readonly<Record<EventNamespace, 'administrators' | 'ops.read'>> = {
   accessEnd: 'administrators',
@@ -66,52 +66,59 @@ export function parsePosition(text: string): EventPosition | null {
   return { generation, index, sequence }
 }
 
-/** Negative when `a` comes first. */
+/** Compares two positions; negative when `a` comes first. */
 export function comparePositions(a: EventPosition, b: EventPosition): number {
   return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
 }
 
-/** Filter of a reader. */
+/** The metrics and entity changes that a reader of events receives. */
 export interface EventFilter {
   readonly namespaces: ReadonlySet<EventNamespace>
   /** Names of metrics, and of their sources; null: all. */
   readonly metrics: TextPattern | null
   readonly sources: TextPattern | null
-  /** Types of entity changes; null: all. */
+  /** Types of entity changes that the reader receives; null: all types. */
   readonly entityTypes: ReadonlySet<string> | null
 }
 
 /** A reader of events over HTTP. */
 export interface EventReader {
-  /** Id of the identity whose streams are counted. */
+  /** Id of the identity that reads. The number of streams is limited for each identity. */
   readonly identityId: string
   readonly filter: EventFilter
-  /** Last event that the reader has received; null: the reader begins with the next event. */
+  /** The reader resumes after this event; null: it begins with the next event. */
   readonly after: EventPosition | null
-  /** Called repeatedly. Returns why the reader may not continue, or null. */
+  /**
+   * Called repeatedly while the stream is open. Returns the reason why the reader may read no
+   * longer, or null.
+   */
   readonly refusal: () => string | null
 }
 
 /** The streams of events of this controller. */
 export interface EventStreams {
   /**
+   * Whether the identity may open another stream.
    * @returns false when the identity, or all identities together, have the maximum number of
    * streams.
    */
   hasRoomFor(identityId: string): boolean
-  /** Opens server-sent events. The stream counts until its iterator returns. */
+  /**
+   * Opens a stream of server-sent events. The stream counts toward the limits until its iterator
+   * returns.
+   */
   open(reader: EventReader): ByteStream
   /**
-   * Opens a web socket whose request was admitted: OpenZiti's management channel, over which the
-   * client subscribes.
-   * @param permits true for namespaces that the caller may read.
+   * Opens a WebSocket whose HTTP request the API has admitted. It carries OpenZiti's management
+   * channel, over which the client subscribes to events.
+   * @param permits returns true for namespaces that the caller may read.
    * @param validations the validations that the caller may request.
    */
   upgrade(
     upgrade: {
       readonly request: IncomingMessage
       readonly socket: Duplex
-      /** Bytes that the client has already sent. */
+      /** Bytes that the client has sent after the head of its request. */
       readonly head: Buffer
     },
     reader: Omit<EventReader, 'after' | 'filter'>,

@@ -1,19 +1,22 @@
 import { CommandKind } from '../../proto/gen/command_pb.ts'
 
 /**
- * The newest feature level that this version supports; defined only here. A release that adds a
- * stored field, a kind of record or a kind of command raises it by one, and each addition declares
- * that level as its `since`.
+ * The newest feature level that this version supports; only this constant defines it. A release
+ * that adds a stored field, a kind of record or a kind of command raises it by one, and each
+ * addition declares that level as its `since`.
  *
  * 0.1.0 has level 1, 0.2.0 has level 2, and 0.3.0 has level 3. The first addition after 0.3.0
  * raises this and the `NEXT_LEVEL` of the tests by one, and declares the new level as its `since`.
  */
 export const FEATURE_LEVEL = 3
 
-/** Feature level that OIDC sessions need, because older members would misread them. */
+/**
+ * Feature level that OIDC sessions require, because controllers of older versions would misread
+ * them.
+ */
 export const OIDC_LEVEL = 2
 
-/** Feature level at which a configuration of members contains removed keys. */
+/** Feature level from which the membership configuration lists the keys of removed controllers. */
 export const REMOVED_KEYS_LEVEL = 2
 
 /** Feature level of networks that were migrated from OpenZiti. */
@@ -31,20 +34,23 @@ export const ACCESS_EXPIRY_LEVEL = 3
  */
 export const LAST_SEEN_LEVEL = 3
 
-/** Feature level at which all controllers activate the pending certificate of a router. */
+/**
+ * Feature level from which all controllers activate the pending certificate of a router when the
+ * router connects with it.
+ */
 export const RENEWAL_LEVEL = 3
 
-/** Feature level from which the code that verified a new MFA factor is accepted once more. */
+/** Feature level from which a log-in accepts once more the code that verified a new MFA factor. */
 export const VERIFIED_CODE_LEVEL = 3
 
-/** Feature level from which a session may repeat the code that it passed last. */
+/** Feature level from which a session may repeat the MFA code that it passed last. */
 export const REPEATED_CODE_LEVEL = 3
 
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**
- * Feature level of each kind of command. The table is total, so that a kind without a level does
- * not compile: a voter that does not know the command would stop.
+ * Feature level of each kind of command. The program does not compile without a level for each
+ * kind: a voter whose version does not know the command would stop.
  */
 const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.FORM]: 1,
@@ -115,16 +121,17 @@ export function commandLevel(kind: CommandKind): number {
 }
 
 /**
- * The command for a renewal that the router does not confirm over its channel. From `RENEWAL_LEVEL`
- * on, the new certificate is pending until the router connects with it.
+ * The kind of command that stores a renewed certificate without waiting for the router to confirm
+ * it over its channel. From `RENEWAL_LEVEL` on, the new certificate is pending until the router
+ * connects with it.
  */
 export function routerRenewalKind(featureLevel: number): CommandKind {
   return featureLevel < RENEWAL_LEVEL ? CommandKind.ROUTER_EXTEND : CommandKind.ROUTER_EXTEND_BEGIN
 }
 
 /**
- * A log or state has a feature level that this version does not support, so no data may be read
- * from it.
+ * Thrown when a log or state has a feature level that this version does not support, so that the
+ * program must not read any of its data.
  */
 export class FeatureLevelUnknownError extends Error {
   override readonly name = 'FeatureLevelUnknown'

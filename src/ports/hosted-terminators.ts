@@ -22,15 +22,16 @@ export interface HostedTerminators {
   /** All terminators of a router, for clients and for its tunnel. */
   ofRouter(routerId: string): Iterable<RouterTerminator>
   /**
-   * Terminators of an identity that may no longer host their service, or no longer use their
-   * router.
+   * The identity's terminators for which policies have stopped granting the right to host the
+   * service or to use the router.
    */
   ungranted(identityId: string): readonly UnauthorizedTerminator[]
   /** Whether policies let the identity use the router. */
   mayUse(identityId: string, routerId: string): boolean
   /**
-   * Called with identities that may have lost a right to host, or to use a router; null: any
-   * identity may have lost one.
+   * Follows the loss of rights.
+   * @param onEnded called with identities that may have lost a right to host, or to use a router;
+   * null: any identity may have lost one.
    * @returns a function that stops the calls.
    */
   follow(onEnded: (identityIds: readonly string[] | null) => void): () => void

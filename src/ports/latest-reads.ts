@@ -1,15 +1,18 @@
 /**
- * Makes this controller reflect acknowledged writes of all controllers. Used by
+ * Brings this controller up to date with the acknowledged writes of all controllers. Used by
  * `src/api/http/linearizable-reads.ts`.
  */
 export interface LatestReads {
   /**
-   * Applies everything that was acknowledged on any controller before the call.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
+   * Resolves after this controller has applied every write that any controller acknowledged before
+   * the call.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the latest index; INDEX_NOT_REACHED
+   * when applying takes too long.
    */
   reachLatest(): Promise<void>
   /**
-   * Reads again at the latest commit index: another controller may just have created the record.
+   * Reads, and if that finds nothing, reads again at the latest commit index: another controller
+   * may just have created the record.
    * @throws {Problem} CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   latest<T>(read: () => T | undefined): Promise<T | undefined>

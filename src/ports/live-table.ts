@@ -3,21 +3,21 @@ export interface LiveRow {
 }
 
 /**
- * Live rows of one controller that are not in the log: links, circuits, channels of routers. Only
- * this controller knows these rows.
+ * Rows that describe live objects of one controller: links, circuits, channels of routers. The log
+ * does not contain them, and only this controller knows them.
  */
 export interface LiveTable<R extends LiveRow> {
-  /** The controller of these rows. */
+  /** Id of the controller that has these rows. */
   readonly owner: string
-  /** Maximum number of rows; a further one is refused. */
+  /** Maximum number of rows; the table refuses further ones. */
   readonly rowsMax: number
   /** Number of rows. */
   readonly size: number
-  /** Rows in no order. */
+  /** Returns all rows, in any order. */
   list(): readonly R[]
   get(id: string): R | undefined
   /**
-   * Ends the object that the row describes.
+   * Closes the object that the row describes.
    * @param isImmediate true: does not wait for work in progress, for objects that could wait.
    * @returns false when there is no such row.
    */
@@ -31,7 +31,7 @@ export interface LiveChannel extends LiveRow {
   readonly connectedAt: number
   /** Remote address of the connection; '' when its socket has none. */
   readonly address: string
-  /** Version of its program. */
+  /** Version of the router's program. */
   readonly version: string
 }
 
@@ -64,9 +64,11 @@ export interface LiveLink extends LiveRow {
   readonly sourceRouterId: string
   readonly destRouterId: string
   readonly connections: readonly LinkConnection[]
-  /** True: an operator has taken the link out of use. */
+  /** True if an operator has excluded the link from routing. */
   readonly isDown: boolean
-  /** Connected: both routers of the link have a channel to this controller. */
+  /**
+   * `Connected` if both routers of the link have a channel to this controller, otherwise `Pending`.
+   */
   readonly state: 'Pending' | 'Connected'
   readonly staticCost: number
   /** Latencies as each router measured them last; nanoseconds. */
@@ -80,12 +82,12 @@ export interface LiveLink extends LiveRow {
 export type PathLink = Pick<LiveLink, 'id' | 'iteration' | 'sourceRouterId' | 'destRouterId'>
 
 /**
- * Called for a link of a router.
- * @param to the other router.
+ * Receives one link of a router.
+ * @param to the router at the other end of the link.
  */
 export type VisitLink = (to: string, cost: number, link: PathLink) => void
 
-/** One socket of a link. */
+/** One of the sockets over which the routers of a link communicate. */
 export interface LinkConnection {
   readonly type: string
   readonly sourceAddress: string
@@ -99,14 +101,17 @@ export interface LinkChanges {
 }
 
 /**
- * The links that this controller knows. When a link is removed, the controller makes both routers
- * close the link; they may dial it again.
+ * The links that this controller knows. When a caller removes a link, the controller makes both
+ * routers close the link; they may dial it again.
  */
 export interface LiveLinks extends LiveTable<LiveLink> {
-  /** Visits each usable link of the router, in no order. */
+  /** Visits each usable link of the router, in any order. */
   visitUsable(routerId: string, visit: VisitLink): void
-  /** Whether the link is gone. False until the routers have reported their links. */
+  /** Whether no router has the link. False until the routers have reported their links. */
   isLost(link: PathLink): boolean
-  /** @returns false when there is no such link. */
+  /**
+   * Changes a link.
+   * @returns false when there is no such link.
+   */
   change(id: string, changes: LinkChanges): boolean
 }

@@ -1,8 +1,9 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * The last members known to be committed, stored beside log and state. Until the log is read, this
- * record says which peers to admit and to dial, and what their disks must contain.
+ * The last members known to be committed, stored beside log and state. Until this controller has
+ * read the log, the record says which peers to admit and to dial, and which positions their disks
+ * must have reached.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
@@ -11,13 +12,13 @@ export interface MembershipRecord {
   readonly index: Index
   /** Encoded and signed mesh.v1.AddressClaim messages, in which members publish their addresses. */
   readonly claims: readonly Uint8Array[]
-  /** One disk report for each member that has reported about its disk. */
+  /** The last disk report of each member that has sent one. */
   readonly marks: readonly PeerDiskRecord[]
 }
 
 /**
- * Promises of a store about its content, which hold even after a crash. They never exceed what the
- * store has reported as durable.
+ * Log positions that a store promises to contain, even after a crash. They never exceed the
+ * positions that the store has reported as durable.
  */
 export interface DurablePosition {
   readonly term: Term
@@ -26,7 +27,7 @@ export interface DurablePosition {
    * or appended as that leader.
    */
   readonly index: Index
-  /** Committed and applied. */
+  /** Index of the last entry that the store's controller knew as committed and had applied. */
   readonly applied: Index
 }
 
@@ -37,18 +38,18 @@ export interface DurablePosition {
 export interface PeerDiskRecord {
   readonly id: NodeId
   /**
-   * Generation of the cluster. The record does not apply in another generation, in which disks may
-   * be older.
+   * Generation of the cluster. Ignore the record in another generation, because a recovery may have
+   * restored older disks.
    */
   readonly generation: number
   readonly storeId: Uint8Array
   /** Number of starts of the store. */
   readonly boot: bigint
   readonly startedAtMs: bigint
-  /** Promise since that start, received on streams that the peer dialed. */
+  /** Promise since that start, from streams that the peer dialed. */
   readonly heard: DurablePosition
-  /** Promise since that start, received on streams that this controller dialed. */
+  /** Promise since that start, from streams that this controller dialed. */
   readonly answered: DurablePosition
-  /** Promise of earlier starts of the store. */
+  /** Promise from earlier starts of the store. */
   readonly past: DurablePosition
 }

@@ -2,38 +2,39 @@ import type { ProblemCode } from '../lib/problems.ts'
 import type { Index, NodeId } from '../raft/types.ts'
 import type { Actor } from './actor.ts'
 
-/**
- * Membership changes for operators. A change that is already in effect succeeds and changes
- * nothing.
- */
+/** Membership changes for operators. A repeated change succeeds and changes nothing. */
 export type MembershipChange =
   /** Makes a learner that has caught up a voter. */
   | { readonly verb: 'promote'; readonly id: NodeId }
   /** Makes a voter a learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
   /**
-   * `isCompromised`: all secrets that the controller knew become invalid, so every session ends.
+   * Removes a member. `isCompromised`: all secrets that the controller knew become invalid, so
+   * every session ends.
    */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
-   * Makes `newId`, a learner that has caught up, a voter in place of `oldId`, which is removed, in
-   * one joint change.
+   * Makes `newId` (a learner that has caught up) a voter and removes the voter `oldId`, in one
+   * joint change.
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
 
 /** Consequences of a membership change. */
 export interface ChangePlan {
   readonly change: MembershipChange
-  /** False: no change is needed. */
+  /** False if the members already are as the change requests, so that no change is needed. */
   readonly isNeeded: boolean
   readonly votersBefore: readonly NodeId[]
   readonly votersAfter: readonly NodeId[]
   /** Number of voters that may fail while writes continue: floor((voters - 1) / 2). */
   readonly toleranceBefore: number
   readonly toleranceAfter: number
-  /** Warnings to read before the change. */
+  /** Warnings that the operator should read before the change. */
   readonly warnings: readonly string[]
-  /** Text to type as a confirmation because the tolerance decreases; null if none is needed. */
+  /**
+   * Text that the operator must type to confirm a change that decreases the failure tolerance; null
+   * if no confirmation is needed.
+   */
   readonly confirmation: string | null
 }
 
@@ -48,12 +49,12 @@ export interface Invitation {
 /** A ticket as operators see it: without its secret and the hash of the secret. */
 export interface TicketView {
   readonly id: string
-  /** False: the controller stays a learner. */
+  /** True if the controller will become a voter; false if it stays a learner. */
   readonly isVoter: boolean
   /** Log time, UTC ms. */
   readonly createdAtMs: number
   readonly expiresAtMs: number
-  /** The controller that joined with the ticket; null: the ticket is unused. */
+  /** The controller that joined with the ticket; null: no controller has used the ticket. */
   readonly usedBy: NodeId | null
 }
 
@@ -61,7 +62,10 @@ export interface TicketView {
 export interface JoinRequest {
   readonly ticket: string
   readonly id: NodeId
-  /** PEM, PKCS #10; signed with the key, which stays on the new controller. */
+  /**
+   * PEM of the new controller's certificate request (PKCS #10). It is signed with the controller's
+   * private key, which stays on the new controller.
+   */
   readonly certificateRequestPem: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
@@ -75,44 +79,44 @@ export interface JoinRequest {
 
 /** An option that must be equal on every controller. */
 export interface SharedOption {
-  /** `oidc.enabled` */
+  /** Name of the option, for example `oidc.enabled`. */
   readonly name: string
   /** JSON of a string, number or boolean. */
   readonly value: string
 }
 
 /**
- * Everything that a new controller needs. A repeated request receives the same response. The
- * response contains no secret.
+ * The response to a {@link JoinRequest}: everything that a new controller needs. A repeated request
+ * receives the same response. The response contains no secret.
  */
 export interface JoinResponse {
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
-  /** Leaf first, then the intermediates. */
+  /** PEM of the controller's certificate: leaf first, then the intermediates. */
   readonly certificatePem: string
-  /** Trust anchors for peers and clients. */
+  /** PEM of the trust anchors with which the controller verifies peers and clients. */
   readonly caPem: string
-  /** Encoded membership.v1.Configuration, and its index. */
+  /** Encoded membership.v1.Configuration; `index` is its log index. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isVoter: boolean
   /** Current time of the responding controller, UTC ms, to compare clocks. */
   readonly nowMs: number
-  /**
-   * Options of the responding controller; null: that controller runs a release that does not send
-   * them.
-   */
+  /** Options of the responding controller; null: its release does not send them. */
   readonly sharedOptions: readonly SharedOption[] | null
 }
 
-/** Action on the cluster that changes no record; it has been carried out or is about to be. */
+/**
+ * An operator's action on the cluster that changes no record. The log records it before or after
+ * the action.
+ */
 export interface ClusterAction {
   /** Name of the action, in lower case letters and hyphens. */
   readonly action: string
   /** Id of the controller that the action concerns; null if there is none. */
   readonly target: NodeId | null
-  /** Outcome; `requested`: the action is about to be carried out. */
+  /** `requested`: recorded before the action; otherwise recorded after it, with its outcome. */
   readonly outcome: 'requested' | 'done' | ProblemCode
   readonly reason?: string
 }
@@ -125,39 +129,46 @@ export interface ActionRecorder {
    */
   record(action: ClusterAction, by: Actor): Promise<void>
   /**
-   * Like `record`, for an action that has been carried out already. If the log does not accept the
-   * action, it is written to this controller's log file.
+   * Like `record`, for an action that has already happened. If the log does not accept the record,
+   * this controller writes it to its log file.
    */
   note(action: ClusterAction, by: Actor): Promise<void>
 }
 
 /**
- * Changes members through any controller, which forwards requests that only the leader can serve.
+ * Changes members. A caller may use any controller; each one forwards requests that only the leader
+ * can serve.
  */
 export interface MembershipControl {
   /**
+   * Computes the consequences of a change without making it.
    * @throws {Problem} MEMBERSHIP_REFUSED with the reason, NOT_FOUND, CLUSTER_NO_LEADER,
    * PEER_UNREACHABLE.
    */
   plan(change: MembershipChange): Promise<ChangePlan>
   /**
-   * Resolves once the change is committed and the configuration is no longer joint. Safe to repeat
-   * at any point.
+   * Makes the change. Resolves once the change is committed and the configuration is no longer
+   * joint. A caller may repeat it at any point.
    * @param by actor, recorded in the log before the change and again with its outcome.
-   * @param confirmation the typed text of {@link ChangePlan.confirmation}.
+   * @param confirmation the text {@link ChangePlan.confirmation} as the operator typed it.
    * @throws {Problem} as `plan`; TOLERANCE_REFUSED without the right confirmation; MEMBERSHIP_BUSY.
    */
   change(change: MembershipChange, confirmation: string | null, by: Actor): Promise<ChangePlan>
   /**
+   * Transfers leadership.
+   * @param target null: any suitable voter.
    * @returns the new leader.
    * @throws {Problem} TRANSFER_LEADERSHIP_ERROR, NOT_FOUND, CLUSTER_NO_LEADER.
    */
   transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId>
 }
 
-/** Admits new controllers; any member can. */
+/** Admits new controllers to the cluster; any member can do so. */
 export interface ControllerAdmission {
-  /** @param lifetimeMs lifetime of the ticket, at most 7 days. */
+  /**
+   * Creates a join ticket.
+   * @param lifetimeMs lifetime of the ticket, at most 7 days.
+   */
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
@@ -169,10 +180,11 @@ export interface ControllerAdmission {
   tickets(): Promise<readonly TicketView[]>
   /**
    * Revokes a ticket.
-   * @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when it was used.
+   * @throws {Problem} NOT_FOUND; MEMBERSHIP_REFUSED when a controller has used it.
    */
   revoke(id: string, by: Actor): Promise<void>
   /**
+   * Admits a controller that presents a ticket.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED (id taken), COULD_NOT_VALIDATE with the
    * field.
    */

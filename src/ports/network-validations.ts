@@ -4,9 +4,9 @@ import type { ReportedTerminator } from './router-inspections.ts'
 export interface TerminatorValidationRequest {
   /** A filter of terminators; '': all. */
   readonly filter: string
-  /** True: removes terminators that their router does not have. */
+  /** True: the validation removes terminators that their router does not have. */
   readonly isFixing: boolean
-  /** A filter of identities to count; '': all except administrators. */
+  /** A filter of the identities whose terminators are counted; '': all except administrators. */
   readonly identitiesFilter: string
   /**
    * Number of terminators that each host must have for each service that it hosts; 0: any number.
@@ -27,9 +27,12 @@ export interface ValidatedTerminator {
   readonly binding: string
   readonly address: string
   readonly hostId: string
-  /** RFC 3339. */
+  /** Creation time of the terminator, RFC 3339. */
   readonly createdAt: string
-  /** 'unknown': the terminator's router does not report the terminator. */
+  /**
+   * The state that the terminator's router reports; `unknown`: the router does not report the
+   * terminator.
+   */
   readonly state: ReportedTerminator['state'] | 'unknown'
   readonly isFixed: boolean
   readonly detail: string
@@ -39,13 +42,17 @@ export interface ValidatedTerminator {
 export interface HostWithWrongTerminatorCount {
   readonly kind: 'host'
   readonly identityId: string
-  /** '' when terminators of all services are counted. */
+  /**
+   * Id of the service whose terminators were counted; '' if terminators of all services were
+   * counted.
+   */
   readonly serviceId: string
   readonly message: string
 }
 
 /**
- * A finding about one router. `fault`: why the router could not be validated at all or in part.
+ * A finding about one router. `fault`: why this controller could not validate the router, or a part
+ * of it.
  */
 interface OfRouter {
   readonly routerId: string
@@ -98,23 +105,28 @@ export type ValidationFinding =
 
 /** A running validation and its findings. */
 export interface Validation {
-  /** Number of findings for the request, without findings about hosts. */
+  /**
+   * Number of findings about the requested routers or terminators, without findings about hosts.
+   */
   readonly count: number
   /**
-   * The findings are computed while the caller reads them. The iterator never rejects: if fewer
-   * than `count` findings arrive, the validation has failed.
+   * The validation computes each finding when the caller reads it. The iterator never rejects: if
+   * fewer than `count` findings arrive, the validation has failed.
    */
   readonly findings: AsyncIterable<ValidationFinding>
 }
 
 /**
- * Compares records and the view of this controller with the reports of connected routers, for one
- * caller.
+ * Compares records, and this controller's data about the network, with the reports of connected
+ * routers, for one caller.
  * @throws {Problem} UNAUTHORIZED; INVALID_FILTER and similar codes; SERVER_TOO_MANY_REQUESTS.
  */
 export interface NetworkValidations {
   terminators(asked: TerminatorValidationRequest): Promise<Validation>
-  /** @param filter selects routers; '': all. */
+  /**
+   * Validates links.
+   * @param filter selects routers; '': all.
+   */
   links(filter: string): Promise<Validation>
   circuits(filter: string): Promise<Validation>
 }

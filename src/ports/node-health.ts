@@ -1,6 +1,9 @@
 import type { Index, NodeId, Role, Term } from '../raft/types.ts'
 
-/** Health of one controller, and of the cluster as this controller sees it, without a quorum. */
+/**
+ * Health of one controller, and of the cluster according to this controller. It is available
+ * without a quorum.
+ */
 export interface NodeHealth {
   readonly id: NodeId
   readonly clusterId: string
@@ -16,14 +19,14 @@ export interface NodeHealth {
   readonly commit: Index
   readonly applied: Index
   readonly persisted: Index
-  /** Number of known committed entries that are not applied here. */
+  /** Number of entries that this controller knows as committed and has not applied. */
   readonly lagEntries: number
   /**
-   * Time since this controller had last applied every committed entry, ms; 0 if it has applied all
-   * of them now.
+   * Time for which this controller has lacked a committed entry, ms; 0 if it has applied all that
+   * it knows.
    */
   readonly lagMs: number
-  /** 99th percentile of the last ten seconds. */
+  /** 99th percentile of the durations of fsync in the last ten seconds, ms. */
   readonly fsyncP99Ms: number
   readonly loopDelayP99Ms: { readonly main: number; readonly raft: number }
   readonly members: readonly MemberHealth[]
@@ -32,12 +35,12 @@ export interface NodeHealth {
   readonly votersConnected: number
   /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number
-  /** One sentence on the effect of the next failure. */
+  /** Effect of the next failure, as one sentence. */
   readonly nextRisk: string
   readonly alarms: readonly {
     readonly code: string
     readonly text: string
-    /** UTC ms. */
+    /** UTC ms since which the voter has been in this state. */
     readonly sinceMs: number
     readonly isCritical: boolean
   }[]
@@ -48,7 +51,7 @@ interface MemberHealth {
   readonly voter: boolean
   readonly role: string
   readonly connected: boolean
-  /** null: never. */
+  /** Time since this controller last heard from the member, ms; null: never. */
   readonly lastContactMs: number | null
   readonly commit: Index
   readonly applied: Index

@@ -13,7 +13,7 @@ export const dialResults = [
 ] as const
 export type DialResult = (typeof dialResults)[number]
 
-/** Causes that a router reports for a path that it could not route, by its error code. */
+/** Causes for which a router could not set up a path, in the order of the router's error codes. */
 export const routerFailureCauses = [
   'ROUTER_ERR_GENERIC',
   'ROUTER_ERR_INVALID_TERMINATOR',
@@ -27,7 +27,7 @@ export const routerFailureCauses = [
   'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
 ] as const
 
-/** Why a circuit could not be created, as named by OpenZiti. */
+/** Reasons why a circuit could not be created, with OpenZiti's names. */
 export const circuitFailureCauses = [
   ...routerFailureCauses,
   'NO_ONLINE_TERMINATORS',
@@ -39,12 +39,12 @@ export type CircuitFailureCause = (typeof circuitFailureCauses)[number]
 export interface DialAttempt {
   readonly kind: 'dial'
   readonly serviceId: string
-  /** Empty if no terminator was available. */
+  /** Id of the terminator; empty if none was available. */
   readonly terminatorId: string
   readonly result: DialResult
 }
 
-/** An observation of one controller that is not in the log. */
+/** A fact that one controller observed and that the log does not contain. */
 export type Observation =
   | {
       readonly kind: 'router'
@@ -77,7 +77,7 @@ export type Observation =
       readonly cost: number
       readonly hostId: string
       readonly instanceId: string
-      /** Time from the request to the last response of a router, ms. */
+      /** Time from the request for a circuit to the last response of a router, ms. */
       readonly layMs?: number
     }
   | {
@@ -97,9 +97,9 @@ export type Observation =
       readonly kind: 'logInFailed'
       readonly method: string
       readonly address: string
-      /** The reason, or the code of the refusal if there is no reason. */
+      /** The reason of the refusal, or its error code if it has no reason. */
       readonly reason: string
-      /** '' without an external JWT signer. */
+      /** The external JWT signer of the refused log-in; '' without one. */
       readonly signerId: string
       readonly claim: string
     }
@@ -108,7 +108,7 @@ export type Observation =
       readonly code: string
       readonly text: string
       readonly severity: 'warning' | 'critical'
-      /** False: the observed state has ended. */
+      /** True when the observed state begins, false when it ends. */
       readonly isOn: boolean
     }
 
@@ -123,21 +123,21 @@ export interface RouterMetrics {
   readonly usages: readonly CircuitUsage[]
 }
 
-/** Bytes of a circuit that a router counted in one interval. */
+/** Bytes that a router counted for a circuit in one interval. */
 export interface CircuitUsage {
   readonly kind: UsageKind
   readonly circuitId: string
   readonly bytes: number
-  /** Start of the interval, UTC. */
+  /** Start of the interval, UTC, in seconds since the epoch. */
   readonly startS: number
   readonly lengthS: number
-  /** Tags that the circuit's route contains. */
+  /** Tags that the controller put into the circuit's route. */
   readonly tags: Readonly<Record<string, string>>
 }
 
 /**
- * Kinds of counters: at the circuit endpoint of the client (ingress) or of the host (egress), or at
- * links (fabric). rx: read, tx: written.
+ * Kinds of counters: at the router of the client (ingress), at the router of the host (egress), or
+ * at links (fabric). rx: read, tx: written.
  */
 export const usageKinds = [
   'ingress.rx',
@@ -156,7 +156,7 @@ export interface NamedMetric {
   readonly values: Readonly<Record<string, number>>
 }
 
-/** Publishes an observation of this controller. Never throws and never waits. */
+/** Publishes an observation of this controller. The function never throws and never waits. */
 export type ObservationSink = (fact: Observation) => void
 
 /** Publishes nothing; for components that run without events. */

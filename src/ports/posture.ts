@@ -10,19 +10,20 @@ export interface Posture {
   readonly domain: DomainReport | null
   readonly mac: MacReport | null
   /**
-   * One report for each path, or for each check without a path. The most recent report comes last.
+   * Reports about processes: one for each path, or for each check without a path. The most recent
+   * report comes last.
    */
   readonly processes: readonly ProcessReport[]
   /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: StoredFactor
-  /** Kinds that a router evaluates in place of the controllers; absent: none. */
+  /** Kinds of facts that a router evaluates in place of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceFactKind>
 }
 
-/** Kinds of facts that only a device knows. */
+/** Kinds of facts about a device that only the device can report. */
 export type DeviceFactKind = 'os' | 'domain' | 'mac' | 'process'
 
-/** All kinds that clients report to a router that evaluates posture. */
+/** All kinds of facts that clients report to a router that evaluates posture. */
 export const deviceKinds: ReadonlySet<DeviceFactKind> = new Set(['os', 'domain', 'mac', 'process'])
 
 /** Second factor of an API session, stored for a later evaluation; all times in UTC ms. */
@@ -30,7 +31,7 @@ export interface StoredFactor extends EndpointState {
   /** Time of the last valid code in the session. */
   readonly passedAtMs: number | null
   readonly nowMs: number
-  /** True: the client does not support timeouts of second factors. */
+  /** True if the client does not support timeouts of second factors. */
   readonly isLegacyClient: boolean
 }
 
@@ -52,23 +53,23 @@ interface DomainReport extends Reported {
 }
 
 interface MacReport extends Reported {
-  /** Lower-case hex digits. */
+  /** Hardware addresses (MAC) of the device, as lower-case hex digits. */
   readonly addresses: readonly string[]
 }
 
 /** A process on a device, as its client reports it. */
 export interface ProcessReport extends Reported {
-  /** '' if not reported. */
+  /** Path of the program; '' if the client does not report it. */
   readonly path: string
   readonly isRunning: boolean
-  /** Lower-case hex digits, as are the fingerprints. */
+  /** Hash of the program, as lower-case hex digits; fingerprints have the same form. */
   readonly hash: string
   readonly signerFingerprints: readonly string[]
 }
 
 /**
- * When the device of an API session last woke or was unlocked, by the clock of the receiving
- * controller, UTC ms.
+ * Times at which the device of an API session last woke or was unlocked, by the clock of the
+ * receiving controller, UTC ms.
  */
 export interface EndpointState {
   readonly wokenAtMs: number | null
@@ -85,19 +86,20 @@ export type PostureReport =
   | { readonly kind: 'router'; readonly routerId: string }
 
 /**
- * `same`: the report contains nothing new. `tooLarge`: the report would not fit even if it replaced
- * all earlier reports. `full`: this controller has no room.
+ * `taken`: stored. `same`: the report contains nothing new. `tooLarge`: the report would exceed the
+ * limit of its identity even if it replaced all earlier reports. `full`: this controller has no
+ * room.
  */
 export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
-/** A session that was refused because of the identity's posture. */
+/** A service session that a controller refused because of the identity's posture. */
 export interface FailedRequest {
   readonly atMs: number
   readonly apiSessionId: string
   readonly serviceId: string
   readonly serviceName: string
   readonly sessionType: string
-  /** Failures as API responses show them. */
+  /** The failed policies and checks, in the form of an API response. */
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 
@@ -116,7 +118,10 @@ export interface PostureFailure {
     readonly id: string
     readonly name: string
     readonly typeId: string
-    /** Expected and actual values, by the type of the check. */
+    /**
+     * The values that the check expects and the values that the client has; the form depends on the
+     * type of the check.
+     */
     readonly values: JsonObject
   }[]
 }
@@ -129,7 +134,9 @@ export interface PostureFailure {
  */
 export interface PostureService {
   of(identityId: string): Posture
-  /** States of the devices by API session. */
+  /**
+   * Times at which the identity's devices last woke and were unlocked, by id of the API session.
+   */
   endpointsOf(identityId: string): ReadonlyMap<string, EndpointState>
   /** Second factor of an API session. */
   factorOf(session: RecordOf<'apiSession'>): StoredFactor
@@ -139,18 +146,17 @@ export interface PostureService {
   ofSession(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Like `ofSession`, for a client of a router that evaluates posture itself: facts that only
-   * devices know count as passed, and the second factor is evaluated here.
+   * devices know count as passed, and the controller evaluates the second factor.
    */
   ofSessionAtJudge(session: RecordOf<'apiSession'>): EvaluatedPosture
   /**
    * Records that a router that evaluates posture has admitted the client of the session to dial or
-   * host. Then the session does not end because of facts that the device reports only to that
-   * router.
+   * host. Facts that the device reports only to that router then do not end the session.
    */
   notedAtJudge(session: RecordOf<'apiSession'>, routerId: string): void
   /**
-   * Counts reports that changed the result for an identity. Only increases while the controllers
-   * run.
+   * Counts the reports that changed the result for an identity. The count only increases while the
+   * controllers run.
    */
   moves(identityId: string): number
   /** Time when a check of the session last began to fail because of a timeout, UTC ms; 0: never. */
@@ -168,7 +174,8 @@ export interface PostureService {
    */
   reachLatest(): Promise<void>
   /**
-   * Call when a code was verified, or MFA ended: checks of the second factor may now pass or fail.
+   * Call this method when a code was verified, or MFA ended: checks of the second factor may then
+   * pass or fail.
    */
   factorMoved(identityId: string): Promise<void>
   /**
@@ -177,8 +184,8 @@ export interface PostureService {
    */
   failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**
-   * The checks of the first policy whose checks all pass; they are the reason why a service session
-   * is admitted.
+   * The checks of the first policy whose checks all pass. A service session is admitted because of
+   * this policy.
    */
   grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[]
   /**
@@ -189,8 +196,8 @@ export interface PostureService {
     prompts: CodePrompts,
   ): readonly PromptedService[]
   /**
-   * Records a session that posture checks refused.
-   * @returns the response for its client.
+   * Records that posture checks refused a session.
+   * @returns the error for its client.
    */
   refused(
     wanted: GrantedRight & { readonly apiSessionId: string },

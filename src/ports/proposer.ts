@@ -5,8 +5,8 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Decision of apply. It is a value in the replicated result, the same on every controller, and
- * never contains a secret.
+ * Decision of apply about a command. It is a value in the replicated result, equal on every
+ * controller, and never contains a secret.
  */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
@@ -23,7 +23,7 @@ export interface ProposalInput {
   /** The encoded payload message of that kind. */
   readonly payload: Uint8Array
   /**
-   * The feature level that the payload needs, if it is higher than the level of its kind of
+   * The feature level that the payload requires, if it is higher than the level of its kind of
    * command.
    */
   readonly level?: number
@@ -45,21 +45,22 @@ export interface ProposalInput {
 
 /** Index and outcome of an applied proposal. */
 export interface AppliedProposal {
-  /** Log index of the outcome, already applied on this controller. */
+  /** Log index of the entry with the outcome, which this controller has applied. */
   readonly index: number
   readonly outcome: Outcome
 }
 
-/** Proposes every write. */
+/** Proposes every write to the cluster. */
 export interface Proposer {
   /**
    * Proposes through the current leader, retries with a new leader if that one fails, and resolves
-   * after this controller has applied the command. A refusal is an outcome, not an exception.
-   * @throws {Problem} UNAUTHORIZED: the actor gives no right in any state. CLUSTER_NO_LEADER: no
+   * after this controller has applied the command. If apply refuses the command, the promise
+   * resolves with that outcome and does not reject.
+   * @throws {Problem} UNAUTHORIZED: the actor has no right in any state. CLUSTER_NO_LEADER: no
    * leader received the command, and nothing changed. OUTCOME_UNKNOWN: a leader received it, and
    * its outcome is unknown at the deadline. SERVER_TOO_MANY_REQUESTS: this controller has too many
-   * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command needs a higher feature level than the
-   * cluster has.
+   * outstanding writes. FEATURE_LEVEL_NOT_RAISED: the command requires a higher feature level than
+   * the cluster has.
    */
   propose(input: ProposalInput): Promise<AppliedProposal>
 }

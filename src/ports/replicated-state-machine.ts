@@ -7,22 +7,31 @@ import type { ApplyProgress, StoreReceiver, StoreSnapshot } from './state-store.
 /** Result of applying one entry. */
 export interface AppliedEntry {
   readonly index: Index
-  /** Origin of the proposal; null for entries without one. `storeId` is hex. */
+  /**
+   * The proposal from which the entry comes; null for entries that no controller proposed.
+   * `storeId` is hex.
+   */
   readonly origin: {
     readonly storeId: string
     readonly boot: number
     readonly sequence: number
   } | null
-  /** null for a noop or configuration entry. */
+  /** Decision of apply; null for a no-op and for a configuration entry. */
   readonly outcome: Outcome | null
-  /** null if the entry did nothing, and for commands that are not audited. */
+  /**
+   * Audit record of the entry; null if the entry changed nothing, and for commands that are not
+   * audited.
+   */
   readonly audit: AuditRecord | null
 }
 
 /** Digests of the state after an entry. */
 export interface Digests {
   readonly index: Index
-  /** Hex. `state`: everything that apply reads; `entities`: everything that clients can see. */
+  /**
+   * Digest, in hex, of everything that apply reads. `entities` is the digest, in hex, of everything
+   * that clients can see.
+   */
   readonly state: string
   readonly entities: string
 }
@@ -33,43 +42,54 @@ export interface Digests {
  */
 export interface ReplicatedStateMachine {
   progress(): ApplyProgress
-  /** Position of the store on disk, and its configuration: where the log begins at start. */
+  /**
+   * Position and configuration that the store has on disk. At start, the controller applies the log
+   * from this position on.
+   */
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
-    /** Log time at `position`, UTC ms. Later entries have no earlier time. */
+    /** Log time at `position`, UTC ms. Log time of later entries is not earlier. */
     readonly timeMs: number
   }
   /**
-   * Applies entries in index order, without gaps; an entry that is applied already is skipped.
-   * Keeps no reference to the entry's bytes.
+   * Applies entries in index order, without gaps; skips an entry that was applied earlier. Keeps no
+   * reference to the entry's bytes.
    * @throws when the entry cannot be decoded or its kind is unknown. The node must then stop
    * applying, and never skip the entry.
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * True when too many applied entries are unwritten: apply should wait for the store, and check
-   * again at `onPersisted`.
+   * True when the store has not yet written too many of the applied entries: apply should wait, and
+   * check again at `onPersisted`.
    */
   readonly isBehind: boolean
   digests(): Digests
   /** Log time of the applied state, UTC ms. */
   readonly logTimeMs: number
-  /** How far log time is behind the timestamps of the log since log time was reset. */
+  /**
+   * The number of ms by which log time is behind the timestamps of log entries, because an operator
+   * reset log time.
+   */
   readonly setbackMs: number
-  /** The current feature level. A command that needs a higher one is not proposed. */
+  /**
+   * The current feature level of the cluster. The proposer does not propose a command that requires
+   * a higher one.
+   */
   readonly featureLevel: number
-  /** Resolves once `index` is applied; false when `timeoutMs` passed first. */
+  /** Resolves with true once `index` is applied, with false when `timeoutMs` passed first. */
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
-  /** Called after each durable write-behind batch. */
+  /** Called each time after the store has durably written a batch of changes. */
   onPersisted: (position: Position) => void
-  /** Called when the store fails. Nothing is stored afterwards, and the process must stop. */
+  /**
+   * Called when the store fails. The store writes nothing afterwards, and the process must stop.
+   */
   onFailed: (error: Error) => void
   snapshot(): Promise<StoreSnapshot>
   receive(): Promise<StoreReceiver>
   /**
-   * Replaces the state with a received, complete store and rebuilds memory from it, without a
-   * restart. A reader sees either the old or the new state.
+   * Replaces the state with a complete store that another controller sent, and rebuilds the state
+   * in memory, without a restart. A reader sees either the old or the new state.
    */
   restore(receiver: StoreReceiver): Promise<void>
   /** Writes the remaining changes and closes the store. */

@@ -8,7 +8,7 @@ export interface ClientSession {
   readonly fingerprints: readonly string[]
 }
 
-/** Claim of a client that wants to dial or to host, as its router sends it. */
+/** Request of a client to dial or to host a service, as its router sends it. */
 export interface ClientAccessRequest {
   readonly routerId: string
   /** Token of the service session; '' if the client names the service itself. */
@@ -31,13 +31,13 @@ export interface ClientAccessRequest {
   readonly isJudgedByRouter?: boolean
 }
 
-/** A client, as a router describes it. */
+/** A client, as a router describes it in its report. */
 export type ReportedClient = Pick<
   ClientAccessRequest,
   'routerId' | 'apiSessionToken' | 'fingerprints'
 >
 
-/** Sessions, service and identity of a client whose claim is valid. */
+/** Sessions, service and identity of a client whose request the controller permits. */
 export interface AdmittedClient {
   readonly sessionId: string
   readonly apiSessionId: string
@@ -46,7 +46,7 @@ export interface AdmittedClient {
   readonly identityName: string
 }
 
-/** The first requirement that a client's claim does not meet. */
+/** The first requirement that a client's request does not meet. */
 export type ClientAccessFault =
   | 'apiSession'
   | 'session'
@@ -56,7 +56,7 @@ export type ClientAccessFault =
   | 'access'
   | 'posture'
 
-/** Whether a client may dial or host, and if not, why. */
+/** Whether a client may dial or host, and the reason if it may not. */
 export type ClientAccessDecision =
   | { readonly ok: true; readonly client: AdmittedClient }
   | { readonly ok: false; readonly fault: ClientAccessFault }
@@ -67,7 +67,7 @@ export interface EndedSession {
   readonly apiSessionId: string
 }
 
-/** A service session that has ended, by token and id. */
+/** A service session that has ended, with its token and id. */
 export interface EndedServiceSession {
   readonly token: string
   readonly id: string
@@ -75,31 +75,34 @@ export interface EndedServiceSession {
 
 /** Receives changes of the sessions that routers may know. */
 export interface ClientSessionListener {
-  /** API sessions that were created or ended, or whose data or audience for routers changed. */
+  /**
+   * Called with the ids of API sessions that were created or ended, or whose data or audience for
+   * routers changed.
+   */
   onSessions(ids: readonly string[]): void
   /** Called when API sessions end for any reason. */
   onEnded(sessions: readonly EndedSession[]): void
   /**
-   * Routers whose set of visible sessions may have changed while the sessions themselves did not;
-   * null: all routers.
+   * Called with the ids of routers that may know other sessions than before, although the sessions
+   * themselves did not change; null: all routers.
    */
   onRouters(ids: readonly string[] | null): void
-  /** All sessions may differ. */
+  /** Called after the whole state was replaced, so that all sessions may differ. */
   onReplaced(): void
 }
 
-/** Identities whose sessions a router may know. */
+/** The identities whose sessions a router may know. */
 export interface SessionIdentities {
-  /** Equal for routers that may know the same sessions. */
+  /** The key is equal for routers that may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
 }
 
-/** Data of controllers about the clients of routers. */
+/** The controllers' data about the clients of routers. */
 export interface RouterClients {
   /** Ids of all API sessions. */
   sessionIds(): Iterable<string>
-  /** null if no router may know the session. */
+  /** The session with this id; null if no router may know it. */
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
@@ -109,11 +112,14 @@ export interface RouterClients {
    * session, its former tokens.
    */
   tokensOf(sessionId: string): readonly string[]
-  /** @returns a function that stops the calls. */
+  /**
+   * Calls the follower when sessions change.
+   * @returns a function that stops the calls.
+   */
   follow(follower: ClientSessionListener): () => void
   /**
-   * Records that a client was seen at a router. A token that is invalid, or that the router may not
-   * know, is ignored.
+   * Records that a router saw a client. Ignores a token that is invalid, and a session that the
+   * router may not know.
    */
   used(routerId: string, token: string): void
   /** Finds an ended service session by token or id; the result has the id if it is known. */

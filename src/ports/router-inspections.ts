@@ -1,6 +1,8 @@
 import type { RouterTerminator } from './hosted-terminators.ts'
 
-/** Response of a router about itself. A value is JSON if it can be parsed, otherwise a string. */
+/**
+ * Values that a router reported about itself. A value is parsed if it is JSON, otherwise a string.
+ */
 export interface RouterInspection {
   readonly values: readonly { readonly name: string; readonly value: unknown }[]
   readonly errors: readonly string[]
@@ -20,7 +22,10 @@ export type OwnInspections = Readonly<Record<string, () => unknown>>
 /** Values that connected routers report about themselves. */
 export interface RouterInspections {
   readonly own: OwnInspections
-  /** Never rejects: a router that does not respond in time is an error among `errors`. */
+  /**
+   * Requests values from a router. Never rejects: if a router does not respond in time, the result
+   * contains an error.
+   */
   inspect(routerId: string, names: readonly string[]): Promise<RouterInspection>
   /**
    * Queries a router about its terminators; the router queries the hosts. Never rejects.

@@ -58,7 +58,7 @@ interface ModelRevocation {
   readonly type: string
   /** UTC ms. */
   readonly expiresAt: number
-  /** UTC ms: tokens signed earlier are refused. */
+  /** UTC ms. Routers refuse tokens that were signed earlier. */
   readonly issuedBefore: number
 }
 
@@ -123,8 +123,8 @@ export type ModelEvent =
   | { readonly kind: 'authority'; readonly action: ModelAction; readonly value: ModelAuthority }
   | { readonly kind: 'revocation'; readonly action: ModelAction; readonly value: ModelRevocation }
   /**
-   * Members that a policy gains or loses. A deleted member leaves all policies without such an
-   * event.
+   * Members that a policy gains or loses. A deleted member leaves all policies, which causes no
+   * such event.
    */
   | {
       readonly kind: 'members'
@@ -134,13 +134,13 @@ export type ModelEvent =
       readonly isAdded: boolean
     }
 
-/** Receives the model events of each entry, and is informed when the whole model was replaced. */
+/** Listens for the model events of each entry, and for a replacement of the whole model. */
 export interface ModelListener {
   /**
    * Called within apply, after an entry that has changed the model. Must neither throw nor write.
    */
   onEntry(index: Index, events: readonly ModelEvent[]): void
-  /** The model was replaced. */
+  /** Called after a snapshot or backup replaced the whole model. */
   onReplaced(): void
 }
 
@@ -155,10 +155,16 @@ export interface RouterModel {
    * state must not change before its end.
    */
   all(): Iterable<ModelEvent>
-  /** Undefined if the identity does not exist. */
+  /** The identity in the model; undefined if it does not exist. */
   identity(id: string): ModelIdentity | undefined
-  /** Identities that are disabled until a time, UTC ms. The time may have passed. */
+  /**
+   * Identities that are disabled until a time, UTC ms. The result may contain identities whose time
+   * has passed.
+   */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
-  /** @returns a function that stops the calls. */
+  /**
+   * Calls the follower when the model changes.
+   * @returns a function that stops the calls.
+   */
   follow(follower: ModelListener): () => void
 }

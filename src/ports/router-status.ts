@@ -7,7 +7,7 @@ export interface RouterStatus {
   readonly version: RouterVersion
   /** The bits that are set in the capability mask of the router's hello. */
   readonly capabilities: readonly number[]
-  /** Addresses at which other routers dial the router. */
+  /** Addresses at which the router accepts links from other routers. */
   readonly linkListeners: readonly RouterLinkListener[]
   readonly interfaces: readonly RouterInterface[]
 }
@@ -23,9 +23,9 @@ export interface RouterInterface {
   readonly hardwareAddress: string
   readonly mtu: number
   readonly index: number
-  /** Bits as in `interfaceFlag`. */
+  /** The sum of the bits of {@link interfaceFlag} that apply. */
   readonly flags: number
-  /** Addresses with their prefix length. */
+  /** Addresses of the interface, each with its prefix length. */
   readonly addresses: readonly string[]
 }
 
@@ -38,7 +38,8 @@ interface RouterVersion {
 }
 
 /**
- * When a router connected or disconnected, as this controller observed it since its start. UTC ms.
+ * Times at which a router connected or disconnected, as this controller has observed since its
+ * start. UTC ms.
  */
 export interface RouterPresence {
   /**
@@ -46,19 +47,20 @@ export interface RouterPresence {
    * channel.
    */
   readonly connectedMs: number | null
-  /** When the router last connected after it had no channel to any controller. */
+  /** Time at which the router last connected after it had no channel to any controller. */
   readonly returnedMs: number | null
-  /** When the router lost its last channel; null while it has a channel. */
+  /** Time at which the router lost its last channel; null while it has a channel. */
   readonly lostMs: number | null
 }
 
-/** Routers as seen by all controllers together. */
+/** Status of routers, combined from the reports of all controllers. */
 export interface RouterStatuses {
-  /** Null for a router that is not connected to any controller. */
+  /** Status of a router; null if it is not connected to any controller. */
   of(routerId: string): RouterStatus | null
   presenceOf(routerId: string): RouterPresence
   /**
-   * True if the identity is connected to an edge router; null if no connected router can report it.
+   * Whether the identity is connected to an edge router; null if no connected router can report
+   * that.
    */
   hasConnection(identityId: string): boolean | null
   /** Cost that this controller adds to a terminator for its open circuits and failed dials. */

@@ -1,6 +1,9 @@
-/** Request of a router's tunnel to dial or to host, as the identity of the router. */
+/**
+ * Request of the tunnel in a router to dial or to host a service. The tunnel acts as the identity
+ * of the router.
+ */
 export interface TunnelAccessRequest {
-  /** The router that sent the claim; a router cannot send claims for another router. */
+  /** The router that sent the request; a router cannot send requests for another router. */
   readonly routerId: string
   readonly service: { readonly id: string } | { readonly name: string }
   readonly type: 'Dial' | 'Bind'
@@ -24,13 +27,13 @@ export interface TunnelTerminator {
   readonly serviceId: string
 }
 
-/** Rights of tunnels in routers to dial and to host. */
+/** Decides whether the tunnels in routers may dial and host services. */
 export interface RouterTunnels {
   judge(claim: TunnelAccessRequest): TunnelAccessDecision
-  /** Terminators of all tunnels, in no order. */
+  /** Terminators of all tunnels, in any order. */
   terminators(): Iterable<TunnelTerminator>
   /**
-   * Called after each entry that may change the result of `judge` for some claim.
+   * Called after each entry that may change the result of `judge` for some request.
    * @returns a function that stops the calls.
    */
   follow(onMoved: () => void): () => void

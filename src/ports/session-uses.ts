@@ -1,4 +1,4 @@
-/** A session with the times in its replicated record, UTC ms. */
+/** A session with the times that its replicated record contains, UTC ms. */
 interface LoggedSession {
   readonly id: string
   readonly createdAt: number
@@ -6,14 +6,15 @@ interface LoggedSession {
 }
 
 /**
- * Last uses of API sessions at any controller. A use is written to the log only after some minutes.
+ * The last uses of API sessions at any controller. Controllers share a use immediately as soft
+ * state, and write it to the log only after some minutes.
  */
 export interface SessionUses {
   /** UTC ms. */
   lastUseMs(session: LoggedSession): number
 }
 
-/** Session uses according to the replicated records alone. */
+/** The last uses that the replicated records contain, without uses from soft state. */
 export const loggedSessionUses: SessionUses = {
   lastUseMs: ({ lastActivityAt, createdAt }) => lastActivityAt ?? createdAt,
 }

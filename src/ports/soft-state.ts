@@ -1,13 +1,16 @@
 import type { NodeId } from '../raft/types.ts'
 
 /**
- * Definition of a topic: the wire format of its values, how long they outlive their owner, and the
- * limit of one owner.
+ * Definition of a soft-state topic: the encoding of its values, how long they stay valid after
+ * their owner has fallen silent, and the maximum bytes of one owner.
  */
 export interface SoftTopicDefinition<T> {
   /** Must be deterministic. The result has at most {@link SOFT_VALUE_BYTES_MAX} bytes. */
   encode(value: T): Uint8Array
-  /** @throws on invalid bytes. Invalid bytes are dropped, and the previous value remains. */
+  /**
+   * Decodes a value.
+   * @throws on invalid bytes. The receiver then ignores them and keeps the previous value.
+   */
   decode(bytes: Uint8Array): T
   /**
    * The values of an owner expire after the owner was silent for this long. A controller sends
@@ -20,8 +23,8 @@ export interface SoftTopicDefinition<T> {
    */
   readonly ownerBytesMax: number
   /**
-   * True for topics that the cluster itself needs. They are sent before all others, and values of
-   * other topics never use the space reserved for them. Their limit is at most {@link
+   * True for topics that the cluster itself needs. Controllers send them before all others, and
+   * values of other topics never use the space reserved for them. Their limit is at most {@link
    * SOFT_VITAL_BYTES_MAX}.
    */
   readonly isVital?: boolean
@@ -32,15 +35,15 @@ export type SoftTopicTable = Readonly<Record<string, SoftTopicDefinition<unknown
 
 export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : never
 
-/** Numbers of values from other controllers that were not retained, since the start. */
+/** Numbers of values from other controllers that this controller rejected since its start. */
 export interface SoftStateCounts {
   /** Keys and values of all owners, in bytes. */
   readonly bytes: number
-  /** Values of topics that this release does not know. */
+  /** Number of received values whose topic this release does not know. */
   readonly unknownTopics: number
-  /** Values that are not valid for their topic. */
+  /** Number of received values that are not valid for their topic. */
   readonly malformed: number
-  /** Values beyond the limit of their owner or of this controller. */
+  /** Number of received values beyond the limit of their owner or of this controller. */
   readonly tooLarge: number
 }
 
@@ -52,26 +55,27 @@ export interface SoftValue<T> {
 }
 
 /**
- * Called after a value changed. `value` undefined: the value no longer exists. `lost`: see
- * `onChange`.
+ * Called after a value changed. `value` is undefined if the value no longer exists; `onChange`
+ * explains `lost`.
  */
 export type SoftListener<T> = (owner: NodeId, key: string, value: T | undefined, lost?: T) => void
 
 export interface SoftTopic<T> {
   /**
-   * @returns false when the value exceeds the limit of an owner; nothing is changed then. Keys have
-   * at most 128 characters.
+   * Publishes a value under a key of at most 128 characters.
+   * @returns false when the value exceeds the limit of an owner; the topic is then unchanged.
    */
   publish(key: string, value: T): boolean
   /** Withdraws the value that this controller published under that key. */
   withdraw(key: string): void
   get(owner: NodeId, key: string): T | undefined
-  /** Values of this controller and all others, in no order. */
+  /** Values of this controller and all others, in any order. */
   values(): Iterable<SoftValue<T>>
   /**
-   * Called for values of other controllers, at once for existing ones. `undefined`: the value was
-   * withdrawn. If `lost` has the previous value, its owner did not withdraw it: the owner was
-   * silent longer than the TTL, restarted without the value, or was removed.
+   * Calls the listener for values of other controllers, and immediately for those that exist.
+   * `undefined`: the value no longer exists. If `lost` has the previous value, its owner did not
+   * withdraw the value: the owner was silent longer than the TTL, restarted without the value, or
+   * was removed.
    */
   onChange(listener: SoftListener<T>): void
 }
@@ -81,7 +85,7 @@ export const SOFT_TTL_MS_MIN = 3000
 /** Maximum bytes of a value, so that a batch always has room for one value. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
 export const SOFT_VITAL_BYTES_MAX = 64 * 1024
-/** Bytes that count for a value in addition to its key and content. */
+/** Bytes that each value counts toward limits in addition to its key and content. */
 export const SOFT_VALUE_OVERHEAD_BYTES = 32
 /** Maximum time to wait for the values of other controllers. */
 export const SOFT_STATE_BARRIER_MS_MAX = 500

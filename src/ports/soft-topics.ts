@@ -32,7 +32,7 @@ import {
 
 /** The newest used refresh token of a session. */
 export interface RefreshUse {
-  /** Number of the token in its session; the log-in issues the first. */
+  /** Number of the token in its session. The log-in issues the token with the lowest number. */
   readonly generation: number
   /** Time at which the token was first used, UTC ms. */
   readonly usedAtMs: number
@@ -41,7 +41,10 @@ export interface RefreshUse {
 /** Limits of a topic, without its message type. */
 type Bounds = Pick<SoftTopicDefinition<unknown>, 'ttlMs' | 'ownerBytesMax' | 'isVital'>
 
-/** A topic whose values are messages. All integers of a received message are safe integers. */
+/**
+ * Defines a topic whose values are protobuf messages. All integers of a received message are safe
+ * integers.
+ */
 function messages<S extends DescMessage>(
   schema: S,
   bounds: Bounds,
@@ -50,7 +53,8 @@ function messages<S extends DescMessage>(
 }
 
 /**
- * A topic whose values are stored in a smaller form than messages, because there may be very many.
+ * Defines a topic that stores its values in a smaller form than messages, because there may be very
+ * many.
  */
 function values<S extends DescMessage, T>(
   schema: S,
@@ -64,14 +68,17 @@ function values<S extends DescMessage, T>(
   }
 }
 
-/** A topic whose values stay encoded: there may be one for each identity, and few are read. */
+/**
+ * Defines a topic that stores its values in encoded form: there may be one for each identity, and
+ * few are read.
+ */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
     ...bounds,
     encode: (bytes) => bytes,
     decode: (bytes) => {
       decoded(schema, bytes)
-      // Copied, because the bytes are a slice of a batch, which would stay in memory.
+      // The bytes are copied, because a slice would keep the whole received batch in memory.
       return bytes.slice()
     },
   }
@@ -85,17 +92,18 @@ function decoded<S extends DescMessage>(schema: S, bytes: Uint8Array): MessageSh
 
 /**
  * Every topic of the soft state, by its name on the wire. A row is the complete definition of a
- * topic: its user, the limits for peers and `docs/internals/limits.md` are derived from it.
+ * topic: the type that {@link SoftState.open} returns, the limits for peers and
+ * `docs/internals/limits.md` are derived from it.
  */
 export const softTopics = {
   /** Status of a controller; the key is `self`. */
   presence: messages(PresenceSchema, { ttlMs: 5000, ownerBytesMax: 40 * 1024, isVital: true }),
-  /** Why leadership should not be transferred; the key is the reason. */
+  /** Reasons why leadership should not be transferred at present; the key is the reason. */
   leadership: messages(LeadershipHoldSchema, { ttlMs: 15_000, ownerBytesMax: 1024, isVital: true }),
   /**
    * Last uses of API sessions, UTC ms by session id. All controllers that receive a use retain it,
-   * so little is lost when its owner fails. The limit is above the size of `activitySessionsMax`
-   * sessions.
+   * so few uses are lost when the controller that published them fails. The limit exceeds the size
+   * of `activitySessionsMax` sessions.
    */
   activity: values(SessionUseSchema, {
     ttlMs: 60_000,
@@ -105,7 +113,7 @@ export const softTopics = {
   }),
   /**
    * The last used refresh token of each OIDC session, by session id. All controllers that receive
-   * such an entry retain it. The limit is above the size of `refreshSessionsMax` sessions.
+   * such a value retain it. The limit exceeds the size of `refreshSessionsMax` sessions.
    */
   refreshes: values(RefreshUseSchema, {
     ttlMs: 60_000,
@@ -114,12 +122,12 @@ export const softTopics = {
     read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: integer(usedAtMs) }),
   }),
   /**
-   * Reports of devices by identity id. When a controller fails, its reports count until they
-   * expire, and devices report again. The limit is enough for 30,000 identities with a quarter of a
-   * kilobyte each.
+   * Posture reports of devices by identity id. When a controller fails, its reports remain valid
+   * until they expire, and devices report again. The limit is enough for 30,000 identities with a
+   * quarter of a kilobyte each.
    */
   posture: packed(PostureRecordSchema, { ttlMs: 5 * 60_000, ownerBytesMax: 8 * 1024 * 1024 }),
-  /** Service sessions that posture checks refused, by identity id. */
+  /** Service sessions that a controller refused because posture checks failed, by identity id. */
   'failed-requests': packed(FailedRequestsSchema, {
     ttlMs: 5 * 60_000,
     ownerBytesMax: 1024 * 1024,
@@ -132,16 +140,17 @@ export const softTopics = {
   routers: messages(RouterStatusSchema, { ttlMs: 10_000, ownerBytesMax: 16 * 1024 * 1024 }),
   /**
    * Circuits by id. The controller that owns a circuit publishes it, so that another controller can
-   * take over the circuit. The limit is enough for some 30,000 circuits: after a takeover, circuits
-   * beyond the limit continue without a controller, as long as their routers carry them.
+   * take over the circuit. The limit is enough for some 30,000 circuits. When the owner fails, no
+   * controller takes over the circuits beyond the limit; they continue as long as their routers
+   * carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
-  /** Traced identities, by id. The limit is above the size of `tracesMax` traces. */
+  /** Traced identities, by id. The limit exceeds the size of `tracesMax` traces. */
   traces: messages(IdentityTraceSchema, { ttlMs: 60_000, ownerBytesMax: 1024 * 1024 }),
   /**
-   * Device log-ins that wait for a person, by user code. If a controller receives a denial of a
-   * log-in, it publishes the denial. The values outlive the controller that started the log-in. The
-   * limit is far above the size of a thousand log-ins.
+   * OAuth device log-ins that wait for a person's approval, by user code. If a controller receives
+   * the denial of a log-in, it publishes the denial. The values stay valid after the controller
+   * that started the log-in has stopped. The limit is far above the size of a thousand log-ins.
    */
   'device-log-ins': messages(DeviceLogInSchema, {
     ttlMs: 10 * 60_000,
@@ -153,19 +162,18 @@ export const softTopics = {
 
 export type SoftTopics = typeof softTopics
 
-/** A topic for its users. */
+/** A topic with the type of its values. */
 export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
  * Live state that is not stored: presence, session activity, posture, router links. Controllers
- * exchange it in addition to the log, never through it. Each controller writes only its own values;
- * a newer (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two
- * machines.
+ * send it to each other outside of the log. Each controller writes only its own values; a newer
+ * (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**
-   * Opens a topic. Each topic has one user in a controller, which opens it once and first receives
-   * the values that other controllers published earlier.
+   * Opens a topic. In each controller, one component uses a topic: it opens the topic once and
+   * first receives the values that other controllers published earlier.
    */
   open<N extends keyof T & string>(name: N): SoftTopic<SoftTopicValue<T[N]>>
   readonly counts: SoftStateCounts

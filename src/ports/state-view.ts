@@ -11,24 +11,24 @@ export type { KindName, RecordOf }
 /** Parameters of a list request, parsed to their types. */
 export interface ListQuery {
   readonly filter?: string
-  /** Body of a `sort by` clause. */
+  /** The order, in the syntax of a `sort by` clause. */
   readonly sort?: string
   /** Default 10, at most 500; -1: all. */
   readonly limit?: number
   readonly offset?: number
-  /** Each `#attribute` or `@id`. */
+  /** Role filter; each item is `#attribute` or `@id`. */
   readonly roleFilter?: readonly string[]
   readonly roleSemantic?: string
-  /** Type of access lists: `dial`, `bind`, or both when absent. */
+  /** Type of the policies that an access list considers: `dial`, `bind`, or both when absent. */
   readonly policyType?: string
-  /** Leaves out everything that would let a reader act as an administrator. */
+  /** True if the list must omit everything that would let a reader act as an administrator. */
   readonly isForNonAdmin?: boolean
 }
 
 /** One page of a list. */
 export interface ListResult<R extends EntityRecord = EntityRecord> {
   readonly records: readonly R[]
-  /** Limit as applied after clamping; -1 for no limit. */
+  /** The limit that the list used after clamping; -1 for no limit. */
   readonly limit: number
   readonly offset: number
   /** Number of all records that match, on any page. */
@@ -36,37 +36,40 @@ export interface ListResult<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * A query of the history of records. An entry matches if it satisfies all conditions that the query
+ * A query of the audit log. An entry matches if it satisfies all conditions that the query
  * contains.
  */
 export interface HistoryQuery extends ListQuery {
   /**
-   * Tables whose records the reader may see; null: all entries, including entries that are about no
-   * record.
+   * Tables whose records the reader may see. null: the reader may see all entries, including those
+   * that concern no record.
    */
   readonly tables: ReadonlySet<string> | null
-  /** True: only entries that write records of the kinds with a history. */
+  /**
+   * True if the result contains only entries that write records of the kinds whose changes the
+   * audit log stores.
+   */
   readonly isOfRecords: boolean
   readonly kind?: KindName | undefined
   /** ID of a record, or its current name, or one of its former names. */
   readonly record?: string | undefined
-  /** ID or name. */
+  /** ID or name of the actor. */
   readonly actor?: string | undefined
-  /** `update` includes `patch` and `replace`. */
+  /** Name of an action; `update` also matches `patch` and `replace`. */
   readonly action?: string | undefined
   readonly sinceMs?: number | undefined
   readonly untilMs?: number | undefined
 }
 
 /**
- * A list in steps: each `next` does a bounded part of the work, and the last one returns the list.
- * The list contains the records as they are when it begins; records that reference them are read at
- * each step.
+ * A list that is computed in steps: each `next` does a bounded part of the work, and the last one
+ * returns the list. The list contains the records as they are when it begins; records that
+ * reference them are read at each step.
  * @throws as `StateView.list`, from any step.
  */
 export type Listing = Generator<void, ListResult>
 
-/** Source of the records of a list. */
+/** The records from which a list is made. */
 export type ListSource =
   | { readonly of: 'kind'; readonly entity: KindName }
   | { readonly of: 'subList'; readonly entity: KindName; readonly id: string; readonly key: string }
@@ -86,7 +89,7 @@ export type DialBind = 'Bind' | 'Dial'
 
 /** Access that policies give an identity to a service. */
 export interface IdentityServiceAccess {
-  /** Permissions without regard to the posture of clients. */
+  /** Permissions that policies grant, whether or not the client's posture passes. */
   readonly permissions: readonly DialBind[]
   /** Service policies that link the identity and the service, in id order. */
   readonly policies: readonly { readonly id: string; readonly type: DialBind }[]
@@ -96,35 +99,35 @@ export interface IdentityServiceAccess {
   readonly commonRouters: readonly RecordOf<'edgeRouter'>[]
 }
 
-/** A live set of ids. */
+/** A set of ids that always reflects the current state. */
 export interface LiveIdSet {
   has(id: string): boolean
 }
 
 /** The identities that policies let use an edge router. */
 export interface RouterIdentities {
-  /** Equal for routers that are selected by the same policies. */
+  /** The key is equal for routers that the same policies select. */
   readonly key: string
   readonly identities: LiveIdSet
 }
 
-/** A service policy and its posture checks, which are looked up on access. */
+/** A service policy and its posture checks; each access looks up the current checks. */
 export interface CheckedPolicy {
   readonly id: string
   readonly name: string
-  /** Posture checks in id order. */
+  /** Returns the posture checks in id order. */
   checks(): readonly RecordOf<'postureCheck'>[]
-  /** Ids of the services that the policy selects, in no order. */
+  /** Ids of the services that the policy selects, in any order. */
   serviceIds(): Iterable<string>
 }
 
-/** A posture check at the time of its evaluation. */
+/** A posture check, evaluated at one time. */
 export interface EvaluatedCheck {
   readonly id: string
   readonly revision: number
 }
 
-/** The session for which a service is shown, in addition to the identity. */
+/** The session for which a response shows a service, in addition to the identity. */
 export interface ServiceDetailScope {
   readonly configTypes: ShownConfigTypes
   readonly posture: EvaluatedPosture
@@ -133,17 +136,17 @@ export interface ServiceDetailScope {
 /** Ids of the config types whose data a service's detail contains. */
 export type ShownConfigTypes = ReadonlySet<string> | 'all'
 export const noConfigTypes: ShownConfigTypes = new Set()
-/** Events of a device that prompt for a code. */
+/** Events of a device after which a posture check requires a new MFA code. */
 export interface CodePrompts {
   readonly isWoken: boolean
   readonly isUnlocked: boolean
 }
 
-/** A service whose checks require a code again. */
+/** A service whose posture checks require a new MFA code. */
 export interface PromptedService {
   readonly id: string
   readonly name: string
-  /** Seconds; -1: a code does not expire. */
+  /** Seconds after which a code expires; -1: a code does not expire. */
   readonly timeout: number
   readonly timeoutRemaining: number
 }
@@ -153,40 +156,42 @@ export const noServiceDetailScope: ServiceDetailScope = {
   posture: unknownPosture,
 }
 
-/** Records by kind and id. */
+/** Access to records by kind and id. */
 export interface RecordSource {
   get<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined
 }
 
-/** Records, with a counter for writes of kinds that determine whether sessions are valid. */
+/**
+ * Records, and a counter that increases with each write that may change whether sessions are valid.
+ */
 export interface ValidityRecords extends RecordSource {
   /**
-   * Increases with each write to a kind of record that decides whether sessions are valid. Writes
-   * to the session records themselves do not count.
+   * Increases with each write of a record, other than a session, that decides whether sessions are
+   * valid.
    */
   readonly standingVersion: number
 }
 
 /**
- * The replicated state that this controller has applied, for readers. Everything except
- * `waitForApplied` is synchronous and consistent within one turn of the event loop. The name of a
- * kind ('service') determines the type of its records.
+ * The replicated state that this controller has applied, for readers. Every method except
+ * `waitForApplied` and those that return a promise is synchronous and consistent within one turn of
+ * the event loop. The name of a kind ('service') determines the type of its records.
  */
 export interface StateView extends RecordSource {
   readonly appliedIndex: Index
   /** Log time at `appliedIndex`, UTC ms. */
   readonly logTimeMs: number
-  /** '' before the forming command is applied. */
+  /** Id of the cluster; '' before the command that forms the cluster is applied. */
   readonly clusterId: string
   /** The feature level at `appliedIndex`. */
   readonly featureLevel: number
-  /** Number of request ids whose outcome is stored. */
+  /** Number of request ids for which the outcome is stored. */
   readonly requestIds: number
   waitForApplied(index: Index, timeoutMs: number): Promise<boolean>
 
   /**
-   * The records themselves, for several reads within one turn. A restore replaces the object, so do
-   * not use it after that turn.
+   * The records themselves, for several reads within one turn of the event loop. A restore replaces
+   * this object, so callers must not use it in a later turn.
    */
   readonly recordsNow: ValidityRecords
   /** Finds a record by the value of a unique field. */
@@ -199,19 +204,19 @@ export interface StateView extends RecordSource {
   count(kind: KindName): number
 
   /**
-   * The same as `list`, `subList`, `listNaming` or `accessibleServices`, but in steps, because
-   * queries of callers can take long. Null where `subList` returns null.
+   * The same as `list`, `subList`, `listNaming` or `accessibleServices`, but in steps, because a
+   * caller's query may take long. Null where `subList` returns null.
    */
   listing(source: ListSource, query: ListQuery): Listing | null
   /**
-   * Lists at once.
+   * Lists in one step.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role
    * filter.
    */
   list<K extends KindName>(kind: K, query: ListQuery): ListResult<RecordOf<K>>
   /**
-   * A sub-list of a descriptor (`lists`). For a missing parent, null if the descriptor says so,
-   * otherwise an empty list.
+   * A sub-list that a descriptor defines in `lists`. For a missing parent, null or an empty list,
+   * as the descriptor defines.
    * @throws {Problem} as `list`.
    */
   subList(kind: KindName, id: string, key: string, query: ListQuery): ListResult | null
@@ -222,7 +227,10 @@ export interface StateView extends RecordSource {
     value: string,
     query: ListQuery,
   ): ListResult<RecordOf<K>>
-  /** {_links, entity, id, name}; null for a missing record. */
+  /**
+   * The reference to a record that responses contain: {_links, entity, id, name}; null for a
+   * missing record.
+   */
   ref(kind: KindName, id: string): JsonObject | null
   /** Names that a filter of the kind may use. */
   filterableFields(kind: KindName): readonly string[]
@@ -234,19 +242,22 @@ export interface StateView extends RecordSource {
   /** The services an identity may dial or bind. @throws {Problem} as `list`. */
   accessibleServices(identityId: string, query: ListQuery): ListResult<RecordOf<'service'>>
 
-  /** Null if the identity or the service does not exist. */
+  /** The identity's access to the service; null if one of them does not exist. */
   accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null
-  /** True if a router is connected to any controller. */
+  /** Whether a router is connected to any controller. */
   isRouterOnline(routerId: string): boolean
-  /** False if the router is online and has reported that no client can connect to it. */
+  /**
+   * Whether clients may be able to connect to the router; false only if it is online and has
+   * reported that none can.
+   */
   mayServeClients(routerId: string): boolean
-  /** True if the router is online and has reported an address at which clients reach it. */
+  /** Whether the router is online and has reported an address at which clients reach it. */
   servesClients(routerId: string): boolean
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
   routersOfIdentity(identityId: string): LiveIdSet
-  /** Empty if the router is not an edge router. */
+  /** The identities that may use the router; empty if it is not an edge router. */
   audienceOfRouter(routerId: string): RouterIdentities
-  /** The service policies of a type that link the identity and the service, in id order. */
+  /** The service policies of a type that select both the identity and the service, in id order. */
   policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
   /** The service policies that select the identity, in any order. */
   policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
@@ -282,7 +293,7 @@ export interface StateView extends RecordSource {
   serviceSessionsAfter(afterId: string, max: number): readonly RecordOf<'session'>[]
 
   /**
-   * Log time of the next expiry of access, or of the next announcement of an expiry, whichever
+   * Log time at which access next expires, or at which the next expiry must be announced, whichever
    * comes first; null: there is none.
    */
   nextAccessEndMs(): number | null
@@ -293,12 +304,15 @@ export interface StateView extends RecordSource {
     max: number,
   ): readonly { readonly id: string; readonly lastActivityMs: number }[]
 
-  /** Makes details and filters also include session uses that the log does not contain yet. */
+  /**
+   * From this call on, details and filters include uses of sessions that the log does not contain
+   * yet.
+   */
   showUses(uses: SessionUses): void
 
   /**
-   * Lists the audit records of writes, the newest first unless the query says otherwise. Works in
-   * slices, between which other work runs.
+   * Lists the audit records of writes, the newest first unless the query has another order. Works
+   * in slices, between which the event loop does other work.
    * @throws {Problem} as `list`.
    */
   listAudit(query: ListQuery): Promise<ListResult>

@@ -3,7 +3,7 @@ import { type LatencyCounts, NO_LATENCIES } from '../lib/runtime/latency-histogr
 /** Memory of one thread: its JavaScript heap, and buffers outside of it. */
 interface ThreadMemory {
   readonly heapUsedBytes: number
-  /** Allocated from the system for the heap, in use or not. */
+  /** Bytes that the heap has allocated from the system, in use or not. */
   readonly heapTotalBytes: number
   readonly externalBytes: number
 }
@@ -11,11 +11,11 @@ interface ThreadMemory {
 export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, externalBytes: 0 }
 
 /**
- * Statistics of the log's disk in this process. Plain values, so that they can be sent between
- * threads.
+ * Statistics of the disk with the log in this process. Contains only plain numbers, so that threads
+ * can send it to each other.
  */
 export interface DiskStats {
-  /** fdatasync of log and meta slots. */
+  /** Durations of fdatasync for the log and its meta slots. */
   readonly fsync: LatencyCounts
   /** Bytes written since the start. */
   readonly writtenBytes: number
@@ -32,17 +32,17 @@ export const ZERO_DISK_STATS: DiskStats = {
   memory: NO_MEMORY,
 }
 
-/** Statistics of consensus in this process. Counts start with the process. */
+/** Statistics of consensus in this process. Counts begin at the start of the process. */
 export interface ConsensusStats {
   readonly disk: DiskStats
   /** 99th percentile of the event loop delay of the thread that runs consensus and mesh. */
   readonly loopDelayP99Ms: number
-  /** Memory of the same thread. */
+  /** Memory of the thread that runs consensus and mesh. */
   readonly memory: ThreadMemory
-  /** Entries in memory for members that lag behind. */
+  /** Number of entries in memory that members still lack. */
   readonly logEntries: number
   readonly logBytes: number
-  /** Number of elections that this member has begun with a pre-vote. */
+  /** Number of pre-votes that this member has started. */
   readonly elections: number
   readonly leaderChanges: number
   readonly proposalsAccepted: number

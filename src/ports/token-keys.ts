@@ -4,11 +4,11 @@ export interface TokenKey {
   /** 32 random bytes. */
   readonly secret: Uint8Array
   /**
-   * Log time at which this version is no longer accepted, UTC ms; null for the current version,
-   * which signs.
+   * Log time from which on controllers no longer accept this version, UTC ms; null for the current
+   * version, which signs.
    */
   readonly overlapEndsAtMs: number | null
-  /** True: a controller that knew the key has been removed. */
+  /** True if a controller that knew the key has been removed. */
   readonly isExposed: boolean
 }
 
@@ -17,11 +17,13 @@ export interface TokenKey {
  */
 export interface TokenKeys {
   /**
-   * Versions in ascending order. The same array is returned until something changes. Empty before
-   * the state has keys, and without a current version if this controller cannot decrypt it.
+   * Versions in ascending order. Returns the same array until the keys change. It is empty before
+   * the state has keys, and has no current version if this controller cannot decrypt that one.
    */
   clusterKeys(): readonly TokenKey[]
-  /** Keys that encrypt second factors: all versions in use, like `clusterKeys`. */
+  /**
+   * Keys that encrypt second factors: all versions in use; like `clusterKeys` in other respects.
+   */
   factorKeys(): readonly TokenKey[]
   /** Loads the keys of the applied state. */
   refresh(): Promise<void>

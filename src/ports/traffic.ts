@@ -3,9 +3,9 @@ export const trafficKinds = ['service', 'router'] as const
 export type TrafficKind = (typeof trafficKinds)[number]
 
 /**
- * Numbers of one period, in the order in which rings and messages between controllers contain them.
- * `rxBytes` and `txBytes`: read and written by routers, of a service at the clients' side only.
- * `latencyMs` is a sum of `latencies` values.
+ * Counters of one period, in the order in which rings and messages between controllers contain
+ * them. `rxBytes` and `txBytes`: bytes that routers read and wrote; for a service, only on the
+ * client side of circuits. `latencyMs` is the sum of `latencies` values.
  */
 export const trafficFigures = [
   'rxBytes',
@@ -18,8 +18,8 @@ export const trafficFigures = [
 export type TrafficFigure = (typeof trafficFigures)[number]
 
 /**
- * The windows of time that are counted, each divided into periods. Periods are aligned to UTC, so
- * that the numbers of several controllers can be added.
+ * Spans of time for which controllers count traffic, each divided into periods. Periods are aligned
+ * to UTC, so that the counters of several controllers can be added.
  */
 export const trafficSpans = {
   hour: { periodMs: 60_000, periods: 60 },
@@ -30,33 +30,39 @@ export type TrafficSpan = keyof typeof trafficSpans
 /** The figures of each period of both spans in sequence, the oldest period first. */
 export type TrafficSeries = Readonly<Record<TrafficSpan, readonly number[]>>
 
-/** Traffic of one record; the numbers are either one sum for each span, or a series. */
+/**
+ * Traffic of one record. `figures` contain either one sum for each span, or one number for each
+ * period.
+ */
 export interface RecordTraffic {
   readonly id: string
   readonly figures: TrafficSeries
 }
 
-/** Sums of each counted record. */
+/** Sums of the traffic of all records of a kind. */
 export interface TrafficTotals {
   readonly rows: readonly RecordTraffic[]
-  /** Sums of all traffic that is not in a row. */
+  /** Sums of all traffic that belongs to no row. */
   readonly other: TrafficSeries
 }
 
 /**
- * The traffic that one controller has counted. Spans end with the period that contains
- * `nowMs`, UTC.
+ * The traffic that one controller has counted. Each span ends with the period that contains
+ * `nowMs`, UTC ms.
  */
 export interface LocalTraffic {
   totals(kind: TrafficKind, nowMs: number): TrafficTotals
-  /** Records without traffic are left out. */
+  /** Traffic of the given records by period. The result omits records without traffic. */
   series(kind: TrafficKind, ids: readonly string[], nowMs: number): readonly RecordTraffic[]
 }
 
-/** Data of all controllers, and the controllers that did not respond in time. */
+/** A result from all controllers, and the ids of the controllers that did not respond in time. */
 export interface FromCluster<T> {
   readonly found: T
-  /** Controller ids, sorted; the data lacks what they have counted. */
+  /**
+   * Ids of the controllers that did not respond, sorted. `found` lacks the traffic that they
+   * counted.
+   */
   readonly silent: readonly string[]
 }
 
@@ -67,7 +73,10 @@ export interface ClusterTraffic {
     kind: TrafficKind,
     ids: readonly string[],
     nowMs: number,
-    /** Controllers that have just not responded, and that are not waited for again. */
+    /**
+     * Controllers that did not respond to the previous request, so that this call does not wait for
+     * them.
+     */
     silent?: readonly string[],
   ): Promise<FromCluster<readonly RecordTraffic[]>>
 }

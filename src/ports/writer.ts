@@ -2,12 +2,12 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 import type { ProposalInput } from './proposer.ts'
 
-/** How a repeated write is recognized. */
+/** Means by which controllers recognize that a client repeats a write. */
 export type Idempotency =
   /** A request id, and a hash of the request. */
   | { readonly case: 'id'; readonly id: Uint8Array; readonly bodyHash: () => Uint8Array }
   | { readonly case: 'none' }
-  /** The id is not stored, so a repeated request takes effect twice. */
+  /** The controllers do not store an id, so a repeated request takes effect twice. */
   | { readonly case: 'notKept' }
 
 /** The request behind a write, over any transport. */
@@ -15,16 +15,16 @@ export interface WriteRequest {
   readonly trace: TraceContext
   readonly idempotency: Idempotency
   /**
-   * True: the request timed out, and its client has received the timeout response. The write must
-   * not take effect any more.
+   * Returns true if the request timed out and its client has received the timeout response. The
+   * write must then not take effect.
    */
   readonly isAbandoned: () => boolean
   /**
-   * Called with the request's idempotency before the proposal, and with null once the write is
-   * known to change nothing.
+   * Called with the request's idempotency before the proposal, and with null when it is certain
+   * that the write changes nothing.
    */
   readonly onProposed: (idempotency: Idempotency | null) => void
-  /** Called with the log index of the outcome, which is applied on this controller. */
+  /** Called with the log index of the outcome after this controller has applied the entry. */
   readonly onOutcome: (index: number) => void
 }
 
@@ -33,15 +33,21 @@ export interface WriteOrigin extends WriteRequest {
   readonly actor: Actor
 }
 
-/** A command in the form that the proposer accepts, without its origin. */
+/**
+ * A command in the form that the proposer accepts, without its origin (the number by which apply
+ * recognizes a repeated command).
+ */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
 /**
- * Proposes writes to the cluster, and throws refusals (which apply returns as values) as problems.
+ * Proposes writes to the cluster. If apply refuses a write, the method throws the refusal as a
+ * {Problem}.
  */
 export interface CommandWriter {
   /**
-   * @returns the id of the written record; for a repeated request, that of the first one.
+   * Proposes a write.
+   * @returns the id of the written record; for a repeated request, the id that the first request
+   * returned.
    * @throws {Problem} the refusal of apply, or the reason why the outcome is unknown.
    */
   write(origin: WriteOrigin, command: WriteCommand): Promise<string>

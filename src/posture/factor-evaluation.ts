@@ -2,8 +2,8 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { StoredFactor } from '../ports/posture.ts'
 
 /**
- * Time for which a session keeps its access after its device wakes or is unlocked. After that time,
- * the user must enter a TOTP code.
+ * Grace period after a device wakes or is unlocked. Within this time, the user must enter a TOTP
+ * code; otherwise, the device's sessions lose their access.
  */
 export const PROMPT_GRACE_MS = 5 * 60_000
 /** Timeout value that means no limit. */
@@ -26,7 +26,7 @@ export function passesFactor(check: Prompted, factor: Factor): boolean {
   )
 }
 
-/** Time until the code times out; Infinity when the check has no timeout. */
+/** Time until the entered code times out; Infinity when the check has no timeout. */
 function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: StoredFactor): number {
   if (passedAtMs === null) return 0
   if (timeoutSeconds <= 0) return Infinity
@@ -40,8 +40,8 @@ export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
 }
 
 /**
- * Time at which a timeout ended the effect of the last code, UTC ms; 0 if the code still satisfies
- * the check.
+ * Time at which a timeout invalidated the last code, UTC ms; 0 while that code still satisfies the
+ * check.
  */
 export function factorTimeoutAt(check: Prompted, factor: StoredFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor

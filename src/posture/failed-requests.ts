@@ -14,7 +14,7 @@ export const failedRequestLimits = {
    * Minimum time between two recorded requests for the same service, because clients retry often.
    */
   failedRequestsApartMs: 10_000,
-  /** Maximum number of recent requests stored in order to enforce this minimum time. */
+  /** Maximum recent requests that are stored in order to enforce `failedRequestsApartMs`. */
   failedRequestsRecentMax: 10_000,
 } as const
 const { failedRequestsMax } = failedRequestLimits
@@ -96,8 +96,8 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
 }
 
 /**
- * Decodes records from another controller. The topic has already checked that they can be decoded,
- * but their values are still untrusted.
+ * Decodes records from another controller. The soft-state topic has checked their format, but the
+ * values are still untrusted.
  */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(

@@ -64,7 +64,7 @@ export function postureFailures(
   return failures
 }
 
-/** The checks of the first policy all of whose checks pass. */
+/** The checks of the first policy whose checks all pass. */
 export function grantingChecks(
   state: Policies,
   { identityId, serviceId, type }: GrantedRight,
@@ -133,7 +133,8 @@ function isAsked(check: PostureCheck, { isWoken, isUnlocked }: CodePrompts): boo
 }
 
 /**
- * A check as a posture query for clients. It says whether the reports of the client pass the check.
+ * A check as a posture query for clients. The query contains whether the client's reports pass the
+ * check.
  */
 function postureQuery(check: PostureCheck, posture: Posture): PostureQuery {
   return {

@@ -18,9 +18,9 @@ import { passesPostureCheck } from './posture-evaluation.ts'
 import type { PostureReports } from './posture-reports.ts'
 
 interface EnforcerLimits {
-  /** Interval of the sweep. */
+  /** Interval between two periodic sweeps. */
   readonly sweepMs: number
-  /** Maximum service sessions that the leader checks in one sweep. */
+  /** Maximum service sessions that the leader checks in one periodic sweep. */
   readonly postureLooksMax: number
   /** Maximum service sessions that one command ends. */
   readonly postureEndsMax: number
@@ -65,33 +65,34 @@ export interface PostureEnforcerDeps {
  */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
-/** Kinds of records whose changes can make a passing session fail. */
+/** Kinds of records whose changes can make a session fail its checks. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
 
-/** Maximum sessions checked before other work gets a turn. */
+/** Maximum sessions checked before the sweep yields to other work on the event loop. */
 const SLICE = 250
 
 /**
  * Ends service sessions whose client no longer passes the posture checks. The controller that
- * receives a report at once ends the sessions that fail because of this report. In addition, the
- * leader checks all service sessions in rounds and after changes of checks or policies, because
- * reports may be lost with a failed controller, and second factors time out.
+ * receives a report immediately ends the sessions that fail because of this report. In addition,
+ * the leader checks all service sessions periodically, and after changes of checks or policies.
+ * These checks are necessary because the failure of a controller loses its reports, and second
+ * factors time out.
  */
 export class PostureEnforcer {
   readonly #deps: PostureEnforcerDeps
   #stop: () => void = () => undefined
   #isSweeping = false
-  /** Id of the session that was last checked in the leader's current round. */
+  /** Id of the session that the leader checked last; the next sweep continues after it. */
   #lookedAt = ''
   #leadsSinceMs: number | null = null
   /** Monotonic ms of the last sweep that a change of records started. */
   #followedMs = -Infinity
   /**
-   * Monotonic ms at which another controller lost its reports about an identity; the client may
-   * soon repeat them. Only a loss starts a grace period: if new reports did, a client could report
-   * all the time and never be checked.
+   * For each identity, the time (monotonic ms) at which the failure of another controller lost
+   * reports about it. The client may repeat them during a grace period. New reports start no grace
+   * period: otherwise a client that reports continuously would never be checked.
    */
   readonly #lostMs = new Map<string, number>()
 
@@ -130,16 +131,16 @@ export class PostureEnforcer {
   }
 
   /**
-   * Resolves when those sessions of the caller that now fail have ended, unless there is no leader
-   * that could end them.
+   * Stores the reports. Resolves when the caller's sessions that fail because of these reports have
+   * ended, or immediately if there is no leader that could end them.
    * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit per identity;
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for the reports.
    */
   async report(session: ApiSession, made: readonly PostureReport[]): Promise<void> {
     const { reports, postureOf, logger, reachLatest } = this.#deps
     const { identityId } = session
-    // Waits for earlier reports at other controllers, because the new report must get a higher
-    // version than those.
+    // Waits for reports at other controllers, because the new report must get a higher version than
+    // earlier reports.
     await reachLatest()
     const before = postureOf(session)
     const outcome = reports.report(identityId, session.id, made)
@@ -178,8 +179,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Called when the user entered a code, or MFA was removed: checks for a second factor may now
-   * pass or fail.
+   * Called after a user enters a code or MFA is removed, because checks for a second factor may
+   * then pass or fail.
    */
   async factorMoved(identityId: string): Promise<void> {
     const { state, reports } = this.#deps
@@ -242,8 +243,9 @@ export class PostureEnforcer {
   }
 
   /**
-   * An OIDC client gets its service session before it connects to the router that it reports its
-   * posture to. Until then nothing is known of its posture, and dials are refused.
+   * Whether a sweep may check the session now. An OIDC client gets its service session before it
+   * connects to the router to which it reports its posture. During the grace period, a sweep
+   * therefore skips the session until reports exist; dials are refused until then.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
@@ -255,8 +257,8 @@ export class PostureEnforcer {
   }
 
   /**
-   * Ends those sessions of a slice for which no policy grants access with passing checks. If no
-   * leader answers, the next round tries again.
+   * Ends the sessions for which no policy with passing checks grants access. If no leader answers,
+   * the next sweep tries again.
    */
   async #endFailing(sessions: readonly Session[]): Promise<void> {
     const { proposer, limits, logger } = this.#deps

@@ -16,7 +16,9 @@ interface OperatingSystem {
   readonly versions: readonly string[]
 }
 
-/** A required process, in a form for both check types. */
+/**
+ * A required process. The check types PROCESS and PROCESS_MULTI are both converted to this form.
+ */
 interface WantedProcess {
   readonly osType: string
   readonly path: string
@@ -26,14 +28,15 @@ interface WantedProcess {
 }
 
 /**
- * Verdicts by posture and check, cached because a list of services evaluates the same checks for
- * each service. Records and reports are immutable.
+ * Cached results by posture and check, because a list of services evaluates the same checks for
+ * each service. The cache needs no invalidation: records and reports are immutable.
  */
 const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
  * Whether a client's reports pass a check. A check fails if the client did not report what the
- * check requires. The reports are claims of the client and cannot be verified.
+ * check requires. Controllers cannot verify the reports, because the client makes them about
+ * itself.
  */
 export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -45,7 +48,7 @@ export function passesPostureCheck(check: PostureCheck, posture: Posture): boole
   return isPassing
 }
 
-/** For each check type, the kind of report that it evaluates; not for second factors. */
+/** For each check type except second factors, the kind of report that it evaluates. */
 const kindOf: Readonly<Record<string, DeviceFactKind>> = {
   OS: 'os',
   DOMAIN: 'domain',

@@ -29,7 +29,7 @@ export function sortPostureFacts(
 
 /**
  * Encodes the posture of an identity for soft state.
- * @param moves how often the set of passing checks has changed so far.
+ * @param moves how often the set of checks that the identity passes has changed so far.
  */
 export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
@@ -39,7 +39,7 @@ export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Arr
 }
 
 /**
- * Decodes a posture record. The topic has already checked, when it received the value, that all of
+ * Decodes a posture record. The soft-state topic checked, when it received the record, that all of
  * it can be decoded.
  */
 export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
@@ -58,11 +58,14 @@ export function postureFactsFromRecord(record: PostureRecord | undefined): Postu
 
 const routerSlot = (apiSessionId: string): string => `router ${apiSessionId}`
 const endpointSlot = (apiSessionId: string): string => `endpoint ${apiSessionId}`
-/** All checks for the same path share one slot, because clients report once per path. */
+/**
+ * Key of a process fact. All checks for the same path share this key, because clients report once
+ * per path.
+ */
 const processSlot = (path: string, checkId: string): string =>
   path === '' ? `check ${checkId}` : `path ${path}`
 
-/** Key of the slot whose fact the report replaces. */
+/** Key of the subject whose fact the report replaces. */
 export function reportSubjectKey(report: PostureReport, apiSessionId: string): string {
   if (report.kind === 'endpoint') return endpointSlot(apiSessionId)
   if (report.kind === 'router') return routerSlot(apiSessionId)
@@ -70,7 +73,7 @@ export function reportSubjectKey(report: PostureReport, apiSessionId: string): s
   return report.kind
 }
 
-/** null for a kind of fact that only a newer release knows. */
+/** Returns null for a kind of fact that only a newer release knows. */
 function slotOfFact({ what, checkId }: PostureFact): string | null {
   if (what.case === undefined) return null
   if (what.case === 'endpoint') return endpointSlot(what.value.apiSessionId)
@@ -134,9 +137,9 @@ function initOf(
 }
 
 /**
- * For each kind, the later of two facts counts: the router's verdict in an API session, or a report
- * that the device sent to a controller.
- * @returns the kinds for which the router's verdict is the later one.
+ * For each kind of fact, the later of two reports counts: the result that the router reported for
+ * an API session, or the report that the device sent to a controller.
+ * @returns the kinds for which the router's result is later.
  */
 export function kindsReportedByRouter(
   facts: PostureFacts,
@@ -152,7 +155,9 @@ export function kindsReportedByRouter(
   return kinds
 }
 
-/** @returns whether the device has reported nothing in this slot since the router's verdict. */
+/**
+ * @returns whether the device has reported nothing about this subject since the router's result.
+ */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n
   return [...facts.values()].every(
@@ -164,7 +169,7 @@ function isDeviceKind(kind: string | undefined): kind is DeviceFactKind {
   return deviceKinds.has(kind as DeviceFactKind)
 }
 
-/** Whether a report equals the known fact, apart from its time. */
+/** Whether a report equals the known fact, except for its time. */
 export function isSameReport(known: PostureFact, { checkId, what }: Report): boolean {
   const bare = (fact: Report): Uint8Array =>
     toBinary(

@@ -54,8 +54,8 @@ export class PostureReports {
   /** For each identity, the other controllers that have reports about it. */
   readonly #elsewhere = new Map<string, Set<string>>()
   /**
-   * Identities about which this controller has received reports; the one checked most recently is
-   * last.
+   * Identities about which this controller has received reports; the most recently checked identity
+   * is last.
    */
   readonly #here = new Set<string>()
   readonly #listeners: ((identityId: string) => void)[] = []
@@ -66,8 +66,8 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // Drops this controller's replaced report now. Otherwise it would count again if the
-      // controller with the later report failed.
+      // Drops this controller's report, because a later report has replaced it. Otherwise it would
+      // count again if the controller with the later report failed.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
@@ -82,7 +82,10 @@ export class PostureReports {
     this.#listeners.push(listener)
   }
 
-  /** @param apiSessionId includes the router's verdict in this API session. */
+  /**
+   * @param apiSessionId if set, the posture includes the result that a router reported for this API
+   * session.
+   */
   of(identityId: string, apiSessionId?: string): Posture {
     const { facts } = this.#merged(identityId)
     const posture: { -readonly [name in keyof Posture]: Posture[name] } = {
@@ -151,8 +154,8 @@ export class PostureReports {
       const what = toPostureFact(report, apiSessionId, known, nowMs)
       isSame &&= known !== undefined && isSameReport(known, what)
       if (report.kind === 'router') isSame &&= isUnchangedSinceVerdict(merged.facts, slot)
-      // A report that only another controller has is lost if that controller fails, so this
-      // controller stores the report as well.
+      // If only another controller has an equal report, stores it here as well: the report would be
+      // lost if that controller failed.
       const isOwn = known !== undefined && facts.get(slot)?.version === known.version
       isDue ||= !isOwn || isOld(known, nowMs)
       version += 1n
@@ -202,8 +205,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops this controller's reports about an identity that belong to other API sessions; drops all
-   * of them if the set is empty.
+   * Drops this controller's reports about an identity, except those that belong to the given API
+   * sessions.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
@@ -220,7 +223,7 @@ export class PostureReports {
   /**
    * Drops facts that were reported to this controller.
    * @param isIdle called with such a fact, and with the fact that currently counts for the same
-   * subject; true: the first one is dropped.
+   * subject; returns true if the former is to be dropped.
    */
   #dropWhere(
     identityId: string,

@@ -38,7 +38,8 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
 }
 
 /**
- * Posture component of a controller: reports, verdicts, and the part that ends failing sessions.
+ * Posture component of a controller: receives reports, evaluates checks, and ends sessions that
+ * fail the checks.
  */
 export class ControllerPosture implements PostureService {
   readonly #deps: PostureDeps
@@ -104,8 +105,8 @@ export class ControllerPosture implements PostureService {
 
   notedAtJudge(session: ApiSession, routerId: string): void {
     const { identityId, id } = session
-    // If there is no room for the report, the leader's next round ends the session, and the client
-    // dials again.
+    // If the report exceeds a limit, the leader's next sweep ends the session, and the client dials
+    // again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 
@@ -115,8 +116,9 @@ export class ControllerPosture implements PostureService {
   }
 
   /**
-   * Posture used to end sessions; it includes the router's verdict. Timeouts of second factors are
-   * compared with the clocks of a majority, not only with this controller's clock.
+   * Posture used to end sessions; it includes the results that the router reported. Timeouts of
+   * second factors are compared with the clocks of a majority, not only with this controller's
+   * clock.
    */
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session
@@ -203,7 +205,9 @@ function sessionFactor(
   }
 }
 
-/** The only SDK that supports timeouts of second factors, from this version on. */
+/**
+ * The only OpenZiti SDK that supports timeouts of second factors, and its first version that does.
+ */
 const TIMED_SDK = { type: 'ziti-sdk-c', versions: '>=0.25.0' } as const
 
 function isLegacy(sdkInfo: unknown): boolean {

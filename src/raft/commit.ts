@@ -39,8 +39,8 @@ export function raiseCommitIndex(state: RaftState, index: Index): void {
 }
 
 /**
- * Once a joint configuration is committed, appends the configuration that ends it, even if an
- * earlier leader began the change (paper 6).
+ * Once a joint configuration is committed, appends the final configuration, which completes the
+ * change, even if an earlier leader began the change (paper 6).
  */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
@@ -59,7 +59,7 @@ function finishChange(state: RaftState): void {
 /**
  * A leader that removes itself stays leader until the removal is committed (paper 6), and then
  * steps down. Before that, it sends the commit index to all peers and asks the most up-to-date
- * voter to campaign at once.
+ * voter to campaign immediately.
  */
 function stepDownAfterRemoval(state: RaftState): void {
   for (const progress of state.progress.values()) {

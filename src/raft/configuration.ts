@@ -15,19 +15,19 @@ export interface Membership {
 }
 
 /**
- * True during a change of members, when two majorities must agree: one of the old and one of the
- * new voters.
+ * True during a change of members. Every decision then needs two majorities: one of the old and one
+ * of the new voters.
  */
 export function isJoint(configuration: Configuration): boolean {
   return configuration.outgoingVoters.length > 0
 }
 
-/** True for a voter in either half of a joint configuration. */
+/** True for a voter of the old or of the new half of a joint configuration. */
 export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
 
-/** All members that the leader replicates the log to, sorted. */
+/** All members to which the leader replicates the log, sorted. */
 export function memberIds(configuration: Configuration): readonly NodeId[] {
   const { voters, outgoingVoters, learners } = configuration
   return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
@@ -50,7 +50,10 @@ export function encodeConfiguration(record: ConfigurationRecord): Uint8Array {
   return toBinary(ConfigurationSchema, record)
 }
 
-/** @throws {AssertionError} when the configuration has no voters. */
+/**
+ * Decodes the configuration in a log entry.
+ * @throws {AssertionError} when the configuration has no voters.
+ */
 export function decodeMembership(index: Index, data: Uint8Array): Membership {
   const record = fromBinary(ConfigurationSchema, data)
   const configuration = configurationFromRecord(record)
@@ -59,8 +62,9 @@ export function decodeMembership(index: Index, data: Uint8Array): Membership {
 }
 
 /**
- * @returns false if the target has no voters, an empty or repeated id, or values in fields of a
- * change in progress (`leaving`, `outgoingVoters`).
+ * Whether a configuration can be the target of a change.
+ * @returns false if it has no voters, has an empty or repeated id, or sets fields that only a
+ * change in progress uses (`leaving`, `outgoingVoters`).
  */
 export function isWellFormedTarget(target: ConfigurationRecord): boolean {
   const ids = target.members.map((member) => member.id)
@@ -95,7 +99,7 @@ export function enterJointConfiguration(
   return joint
 }
 
-/** Second step of a change: from then on, the new voters decide alone. */
+/** Second step of a change: the new voters decide without the old ones. */
 export function leaveJointConfiguration(joint: ConfigurationRecord): ConfigurationRecord {
   assert(joint.outgoingVoters.length > 0, 'only a joint configuration is left')
   const left = clone(ConfigurationSchema, joint)
@@ -105,8 +109,8 @@ export function leaveJointConfiguration(joint: ConfigurationRecord): Configurati
 }
 
 /**
- * True when the member has another disk than before. The new disk lacks the entries that the old
- * disk acknowledged.
+ * True when the member's disk was replaced. The new disk lacks the entries that the old disk
+ * acknowledged.
  */
 export function hasOtherStore(before: Member, after: Member): boolean {
   return !isSameBytes(before.storeId, after.storeId)
@@ -131,8 +135,8 @@ export function hasMemberStore(
 }
 
 /**
- * All configurations in the retained log, oldest first. A configuration is in force as soon as it
- * is appended (Raft paper 6); if its entry is truncated, the previous one is in force again.
+ * All configurations in the retained log, oldest first. A configuration takes effect as soon as it
+ * is appended (Raft paper 6); if its entry is truncated, the previous one takes effect again.
  */
 export class MembershipHistory {
   #items: Membership[]
@@ -146,15 +150,18 @@ export class MembershipHistory {
   }
 
   /**
-   * The newest configuration that is committed if `commit` is the commit index, and all
-   * configurations appended after it.
+   * The newest configuration at or before the index `commit`, and all configurations appended after
+   * it. One of them applies wherever the log is truncated after `commit`.
    */
   notOvertaken(commit: Index): readonly Membership[] {
     const newer = this.#items.findIndex(({ index }) => index > commit)
     return newer < 0 ? this.#items.slice(-1) : this.#items.slice(Math.max(0, newer - 1))
   }
 
-  /** @returns whether another configuration is in force now. */
+  /**
+   * Adds the configurations among appended entries.
+   * @returns whether the current configuration changed.
+   */
   append(entries: readonly Entry[]): boolean {
     const before = this.#items.length
     for (const entry of entries) {
@@ -164,7 +171,10 @@ export class MembershipHistory {
     return this.#items.length > before
   }
 
-  /** @returns whether another configuration is in force now. */
+  /**
+   * Removes the configurations at index `from` and later.
+   * @returns whether the current configuration changed.
+   */
   truncate(from: Index): boolean {
     const before = this.#items.length
     while (this.current.index >= from) {
@@ -174,7 +184,7 @@ export class MembershipHistory {
     return this.#items.length < before
   }
 
-  /** Drops configurations older than the one in force at `index`. */
+  /** Drops configurations older than the one that applied at `index`. */
   compact(index: Index): void {
     while ((this.#items[1]?.index ?? Infinity) <= index) this.#items.shift()
   }

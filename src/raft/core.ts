@@ -41,13 +41,16 @@ export interface RaftCoreStart {
   readonly random: Random
   readonly log: RestoredLog
   /**
-   * Position of the durable state. `configuration` and `appliedTimeMs` are the values at this
-   * position.
+   * Position up to which the durable state has applied the log. `configuration` and `appliedTimeMs`
+   * are the values at this position.
    */
   readonly applied: Position
   readonly configuration: ConfigurationRecord
   readonly appliedTimeMs: number
-  /** How far log time was behind the timestamps of the entries at `applied`; default 0. */
+  /**
+   * The number of ms by which log time was behind the timestamps of the entries at `applied`;
+   * default 0.
+   */
   readonly appliedSetbackMs?: number
 }
 
@@ -75,7 +78,7 @@ export interface FullCoreStatus extends CoreStatus {
   readonly onDisk: DurableState
   /**
    * False while a new term, or a snapshot that replaces the log, is not durable yet. `onDisk` may
-   * then be behind what this node has acknowledged.
+   * then be behind the position that this node has acknowledged.
    */
   readonly isOnDiskWhole: boolean
   /**
@@ -111,8 +114,8 @@ export class RaftCore {
   }
 
   /**
-   * Restores the node from disk as a follower. Before the first start, the initial log of a cluster
-   * is created; it is the same on all members.
+   * Restores the node from disk as a follower. Before the first start of a cluster, a command
+   * creates its initial log, which is equal on all members.
    * @throws {AssertionError} when entries between the log and the state are missing.
    */
   static restore(start: RaftCoreStart): RaftCore {
@@ -125,8 +128,8 @@ export class RaftCore {
       `log begins after ${found.base.index}, past the state`,
     )
     let log = new RaftLog(found.base, [...found.entries])
-    // True if the process stopped after it installed a snapshot and before it replaced the log. The
-    // log is replaced now.
+    // True if the process stopped after it installed a snapshot and before it replaced the log. In
+    // that case, the code below replaces the log.
     const isLogBehind = !log.matches(applied)
     // @guard log-that-a-snapshot-left-behind
     if (isLogBehind) log = new RaftLog(applied, [])
@@ -191,9 +194,9 @@ export class RaftCore {
   }
 
   /**
-   * Minimum number of coming ticks in which nothing becomes due. A driver may skip these ticks and
-   * pass them in together later. The number falls with each tick, and any other input may change
-   * it.
+   * Minimum number of coming ticks for which the core has no work. A driver may skip these ticks
+   * and pass them in together later. The number falls with each tick, and any other input may
+   * change it.
    */
   get quietTicks(): number {
     const state = this.#state
@@ -201,8 +204,8 @@ export class RaftCore {
   }
 
   /**
-   * @returns the effects since the last call, or null when there are none. Call it repeatedly until
-   * it returns null.
+   * Returns the effects since the last call, or null when none are left. The driver must repeat the
+   * call until it returns null.
    */
   takeEffects(): Effects | null {
     const state = this.#state
@@ -315,8 +318,8 @@ function onPersisted(state: RaftState, token: number): void {
 function isOnDiskWhole({ durability, log }: RaftState): boolean {
   const isTermDurable =
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
-  // Indexes before the base of the in-memory log belong to a log that a snapshot is replacing.
-  // Nothing is known here about how much of it is on disk.
+  // While a snapshot replaces the log, indexes before the base of the in-memory log refer to the
+  // old log. The core does not know how much of the old log is on disk.
   // @guard log-half-of-what-is-on-disk, term-half-of-what-is-on-disk
   return isTermDurable && durability.durableIndex >= log.base.index
 }
@@ -349,8 +352,8 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries that were handed to apply occupy memory a second time until they are applied, so their
-  // bytes are limited.
+  // Entries that the core has passed to apply occupy memory a second time until they are applied,
+  // so their bytes are limited.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

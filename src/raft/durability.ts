@@ -5,15 +5,15 @@ interface PendingWrite {
   readonly token: number
   readonly issuedTick: number
   /**
-   * Last entry of this write that is still valid; lowered when a later write replaces some of its
-   * entries.
+   * Index of the last entry of this write that is still valid. It decreases when a later write
+   * replaces some of the entries.
    */
   lastIndex: Index
 }
 
 /**
- * Tracks which promises of this node are durable. Each write has a number (its token), and a
- * message that promises something waits for the token of the write on which it depends. A late
+ * Tracks which promises of this node are durable. Each write has a number (its token). A message
+ * that promises something waits for the token of the write that makes the promise durable. A late
  * report of an old write must not count entries that a later write has replaced.
  */
 export class Durability {
@@ -40,7 +40,9 @@ export class Durability {
     return this.#durableIndex
   }
 
-  /** Index of the last entry that was handed to the disk, whether it is durable yet or not. */
+  /**
+   * Index of the last entry that the core has passed to the disk, whether it is durable yet or not.
+   */
   get writtenIndex(): Index {
     return this.#writtenIndex
   }
@@ -74,6 +76,7 @@ export class Durability {
   }
 
   /**
+   * Numbers a new write.
    * @returns the token of a write that makes all entries up to `lastIndex`, the term and the vote
    * durable.
    */

@@ -13,7 +13,7 @@ import type {
 
 /**
  * A message that the driver sends only after the write `afterToken` is durable; 0: the driver sends
- * it at once.
+ * it immediately.
  */
 export interface OutgoingMessage {
   readonly message: Message
@@ -21,11 +21,12 @@ export interface OutgoingMessage {
 }
 
 /**
- * NOT_LEADER: nothing was logged here; ask the leader. OVERLOADED: refused before logging; try
- * later. TOO_LARGE: never accepted. The other codes are for a configuration change.
- * CHANGE_IN_PROGRESS: another change is in progress, or the leader has not committed an entry of
- * its term yet. NOT_CAUGHT_UP: a new voter must first be a learner that has nearly all of the log.
- * INVALID_CONFIGURATION: the target has no voters, or lists a member twice.
+ * NOT_LEADER: this node logged nothing; the caller must send the proposal to the leader.
+ * OVERLOADED: refused before logging; the caller may retry later. TOO_LARGE: never accepted. The
+ * other codes are for a configuration change. CHANGE_IN_PROGRESS: another change is in progress, or
+ * the leader has not committed an entry of its term yet. NOT_CAUGHT_UP: a new voter must first be a
+ * learner that has nearly all of the log. INVALID_CONFIGURATION: the target has no voters, or lists
+ * a member twice.
  */
 export type ProposalRefusalCode =
   | 'NOT_LEADER'
@@ -36,16 +37,16 @@ export type ProposalRefusalCode =
   | 'INVALID_CONFIGURATION'
 
 /**
- * Accepted does not mean committed: the entry is committed only if the core later hands an entry
- * with this index and term to apply.
+ * Result of a proposal. Accepted does not mean committed: the entry is committed only if the core
+ * later passes an entry with this index and term to apply.
  */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }
   | { readonly id: number; readonly ok: false; readonly code: ProposalRefusalCode }
 
 /**
- * `index` is at least the index of every write that completed before the read began (dissertation
- * 6.4).
+ * Result of a linearizable read. `index` is at least the index of every write that completed before
+ * the read began (dissertation 6.4).
  */
 export type ReadResult =
   | { readonly id: number; readonly ok: true; readonly index: Index }
@@ -58,7 +59,7 @@ export type ReadResult =
  */
 export type DiskOperation =
   | { readonly type: 'write'; readonly write: DiskWrite }
-  /** `configuration`: membership.v1.Configuration in force at `position`. */
+  /** `configuration`: the membership.v1.Configuration that applies at `position`. */
   | { readonly type: 'restore'; readonly position: Position; readonly configuration: Uint8Array }
   | { readonly type: 'reset'; readonly position: Position; readonly token: number }
   | { readonly type: 'compact'; readonly position: Position }
@@ -74,12 +75,11 @@ export interface CoreStatus {
   readonly leader: NodeId | null
   readonly configuration: Configuration
   /**
-   * The record of the configuration in force, including addresses and pinned keys. Do not modify
-   * it.
+   * The record of the current configuration, including addresses and pinned keys. Do not modify it.
    */
   readonly configurationRecord: ConfigurationRecord
   /**
-   * Log index of the configuration in force; if it is not in the log, index of the state from which
+   * Log index of the current configuration; if it is not in the log, index of the state from which
    * this node started.
    */
   readonly configurationIndex: Index

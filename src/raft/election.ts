@@ -17,7 +17,7 @@ export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
   state.leaderSilenceTicks += 1
   // Vote requests are sent only once this node's own vote is durable, so the timeout does not run
-  // before that.
+  // while that write is pending.
   if (state.ownVoteToken !== null) return
   if (state.electionElapsedTicks < state.electionDeadlineTicks && !isSoleVoter(state)) return
   // @guard 20-who-has-no-vote-campaigns:1, 21-neither-pre-vote-nor-quorum-check:1
@@ -25,13 +25,13 @@ export function tickElection(state: RaftState): void {
   else state.resetElectionTimer()
 }
 
-/** See `Core.quietTicks`. */
+/** The election part of `RaftCore.quietTicks`. */
 export function quietElectionTicks(state: RaftState): number {
   if (isSoleVoter(state)) return 0
   return Math.max(0, state.electionDeadlineTicks - state.electionElapsedTicks - 1)
 }
 
-/** A sole voter campaigns at once, because no other node can lead. */
+/** A sole voter campaigns immediately, because no other node can lead. */
 function isSoleVoter(state: RaftState): boolean {
   const { voters, outgoingVoters } = state.configuration
   return voters.length === 1 && outgoingVoters.length === 0 && voters[0] === state.id
@@ -39,8 +39,8 @@ function isSoleVoter(state: RaftState): boolean {
 
 /**
  * Whether this node heard from a leader within an election timeout; then this node grants no vote
- * for another leader (dissertation 4.2.3, 6.4.1). So a removed or partly disconnected node cannot
- * disturb healthy nodes.
+ * for another leader (dissertation 4.2.3, 6.4.1), so that a removed or partly disconnected node
+ * cannot disturb healthy nodes.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true
@@ -78,7 +78,7 @@ function requestVotes(state: RaftState, pre: boolean): void {
 }
 
 /**
- * Called when the leader asks this node to campaign at once, without a pre-vote (leadership
+ * Called when the leader asks this node to campaign immediately, without a pre-vote (leadership
  * transfer).
  */
 export function onTimeoutNow(state: RaftState): void {

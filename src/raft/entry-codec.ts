@@ -2,14 +2,14 @@ import { assert } from '../lib/assert.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Packed entries: the format of entries on the mesh, between threads and (with checksums added) on
+ * Entries in packed form, which is used on the mesh, between threads and (with checksums added) on
  * disk. Little-endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs,
  * body.
  */
 export const ENTRY_HEADER_BYTES = 32
 /**
- * Maximum body size. The core refuses a larger body before logging it, and a reader that finds a
- * larger body reports corruption.
+ * Maximum body size. The core refuses a larger body before logging it, and a decoder treats a
+ * larger body as corruption.
  */
 export const ENTRY_BODY_BYTES_MAX = 8 * 1024 * 1024
 
@@ -49,7 +49,10 @@ export interface EntryHeader {
   readonly timeMs: number
 }
 
-/** @returns null when the bytes are not a valid header. */
+/**
+ * Reads the header of a packed entry.
+ * @returns null when the bytes are not a valid header.
+ */
 export function readEntryHeader(view: DataView, at: number): EntryHeader | null {
   if (at + ENTRY_HEADER_BYTES > view.byteLength) return null
   const bodyLength = view.getUint32(at, true)
@@ -88,7 +91,10 @@ export function writeSafeInteger(view: DataView, at: number, value: number): voi
   view.setUint32(at + 4, Math.floor(value / 4294967296), true)
 }
 
-/** @returns null when the value exceeds the safe integers. */
+/**
+ * Reads 8 bytes, little endian.
+ * @returns null when the value is not a safe integer.
+ */
 export function readSafeInteger(view: DataView, at: number): number | null {
   const value = view.getUint32(at + 4, true) * 4294967296 + view.getUint32(at, true)
   return Number.isSafeInteger(value) ? value : null

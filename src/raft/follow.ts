@@ -11,7 +11,7 @@ type HeartbeatRequest = Extract<Message, { type: 'heartbeatRequest' }>
 type CommitNotice = Extract<Message, { type: 'commitNotice' }>
 type SnapshotMessage = Extract<Message, { type: 'snapshot' }>
 
-/** Records that this term's leader has sent a message. */
+/** Records that a message from this term's leader has arrived. */
 function noteLeader(state: RaftState, leader: NodeId): void {
   assert(state.role !== 'leader', `${leader} and this node lead in one term`)
   assert(state.leader === null || state.leader === leader, 'one leader a term')
@@ -26,8 +26,8 @@ function noteLeader(state: RaftState, leader: NodeId): void {
 }
 
 /**
- * Raises the commit index to the leader's, but not beyond the index up to which the logs are known
- * to match.
+ * Raises the commit index to the leader's, but not beyond the index up to which this log is known
+ * to match the leader's.
  */
 export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest): void {
   noteLeader(state, message.from)
@@ -39,8 +39,8 @@ export function onHeartbeatRequest(state: RaftState, message: HeartbeatRequest):
     clockMs: state.nowMs,
     ...(state.owed === null ? {} : { owingBoot: state.boot }),
   } as const
-  // The answer needs only a durable term. If it waited for entry writes, a slow disk here would
-  // look like a lost node to the leader.
+  // The response depends only on a durable term. If it also waited for writes of entries, the
+  // leader would mistake a node with a slow disk for a failed node.
   // @guard heartbeat-reply-after-the-disk
   state.send(message.from, body, state.durability.hardStateToken)
 }
@@ -87,8 +87,8 @@ function isFull({ log, applied, commit, options }: RaftState): boolean {
 }
 
 /**
- * Whether the entries follow each other without a gap. Not an assertion, because the entries come
- * from a peer: an invalid request is dropped like a lost request.
+ * Whether the entries follow each other without a gap. A gap fails no assertion, because the
+ * entries come from a peer: an invalid request is dropped like a lost request.
  */
 function isConsecutive(previous: Position, entries: readonly Entry[], term: number): boolean {
   let { index, term: lastTerm } = previous
@@ -101,8 +101,8 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
 }
 
 /**
- * Skips entries before the commit index or before the first entry in memory, with which a late
- * request may begin. Those entries are equal on both nodes (leader completeness).
+ * Skips entries that are at or before the commit index, or before the first entry in memory; a late
+ * request may begin with such entries. They are equal on both nodes (leader completeness).
  */
 function withoutCommitted(
   state: RaftState,
@@ -178,8 +178,8 @@ function followCommit(state: RaftState, leaderCommit: Index): void {
 }
 
 /**
- * Refuses an append, with a hint where the logs may agree: the last local entry whose term is not
- * later than the term of `previous`.
+ * Refuses an append. The response contains a position at which the logs may agree: the last local
+ * entry whose term is not later than the term of `previous`.
  */
 function refuse(state: RaftState, leader: NodeId, previous: Position): void {
   // @guard refusal-tells-where-to-look
@@ -207,7 +207,7 @@ export function respondToStaleLeader(state: RaftState, leader: NodeId): void {
 /**
  * A received snapshot replaces log and state, unless this node already has everything in it (paper
  * 7). A snapshot contains only committed entries, so a snapshot from a leader of an earlier term is
- * equally valid, and an election does not restart the transfer.
+ * equally valid: an election does not force the transfer to start again.
  */
 export function onSnapshot(state: RaftState, message: SnapshotMessage): void {
   if (message.term === state.term) noteLeader(state, message.from)
@@ -228,7 +228,7 @@ function install(state: RaftState, position: Position, configuration: Uint8Array
   // Issues the pending write although the snapshot replaces its entries, because messages may
   // already wait for that write.
   state.flushWrite()
-  // The snapshot discards an uncommitted configuration together with the log.
+  // The snapshot discards the log, and with it a configuration that is not committed.
   // @guard uncommitted-configuration-goes-with-a-snapshot, 17-configuration-outlives-a-snapshot
   state.memberships.reset(decodeMembership(position.index, configuration))
   const token = state.durability.reset(position.index, state.commit, state.ticks)

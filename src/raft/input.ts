@@ -15,7 +15,10 @@ export interface Proposal {
  */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
-  /** `storeId`: id of the sender's authenticated disk; absent where disks are not distinguished. */
+  /**
+   * `storeId`: id of the disk that the sender authenticated; absent where disks are not
+   * distinguished.
+   */
   | {
       readonly type: 'message'
       readonly message: Message
@@ -29,8 +32,8 @@ export type Input =
     }
   /**
    * `target`: the final members; the core enters and leaves the joint configuration without further
-   * input. `basedOn`: index of the configuration from which `target` was derived. If another
-   * configuration is in force, the core refuses the change, because it would undo that
+   * input. `basedOn`: index of the configuration from which the caller derived `target`. If another
+   * configuration is current, the core refuses the change, because it would undo that
    * configuration.
    */
   | {
@@ -41,14 +44,14 @@ export type Input =
       readonly nowMs: number
     }
   | { readonly type: 'read'; readonly id: number }
-  /** null: transfer to the most up-to-date voter. */
+  /** `target`: the voter that should lead; null: the most up-to-date voter. */
   | { readonly type: 'transfer'; readonly target: NodeId | null }
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
    * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the core can
-   * hand out more committed entries. `setbackMs`: how far log time is behind the timestamps since
-   * log time was reset; default 0.
+   * pass more committed entries to apply. `setbackMs`: the number of ms by which log time has been
+   * behind the timestamps since an operator reset log time; default 0.
    */
   | {
       readonly type: 'applied'

@@ -5,8 +5,9 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Timestamp for the next entries, UTC ms: never earlier than the last timestamp, never far ahead of
- * a quorum's clocks. After a reset of log time, timestamps stay ahead of the clocks by `setbackMs`.
+ * Timestamp for the next entries, UTC ms: never earlier than the last timestamp, and ahead of a
+ * quorum's clocks by no more than the allowed skew. After an operator has reset log time,
+ * timestamps remain ahead of the clocks by `setbackMs`.
  */
 export function nextEntryTimestampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)

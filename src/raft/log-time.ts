@@ -6,18 +6,20 @@ import type { Configuration, NodeId } from './types.ts'
  * time runs at half speed.
  */
 const SLEW_OVER_MS = 10_000
-/** A longer tick means that the clock was set, or that the machine slept. */
+/**
+ * A longer interval between two ticks means that someone set the clock, or that the machine slept.
+ */
 const TICK_MS_MAX = 1_000
 
 /**
  * The leader's estimate of the current time. Log time expires sessions on every controller, so one
- * leader with a wrong clock must not move it far. Log time exceeds the time that the clocks of a
+ * leader with a wrong clock must not change it much. Log time exceeds the time that the clocks of a
  * quorum have reached by at most the allowed skew, and it never runs backwards.
  */
 export class LogTime {
   /**
    * For each peer: its clock minus the local clock when its response arrived. Network delay makes
-   * the value too small, which is the safe direction.
+   * the value too small, so log time can be too early but not too late.
    */
   #offsetsMs = new Map<NodeId, number>()
 
@@ -25,8 +27,8 @@ export class LogTime {
   #elapsedMs = 0
   #tickedAtMs = 0
   /**
-   * Value of `#elapsedMs` when `advance` last returned a timestamp that was near the clocks or was
-   * slowed down.
+   * Value of `#elapsedMs` when `advance` last returned a timestamp that was close to the clocks or
+   * was slowed down.
    */
   #slewedAtMs = 0
 
@@ -62,7 +64,7 @@ export class LogTime {
     this.#offsetsMs.set(id, clockMs - nowMs)
   }
 
-  /** null until that peer has answered this leader. */
+  /** The peer's clock minus the local clock, ms; null until the peer has answered this leader. */
   offsetMs(id: NodeId): number | null {
     return this.#offsetsMs.get(id) ?? null
   }

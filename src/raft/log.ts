@@ -32,7 +32,7 @@ export class RaftLog {
   #ends: number[] = []
 
   /**
-   * The log takes over the array `entries` and changes it; the caller must not use the array
+   * @param entries the log keeps this array and changes it; the caller must not use the array
    * afterwards.
    */
   constructor(base: Position, entries: Entry[]) {
@@ -77,8 +77,8 @@ export class RaftLog {
   }
 
   /**
-   * @returns null when the entry at the index has been compacted away, or the index is beyond the
-   * last entry. The term of the base itself is known.
+   * Term of the entry at an index, or of the base.
+   * @returns null when the log has compacted the entry, or the index is beyond the last entry.
    */
   termAt(index: Index): Term | null {
     if (index === this.#base.index) return this.#base.term
@@ -126,7 +126,7 @@ export class RaftLog {
     this.#base = position
   }
 
-  /** Empties the log; it continues after `position`. */
+  /** Empties the log. The next entry must follow `position`. */
   reset(position: Position): void {
     this.#base = position
     this.#entries = []
@@ -135,7 +135,8 @@ export class RaftLog {
   }
 
   /**
-   * The entries from..to, as many as fit in `bytesMax`, but at least one if the range has any.
+   * The entries from..to, at most as many as fit in `bytesMax`, but at least one if the range is
+   * not empty.
    */
   slice(from: Index, to: Index, bytesMax: number): readonly Entry[] {
     const start = from - this.#base.index - 1
@@ -150,9 +151,9 @@ export class RaftLog {
   }
 
   /**
-   * The last position at or before `index` whose term is <= `term`; two logs may agree again there.
-   * It lets a leader skip a whole term per round (Raft paper 5.3, end). Terms never decrease along
-   * the log, so the search is binary.
+   * The last position at or before `index` whose term is <= `term`: there, two logs that conflict
+   * at `index` may agree again. It lets a leader skip a whole term per round (Raft paper 5.3, end).
+   * Terms never decrease along the log, so the search is binary.
    */
   lastPositionUpToTerm(index: Index, term: Term): Position {
     let low = this.#base.index

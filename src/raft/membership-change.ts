@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Index } from './types.ts'
 
 /**
- * Every change uses joint consensus, even that of a single member: one code path, and the proven
- * one (paper 6).
+ * Every change uses joint consensus, even a change of a single member. One code path is then
+ * enough, and it is the one whose safety is proven (paper 6).
  */
 export function changeConfiguration(
   state: RaftState,
@@ -39,9 +39,9 @@ function refusalCode(
 ): ProposalRefusalCode | null {
   if (state.role !== 'leader' || state.transfer !== null) return 'NOT_LEADER'
   const { index, configuration } = state.memberships.current
-  // Only one change may be in progress, and none may begin before an entry of the own term is
-  // committed. Otherwise an earlier leader's change may still be in flight, and the two majorities
-  // need not overlap (Ongaro, raft-dev, 2015-07-10).
+  // Only one change may be in progress, and none may begin before an entry of the leader's own term
+  // is committed. Otherwise a change of an earlier leader may still be in progress, and the
+  // majorities of the two changes need not overlap (Ongaro, raft-dev, 2015-07-10).
   // @guard change-derived-from-before
   const isUnderWay = index > state.commit || isJoint(configuration) || index !== basedOn
   // @guard one-change-at-a-time, own-term-gate-on-membership
@@ -54,11 +54,11 @@ function refusalCode(
 }
 
 /**
- * Whether the replacement of a disk is safe. A voter that lost its disk may have voted for a leader
- * of a later term without remembering it. If it counted among the old voters, it could help to
- * commit entries that contradict that leader. The majority that elected that leader, without the
- * lost vote, overlaps every majority of the other old voters. So the new voters must be exactly the
- * other old voters.
+ * Whether the replacement of a voter's disk is safe. A voter that lost its disk may have voted for
+ * a leader of a later term without remembering it. If it counted among the old voters, it could
+ * help to commit entries that contradict that leader. The majority that elected that leader,
+ * without the lost vote, overlaps every majority of the other old voters. The new voters must
+ * therefore be exactly the other old voters.
  */
 function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean {
   const { record, configuration } = state.memberships.current
@@ -73,8 +73,8 @@ function replacesSafely(state: RaftState, target: ConfigurationRecord): boolean 
 }
 
 /**
- * Whether every new voter is ready. A voter that lacks much of the log would stop commits until it
- * catches up (dissertation 4.2.1). A voter that lacks the committed configuration that lists its
+ * Whether every new voter is ready. A voter that lacks much of the log would prevent commits until
+ * it catches up (dissertation 4.2.1). A voter that lacks the committed configuration that lists its
  * disk does not vote. For example, when a cluster grows from one voter to two, the old leader could
  * crash with the joint entry only on its own disk. It would then wait for the new voter's vote,
  * while the new voter waits for the configuration. A promoted learner always keeps its right to

@@ -20,8 +20,8 @@ import type { Attestation, Position } from './types.ts'
  */
 
 /**
- * End of the log including the missing tail. This node votes only for candidates whose log reaches
- * this position.
+ * The position with which a vote request is compared: the end of the log including the missing
+ * tail. This node votes only for candidates whose log is at least as up to date.
  */
 export function voteThresholdPosition({ owed, log }: RaftState): Position {
   return owed === null || isLogUpToDate(log.last, owed) ? log.last : owed
@@ -37,12 +37,15 @@ export function clearMissingTailIfCovered(state: RaftState): void {
   state.disk.push({ type: 'settle', owed: null })
 }
 
-/** Limits the missing tail to the end of the log that the current leader attests. */
+/**
+ * Limits the missing tail to the end of the log that the current leader has measured after this
+ * node's start.
+ */
 export function applyAttestation(state: RaftState, attested: Attestation | undefined): void {
   // @guard debt-is-covered-after-this-start
   if (state.owed === null || attested?.boot !== state.boot) return
-  // The term is the leader's own, because a leader first appends an entry of its term, so its
-  // last entry has that term.
+  // The term is the leader's own: a new leader first appends an entry of its term, so its last
+  // entry has that term.
   const covering = { term: state.term, index: attested.lastIndex }
   if (isLogUpToDate(covering, state.owed)) return
   state.owed = covering

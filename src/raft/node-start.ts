@@ -7,17 +7,18 @@ export interface RaftNodeLimits {
   /** Duration of one driver tick, ms. */
   readonly tickMs: number
   /**
-   * Maximum messages that wait for the next turn; further messages are dropped, as on a lossy
-   * network.
+   * Maximum messages that wait for the next turn; the node drops further messages, as a lossy
+   * network would.
    */
   readonly inboxMessagesMax: number
-  /** Maximum bytes of the messages that wait for the next turn; further messages are dropped. */
+  /** Maximum bytes of the messages that wait for the next turn; the node drops further messages. */
   readonly inboxBytesMax: number
   /**
-   * Maximum proposals that wait for the next turn; further proposals are refused with OVERLOADED.
+   * Maximum proposals that wait for the next turn; the node refuses further proposals with
+   * OVERLOADED.
    */
   readonly inboxProposalsMax: number
-  /** Maximum messages that wait until a write is durable; further messages are dropped. */
+  /** Maximum messages that wait until a write is durable; the node drops further messages. */
   readonly gatedMessagesMax: number
 }
 
@@ -29,7 +30,10 @@ export const defaultRaftNodeLimits: RaftNodeLimits = {
   gatedMessagesMax: 16_384,
 }
 
-/** Runs turns: on the event loop in the real program, or in virtual time in a simulation. */
+/**
+ * Runs the turns of a node: on the event loop in the real program, or in virtual time in a
+ * simulation.
+ */
 export interface Scheduler {
   /** Runs `task` once, as soon as all events that are already pending are handled. */
   soon(task: () => void): void
@@ -47,14 +51,14 @@ export interface Scheduler {
 export interface RaftNodeCallbacks {
   /**
    * Receives entries that are committed and durable on this node: in index order, without gaps,
-   * each once. Call `applied` when they are applied.
+   * each once. The receiver calls `applied` after it has applied them.
    */
   onCommitted(entries: readonly Entry[]): void
   /**
    * Result of each proposal, by proposal id: accepted at (index, term), or refused before logging.
    */
   onProposals(results: readonly ProposalResult[]): void
-  /** Role, term, leader or configuration changed; also called once at start. */
+  /** Called when role, term, leader or configuration changed, and once at start. */
   onStatus(status: CoreStatus): void
   /**
    * Peer `to` needs a snapshot. The callee must always call snapshotSent or snapshotFailed later.
@@ -62,8 +66,8 @@ export interface RaftNodeCallbacks {
   onSendSnapshot(to: NodeId): void
   /**
    * The core accepted the snapshot received for `position`. The promise must resolve once the
-   * snapshot is durably the current state; then the log is reset. Entries handed to onCommitted
-   * before this call are older than `position`; later ones are newer.
+   * snapshot is durably the current state; the node then resets the log. Entries passed to
+   * onCommitted before this call are older than `position`; later ones are newer.
    */
   onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
   /**

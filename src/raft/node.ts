@@ -33,8 +33,9 @@ interface TransferWait {
 /**
  * Drives one {@link RaftCore} with a real disk, real peers and a state machine. In this folder,
  * only this file does asynchronous work. One turn at a time passes all pending inputs to the core,
- * so that they share one write and one round of messages. A message that depends on a write is held
- * until the disk reports that write. No turn waits for the disk, a peer or the state machine.
+ * so that they share one write and one round of messages. The node sends a message that depends on
+ * a write only after the disk has reported that write. No turn waits for the disk, a peer or the
+ * state machine.
  */
 export class RaftNode {
   readonly #core: RaftCore
@@ -96,7 +97,7 @@ export class RaftNode {
   }
 
   /**
-   * Stops at once. Call transferLeadership before, so that the cluster is not left without a
+   * Stops immediately. Call transferLeadership before, so that the cluster is not left without a
    * leader. The caller closes the disk.
    */
   stop(): void {
@@ -113,8 +114,8 @@ export class RaftNode {
 
   /**
    * Receives a message from the mesh. `message.from` is the authenticated peer and `storeId` the id
-   * of its authenticated disk (absent where disks are not distinguished). The message is dropped
-   * when the inbox is full.
+   * of its authenticated disk (absent where disks are not distinguished). When the inbox is full,
+   * the node drops the message.
    */
   receive(message: Message, storeId?: Uint8Array): void {
     const bytes = messageBytes(message)
@@ -154,8 +155,8 @@ export class RaftNode {
   /**
    * Resolves once the joint configuration is logged or refused. The change is complete when
    * onStatus reports a committed configuration that is not joint and has a higher index.
-   * @param basedOn index of the configuration from which `target` was derived; the change is
-   * refused if another configuration is in force.
+   * @param basedOn index of the configuration from which the caller derived `target`; the node
+   * refuses the change if another configuration is current.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn?: Index): Promise<ProposalResult> {
     const id = this.#takeOwnId()
@@ -169,6 +170,7 @@ export class RaftNode {
   }
 
   /**
+   * Transfers leadership.
    * @returns whether leadership was transferred; false when this node is not the leader or no voter
    * took over in time.
    */
@@ -186,7 +188,7 @@ export class RaftNode {
     this.#submit({ type: 'applied', index, timeMs, setbackMs })
   }
 
-  /** The state through `position` is durable outside the log. */
+  /** Reports that the state through `position` is durable outside the log. */
   compact(position: Position): void {
     this.#submit({ type: 'compact', position })
   }
@@ -221,8 +223,8 @@ export class RaftNode {
   }
 
   /**
-   * Plans one turn after the I/O of this event loop iteration, so that everything received in this
-   * iteration shares the turn.
+   * Schedules one turn after the I/O of this event loop iteration, so that everything received in
+   * this iteration shares the turn.
    */
   #plan(): void {
     if (!this.#isRunning || this.#isTurnPlanned) return
@@ -240,8 +242,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // Ticks in which nothing becomes due are passed to the core before the inputs: if a message
-    // from the leader has just arrived, the leader was silent before that message, not after it.
+    // The core gets the ticks without work before the inputs: if a message from the leader has just
+    // arrived, the leader was silent before that message, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
@@ -253,8 +255,8 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // The tick in which something may become due comes after the inputs, so that a leader's message
-    // that arrived during a stall is counted before the leader's silence is.
+    // The core gets a tick with work after the inputs, so that a leader's message that arrived
+    // during a stall counts before the leader's silence does.
     if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
     for (let effects = this.#core.takeEffects(); effects !== null;) {
@@ -282,8 +284,8 @@ export class RaftNode {
   }
 
   #carryOut(effects: Effects): void {
-    // Messages are sent before disk operations: messages that depend on a write are held anyway,
-    // and the others need not wait for a write that blocks.
+    // The node handles messages before disk operations: it keeps messages that depend on a write
+    // until that write is durable, and the other messages need not wait for a write that blocks.
     for (const outgoing of effects.messages) this.#send(outgoing)
     for (const operation of effects.disk) this.#toDisk(operation)
     // @guard 41-failing-leader-callback-is-passed-over
@@ -334,8 +336,8 @@ export class RaftNode {
   }
 
   /**
-   * Starts a restore. Later disk operations wait until the restore ends; the core continues, and
-   * messages that promise something wait for their writes.
+   * Starts a restore. Later disk operations wait until the restore has finished. The core continues
+   * meanwhile, and messages that promise something wait for their writes.
    */
   #restore(position: Position, configuration: Uint8Array): void {
     this.#isRestoring = true

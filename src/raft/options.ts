@@ -21,26 +21,25 @@ export interface CoreOptions {
   /** Maximum unacknowledged append requests that are sent to one peer. */
   readonly windowMessagesMax: number
   /**
-   * Maximum bytes that this leader has logged but not yet committed and applied; at the limit,
-   * proposals are refused before logging.
+   * Maximum bytes that this leader has logged but not yet committed and applied; at the limit, it
+   * refuses proposals before logging.
    */
   readonly uncommittedBytesMax: number
   /**
-   * Maximum entries that were handed to apply but not reported as applied; at the limit, proposals
-   * are refused.
+   * Maximum entries that the core has passed to apply and apply has not yet reported as applied; at
+   * the limit, the leader refuses proposals.
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries handed to apply at once. Up to twice as many bytes may be
-   * handed out before they are reported as applied.
+   * Maximum bytes of committed entries that the core passes to apply in one batch. Up to twice as
+   * many bytes may be with apply before it reports them as applied.
    */
   readonly applyBytesMax: number
   /**
-   * Maximum linearizable reads that wait on this node; a further read is refused with
-   * OVERLOADED.
+   * Maximum linearizable reads that wait on this node; it refuses a further read with OVERLOADED.
    */
   readonly readsMax: number
-  /** How far log time may be ahead of the quorum's clocks. */
+  /** Maximum time by which log time may be ahead of the quorum's clocks. */
   readonly clockSkewMaxMs: number
   /** A learner may become a voter when it lacks at most this many entries. */
   readonly promotionLagEntriesMax: number
@@ -66,7 +65,10 @@ export const defaultCoreOptions: CoreOptions = {
   diskStallTicks: 60,
 }
 
-/** @throws {AssertionError} when the options contradict each other. */
+/**
+ * Checks the options against each other.
+ * @throws {AssertionError} when they contradict each other.
+ */
 export function checkOptions(options: CoreOptions): void {
   for (const [name, value] of Object.entries(options)) {
     assert(Number.isSafeInteger(value) && value > 0, `${name} is a positive integer`)

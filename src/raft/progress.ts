@@ -34,7 +34,7 @@ export class Progress {
   lastProbeTick = 0
   /**
    * Boot number in the peer's last report of a missing tail (missing-tail.ts); null when the peer
-   * has none.
+   * has no missing tail.
    */
   owingBoot: number | null = null
   #inflightIndexes: Index[] = []

@@ -64,7 +64,7 @@ function hold(state: RaftState, proposal: Proposal): void {
 }
 
 /**
- * Bytes of entries that were logged here and not applied yet. They stay in memory even if other
+ * Bytes of entries that this node has logged and not yet applied. They stay in memory even if other
  * nodes have the entries.
  */
 function unappliedBytes({ log, applied }: RaftState): number {

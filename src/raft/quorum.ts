@@ -6,8 +6,8 @@ import type { Configuration, NodeId } from './types.ts'
  */
 export function majorityValue(voters: readonly NodeId[], valueOf: (id: NodeId) => number): number {
   if (voters.length === 0) return Infinity
-  // Sorted on every call, because values change out of order. Another implementation lost a commit
-  // because it kept a list sorted by hand.
+  // The values are sorted on every call, because they change in any order. Another Raft
+  // implementation lost a commit because it maintained a sorted list incrementally.
   // @guard 13-quorum-of-an-unsorted-list
   const values = voters.map(valueOf).sort((a, b) => b - a)
   // @guard 14-half-is-a-majority

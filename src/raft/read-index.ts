@@ -9,9 +9,9 @@ interface Round {
 
 /**
  * Linearizable reads without a log entry (dissertation 6.4). A round records the commit index, and
- * is confirmed once a quorum has answered a heartbeat that was sent after the round began. Round
- * numbers only increase, so a late response to an older heartbeat cannot confirm a newer read. Only
- * one round is in flight; reads that arrive meanwhile share the next round.
+ * is confirmed once a quorum has answered a heartbeat that the leader sent after the round began.
+ * Round numbers only increase, so a late response to an older heartbeat cannot confirm a newer
+ * read. Only one round is in progress; reads that arrive meanwhile share the next round.
  */
 export class LinearizableReadQueue {
   readonly #readsMax: number
@@ -51,8 +51,8 @@ export class LinearizableReadQueue {
   }
 
   /**
-   * Begins a round for all waiting reads. Reads of a round still in flight join the new round,
-   * because a later response confirms them too.
+   * Begins a round for all waiting reads. Reads of an unconfirmed round join the new round, because
+   * a later response confirms them too.
    */
   begin(commit: Index): void {
     // @guard 24-joining-read-keeps-the-old-round-number
@@ -62,7 +62,10 @@ export class LinearizableReadQueue {
     this.#waiting = []
   }
 
-  /** @param sequence number of the highest round for which a quorum has responded. */
+  /**
+   * Completes the reads of the round in progress, unless its number is higher than `sequence`.
+   * @param sequence number of the highest round for which a quorum has responded.
+   */
   confirm(sequence: number): void {
     // @guard older-round-confirms-newer-read
     if (this.#out === null || sequence < this.#out.sequence) return
@@ -70,7 +73,7 @@ export class LinearizableReadQueue {
     this.#out = null
   }
 
-  /** Refuses all reads, because the leadership on which they relied has ended. */
+  /** Refuses all reads, because this node lost the leadership on which they relied. */
   refuseAll(): void {
     for (const id of this.#out?.ids ?? []) this.refuse(id)
     for (const id of this.#waiting) this.refuse(id)

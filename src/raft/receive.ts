@@ -13,8 +13,8 @@ import type { RaftState } from './state.ts'
 import type { Message, NodeId } from './types.ts'
 
 /**
- * Handles a message, after the rules about terms, which are applied here for all messages (paper
- * 5.1, and figure 2 "All servers").
+ * Handles a message. First applies the rules about terms, which concern every message (paper 5.1,
+ * and figure 2 "All servers").
  */
 export function onMessage(state: RaftState, message: Message, storeId: Uint8Array | null): void {
   if (message.to !== state.id || message.from === state.id) return
@@ -27,9 +27,9 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
 }
 
 /**
- * Whether messages from this sender are handled. A removed node with a higher term must not depose
- * the leader. Responses from a disk that the configuration in force does not list do not count
- * either: a replacement disk lacks what the lost disk acknowledged and promised, so it must not
+ * Whether this node handles messages from this sender. A removed node with a higher term must not
+ * depose the leader. This node also ignores responses from a disk that the current configuration
+ * does not list: a replacement disk lacks the entries and promises of the lost disk, so it must not
  * vote until a configuration lists it.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
@@ -42,7 +42,11 @@ function isAnswer(message: Message): boolean {
   return type === 'voteResponse' || type === 'appendResponse' || type === 'heartbeatResponse'
 }
 
-/** @returns whether the message must be handled further. */
+/**
+ * Handles a later term in a message: adopts the term, unless the message is a pre-vote or must be
+ * ignored.
+ * @returns whether this node must handle the message further.
+ */
 function adoptTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':
@@ -73,7 +77,7 @@ function adoptTerm(state: RaftState, message: Message): boolean {
   }
 }
 
-/** @returns whether a message of an earlier term needs a response. */
+/** @returns whether this node must respond to a message of an earlier term. */
 function isAnsweredBelowTerm(state: RaftState, message: Message): boolean {
   switch (message.type) {
     case 'voteRequest':

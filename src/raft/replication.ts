@@ -33,7 +33,7 @@ export function tickLeader(state: RaftState): void {
 }
 
 /**
- * The leader's part of `Core.quietTicks`. Apart from heartbeats, all timed work of a leader may
+ * The leader's part of `RaftCore.quietTicks`. Apart from heartbeats, all timed work of a leader may
  * wait for the next heartbeat: stepping down, and the timeouts for a snapshot, a transfer or a
  * stalled disk.
  */
@@ -88,8 +88,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
   // @guard commit-is-told-at-once
   if (state.isHeartbeatDue) sendHeartbeat(state, progress)
   else if (isAdvance) {
-    // Sent without expecting a response: otherwise, with a single write, half of all messages would
-    // be responses without information.
+    // The notice needs no response: otherwise, with a single write, half of all messages would be
+    // responses without information.
     state.send(progress.id, { type: 'commitNotice', commit }, 0)
   }
 }
@@ -97,8 +97,8 @@ function sendCommit(state: RaftState, progress: Progress): void {
 function beginReadRound(state: RaftState): void {
   // @guard own-term-gate-on-reads, 23-read-before-an-own-commit
   if (!state.reads.hasWaiting || !state.hasCommittedInTerm) return
-  // The next heartbeat replaces a round in flight; the reads of that round and the waiting reads
-  // then share a new round.
+  // The next heartbeat starts a new round for the reads of the unconfirmed round and for the
+  // waiting reads.
   if (state.reads.isRoundOut && !state.isHeartbeatDue) return
   state.reads.begin(state.commit)
   state.isHeartbeatDue = true
@@ -115,7 +115,8 @@ function confirmReads(state: RaftState): void {
 }
 
 /**
- * Entries shared by all peers with the same next index, so that the mesh packs the array only once.
+ * Entries that the leader sends to all peers with the same next index. They share one array, so
+ * that the mesh packs it only once.
  */
 interface SharedSlice {
   from: Index
@@ -215,13 +216,13 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
   }
   if (!isAdvance) return
   continueTransfer(state)
-  // Called last, because this node may step down in it.
+  // This call is last, because this node may step down in it.
   advanceCommit(state)
 }
 
 /**
- * The logs already differ before the entries that were sent. The leader goes back by one whole term
- * of the follower's log per round, never below the match index.
+ * The follower refused an append: the logs already differ before the entries that were sent. The
+ * leader goes back by one whole term of the follower's log per round, never below the match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message
@@ -260,22 +261,22 @@ export function onHeartbeatResponse(state: RaftState, message: HeartbeatResponse
 /**
  * Repeats a probe that got no response. To detect a lost request in state `replicate`, the leader
  * asks whether the follower has everything that was sent. A follower that lacks some of it refuses
- * at once; otherwise its response only waits for its disk. At most once per heartbeat.
+ * immediately; otherwise its response only waits for its disk. At most one probe per heartbeat.
  */
 function probeForLoss(state: RaftState, progress: Progress): void {
   if (state.ticks - progress.lastProbeTick < state.options.heartbeatTicks) return
   // @guard lost-probe-is-sent-again
   if (progress.state === 'probe') progress.isProbeOut = false
   if (progress.state !== 'replicate') return
-  // A peer with a missing tail may lack entries that it acknowledged before, which would otherwise
-  // not be probed.
+  // A peer with a missing tail may lack entries that it acknowledged before. Without this probe,
+  // the leader would not notice.
   // @guard log-that-owes-is-asked-for
   if (progress.matchIndex >= progress.nextIndex - 1 && progress.owingBoot === null) return
   progress.lastProbeTick = state.ticks
   const previousTerm = state.log.termAt(progress.nextIndex - 1)
   if (previousTerm === null) {
-    // The log was compacted beyond the requests in flight, so this probe is impossible: restart
-    // from the match index.
+    // The log was compacted beyond the requests in flight, so this probe is impossible; the leader
+    // restarts from the match index.
     progress.becomeProbe(0)
     return
   }
@@ -307,7 +308,7 @@ export function onUnreachable(state: RaftState, to: string): void {
   if (progress?.state === 'replicate') progress.becomeProbe(0)
 }
 
-/** More entries are durable on the leader's own disk. */
+/** Called when more entries are durable on the leader's own disk. */
 export function onOwnEntriesDurable(state: RaftState): void {
   assert(state.role === 'leader', 'only a leader counts its own disk')
   advanceCommit(state)

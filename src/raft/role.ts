@@ -32,12 +32,12 @@ function enterRole(state: RaftState, role: Role, leader: NodeId | null): void {
   state.resetElectionTimer()
 }
 
-/** Also called when a follower learns of a new term or leader. */
+/** Makes this node a follower. Also called when a follower learns of a new term or leader. */
 export function becomeFollower(state: RaftState, term: Term, leader: NodeId | null): void {
   const isNewTerm = term > state.term
   if (isNewTerm) {
     state.setTermAndVote(term, null)
-    // The log is not yet known to match the new leader's log beyond the commit index.
+    // Beyond the commit index, the log is not yet known to match the log of the new leader.
     // @guard match-forgotten-with-the-term
     state.matched = state.commit
   }
@@ -73,11 +73,12 @@ export function becomeLeader(state: RaftState): void {
   for (let index = commit + 1; index <= log.lastIndex; index += 1) {
     state.uncommittedBytes += entryBytes(log.at(index))
   }
-  // Earlier entries commit only together with an entry of the new term (paper 5.4.2, figure 8; 8).
+  // Entries of earlier terms commit only together with an entry of the new term (paper 5.4.2, 8 and
+  // figure 8).
   // @guard entry-of-the-own-term-at-once
   appendAsLeader(state, 'noop', NO_BYTES)
-  // Heartbeats go out at once, because their answers report the clocks that bound the stamps of
-  // proposals.
+  // Heartbeats go out immediately, because their responses report the clocks that limit the
+  // timestamps of proposals.
   // @guard heartbeat-at-once
   state.isHeartbeatDue = true
 }

@@ -21,8 +21,8 @@ import type {
 } from './types.ts'
 
 /**
- * A leadership transfer. It ends when the leadership in which it began ends, that is, at any change
- * of role.
+ * A leadership transfer. It ends with the leadership in which it began, that is, at any change of
+ * role.
  */
 interface Transfer {
   readonly target: NodeId
@@ -32,8 +32,8 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this position covers every acknowledgement that was sent, because
- * acknowledgements wait for the same reports of the disk.
+ * the term in memory is durable, this position covers every acknowledgement that this node has
+ * sent, because acknowledgements wait for the same reports of the disk.
  */
 export interface DurableState {
   readonly term: Term
@@ -58,8 +58,8 @@ interface StateStart {
 }
 
 /**
- * All state of one node (Raft paper, figure 2), shared by the files of this folder. Only they may
- * change this state.
+ * All state of one node (Raft paper, figure 2). The files of this folder share this state, and only
+ * they may change it.
  */
 export class RaftState {
   readonly id: NodeId
@@ -86,23 +86,26 @@ export class RaftState {
    * damaged (see missing-tail.ts); null if nothing is missing.
    */
   owed: Position | null
-  /** Commit index; never decreases. */
+  /** Highest index known to be committed; never decreases. */
   commit: Index
   /**
    * Highest index up to which the log is known to match the log of this term's leader; a follower
    * commits only up to this index.
    */
   matched: Index
-  /** Index of the last entry that was handed to apply. */
+  /** Index of the last entry that the core has passed to apply. */
   emitted: Index
-  /** Index of the last entry that was reported as applied. */
+  /** Index of the last entry that apply has reported as applied. */
   applied: Index
   /**
-   * Lower bound for timestamps: log time of the state, because the state may be newer than all
-   * entries in the retained log.
+   * Lower bound for timestamps: log time of the state. Entries in the retained log do not suffice,
+   * because the state may be newer than all of them.
    */
   timeFloorMs: number
-  /** How far timestamps are ahead of the clocks since log time was reset; never decreases. */
+  /**
+   * The number of ms by which timestamps are ahead of the clocks because an operator reset log
+   * time; never decreases.
+   */
   setbackMs: number
 
   ticks = 0
@@ -126,7 +129,7 @@ export class RaftState {
   /** Leader only: replication progress of each peer. */
   progress = new Map<NodeId, Progress>()
   /**
-   * Leader only: peers that the configuration in force removes; emptied when that configuration is
+   * Leader only: peers that the current configuration removes; emptied when that configuration is
    * committed.
    */
   departing: Progress[] = []
@@ -180,9 +183,9 @@ export class RaftState {
 
   /**
    * Whether this disk may vote. A disk that was wiped, was rolled back or has just joined does not
-   * know what the node promised under this name. It does not vote until its own log contains a
-   * configuration that lists this disk. The leader has then re-admitted the disk and no longer
-   * relies on the promises of the previous disk.
+   * contain the promises that the node made with an earlier disk. It does not vote until its own
+   * log contains a configuration that lists this disk. The leader has then re-admitted the disk and
+   * relies no more on the promises of the previous disk.
    *
    * An uncommitted configuration does not revoke the right to vote: see {@link isEligible}.
    */
@@ -235,13 +238,14 @@ export class RaftState {
   }
 
   /**
-   * @param afterToken token of the write that the message depends on; 0 when it promises nothing.
+   * Sends a message once a write is durable.
+   * @param afterToken token of the write on which the message depends; 0 when it promises nothing.
    */
   send(to: NodeId, body: MessageBody, afterToken: number, term: Term = this.#term): void {
     this.outbox.push({ message: { ...body, from: this.id, to, term } as Message, afterToken })
   }
 
-  /** Hands term, vote and new entries to the disk as one write. */
+  /** Passes term, vote and new entries to the disk as one write. */
   flushWrite(): void {
     const { durability, log } = this
     const isHardStateDirty = durability.isHardStateDirty

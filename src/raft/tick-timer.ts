@@ -11,7 +11,7 @@ interface TickTimerDeps {
 
 /**
  * The timer fires at least once per this many ticks (250 ms with the default tick, like other
- * timers), even if nothing is due, so that a stall of the process is noticed.
+ * timers), even without work, so that the node notices a stall of the process.
  */
 const CHECK_TICKS = 5
 /**
@@ -21,16 +21,15 @@ const CHECK_TICKS = 5
 const TICKS_OF_STALL_MAX = 2
 
 /**
- * Counts ticks, and wakes the node only for a tick in which something may become due. An idle
- * follower that hears from its leader wakes up only for messages and for the periodic check. Ticks
- * are at multiples of `tickMs` and checks at multiples of CHECK_TICKS, so that they coincide with
- * other timers.
+ * Counts ticks, and wakes the node only for a tick with work. An idle follower that hears from its
+ * leader wakes up only for messages and for the periodic check. Ticks are at multiples of `tickMs`
+ * and checks at multiples of CHECK_TICKS, so that they coincide with other timers.
  */
 export class TickTimer {
   readonly #deps: TickTimerDeps
   /** Number of the last tick that was passed to the core, counted from time 0 of the clock. */
   #countedTick = 0
-  /** Tick at which the timer fires. */
+  /** Number of the tick at which the timer fires. */
   #dueTick = Infinity
   #cancel: (() => void) | null = null
 
@@ -61,20 +60,22 @@ export class TickTimer {
     return nowTick > this.#dueTick ? Math.min(passed, TICKS_OF_STALL_MAX) : passed
   }
 
-  /** @param quietTicks number of ticks in which nothing becomes due. */
+  /**
+   * Sets the timer for the next tick with work.
+   * @param quietTicks number of ticks for which the core has no work.
+   */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#deps
     const ticksToCheck = CHECK_TICKS - (this.#countedTick % CHECK_TICKS)
     const dueTick = this.#countedTick + Math.min(quietTicks + 1, ticksToCheck)
     if (this.#cancel !== null) {
-      // Leaves a timer that fires earlier: canceling it would not prevent the thread from waking
-      // up.
+      // A timer that fires earlier stays: canceling it would not prevent the thread from waking up.
       if (dueTick >= this.#dueTick) return
       this.#cancel()
     }
     this.#dueTick = dueTick
-    // Rounded up to a whole ms, because a Node timer may fire up to 1 ms early and would have to be
-    // set again.
+    // The delay is rounded up to a whole ms, because a Node timer may fire up to 1 ms early and
+    // would have to be set again.
     const delayMs = Math.max(0, Math.ceil(dueTick * tickMs - clock.monotonicMs()))
     this.#cancel = scheduler.after(delayMs, () => {
       this.#cancel = null

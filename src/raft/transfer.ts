@@ -22,7 +22,8 @@ export function mostUpToDateVoter(state: RaftState): NodeId | null {
 
 /**
  * Leadership transfer (dissertation 3.10): the leader refuses proposals while the target catches
- * up, then asks the target to campaign at once. It abandons the transfer after an election timeout.
+ * up, then asks the target to campaign immediately. It abandons the transfer after an election
+ * timeout.
  */
 export function startTransfer(state: RaftState, target: NodeId | null): void {
   if (state.role !== 'leader') return
@@ -54,8 +55,8 @@ export function tickTransfer(state: RaftState): void {
     if (ageTicks >= electionTimeoutTicks) state.transfer = null
     return
   }
-  // A leader whose disk stalls must hand over: it still commits through the other nodes but cannot
-  // apply anything itself.
+  // A leader whose disk stalls must transfer leadership: it still commits through the other nodes
+  // but cannot apply anything itself.
   const stalledSince = state.durability.oldestPendingTick
   if (stalledSince !== null && state.ticks - stalledSince >= diskStallTicks) {
     // @guard slow-disk-hands-over

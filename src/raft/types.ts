@@ -49,8 +49,8 @@ export interface HardState {
 }
 
 /**
- * Members of a cluster. Both voter sets are non-empty while a change is joint (Raft paper section
- * 6). Lists are sorted.
+ * Members of a cluster. While a change is joint, both sets of voters are non-empty (Raft paper
+ * section 6). Lists are sorted.
  */
 export interface Configuration {
   readonly voters: readonly NodeId[]
@@ -80,8 +80,8 @@ export type MessageBody =
       readonly hint: Position
       readonly rejectedIndex: Index
       /**
-       * Set when the log of the refusing node may have lost acknowledged entries, so that its
-       * earlier acknowledgements no longer count.
+       * Set by a node whose log may have lost acknowledged entries. The leader must then forget the
+       * earlier acknowledgements of this node.
        */
       readonly hasLost?: boolean
     }
@@ -110,12 +110,13 @@ export type MessageBody =
   | { readonly type: 'timeoutNow' }
   /**
    * A whole snapshot, already received and verified but not yet the current state. The driver
-   * passes it in after it has verified the last chunk; the core decides whether to install it.
+   * passes it to the core after it has verified the last chunk; the core decides whether to install
+   * it.
    */
   | {
       readonly type: 'snapshot'
       readonly position: Position
-      /** Bytes of the membership.v1.Configuration that is in force at `position`. */
+      /** Bytes of the membership.v1.Configuration that applies at `position`. */
       readonly configuration: Uint8Array
     }
 
@@ -145,16 +146,16 @@ export interface DiskWrite {
    */
   readonly entries: readonly Entry[]
   /**
-   * Highest index known to be committed. Not a promise: it only saves the node from having to learn
-   * this index again after a start.
+   * Highest index known to be committed. The value is not a promise; it only lets the node know
+   * this index immediately after a start.
    */
   readonly commit: Index
 }
 
 /**
- * The log on disk. Writes are carried out and reported in order; several may share one sync (group
- * commit). After a failure the disk reports nothing more as durable, and the owner must stop,
- * because a failed fsync loses pages permanently.
+ * The log on disk. The disk carries out and reports writes in order; several may share one sync
+ * (group commit). After a failure the disk reports nothing more as durable, and the owner must
+ * stop, because a failed fsync loses pages permanently.
  */
 export interface Disk {
   write(write: DiskWrite): void
@@ -165,18 +166,18 @@ export interface Disk {
   compact(position: Position): void
   /**
    * Replaces the whole log with an empty log that continues after `position`. Ordered with other
-   * writes; `token` is reported once the replacement is durable.
+   * writes; the disk reports `token` once the replacement is durable.
    */
   reset(position: Position, token: number): void
   /**
-   * Persists how far the log may still be incomplete: entries up to `owed` may be missing; null
-   * means that none is (raft/missing-tail.ts). Ordered with other writes, but reports no token. If
-   * a crash loses this record, the node repeats this step after its next start.
+   * Persists the position up to which acknowledged entries may be missing (raft/missing-tail.ts);
+   * null means that none is missing. Ordered with other writes, but reports no token. If a crash
+   * loses this record, the node repeats this step after its next start.
    */
   settle(owed: Position | null): void
   /**
-   * Set once, before the first write. Tokens are reported in order; a later token means that all
-   * earlier tokens are durable too.
+   * Called with the tokens of durable writes, in order; a token also means that all earlier tokens
+   * are durable. Set once, before the first write.
    */
   onDurable: (token: number) => void
   onFailed: (error: Error) => void

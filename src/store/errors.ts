@@ -4,8 +4,8 @@ import { errorCode, errorMessage } from '../lib/error-code.ts'
 /**
  * CORRUPT: data on disk contradicts itself or something that this member acknowledged. VOTE_LOST:
  * the stored term and vote are lost, so this disk must not vote again. FOREIGN: the files belong to
- * another store. BAD_SNAPSHOT: received bytes are invalid. The other codes are explained by their
- * names.
+ * another store. BAD_SNAPSHOT: received bytes are invalid. The names of the other codes explain
+ * them.
  */
 export type StoreErrorCode =
   | 'CORRUPT'
@@ -22,13 +22,13 @@ export type StoreErrorCode =
   | 'IO'
 
 /**
- * An error for the operator. Its message is one or two sentences: the problem, where it is, and the
- * remedy. `code` is stable, the message is not.
+ * An error for the operator. Its message has one or two sentences that name the problem, its place
+ * and the remedy. `code` is stable, the message is not.
  */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
   readonly code: StoreErrorCode
-  /** File or folder that has the problem. */
+  /** The file or folder with the problem. */
   readonly path: string
   /** The problem without the remedy, for callers that know a different remedy. */
   readonly finding: string
@@ -51,6 +51,7 @@ const REBUILD =
   'nothing was changed on disk; keep a copy of the folder, then replace this member so that it is rebuilt from its peers (flotilla cluster replace)'
 
 /**
+ * The error for damaged data.
  * @param what completes the message `<path>: <what>`.
  * @param offset offset of the damage in bytes; null: the whole file.
  */
@@ -60,7 +61,9 @@ export function corruptError(path: string, what: string, offset: number | null =
   return new StoreError('CORRUPT', path, `${finding}; ${REBUILD}.`, undefined, finding)
 }
 
-/** Both slots of term and vote are unreadable, so this disk must not vote again. */
+/**
+ * The error for two unreadable slots of term and vote, after which this disk must not vote again.
+ */
 export function voteLostError(path: string): StoreError {
   const finding = `${path}: neither it nor meta.1 can be read, so the term and vote of this member are lost`
   const message = `${finding}; nothing changed on disk. With cluster.seeds set, a start requests re-admission with an empty data folder; otherwise restore the folder from an intact copy.`
@@ -82,8 +85,8 @@ export function unsupportedFormatError(path: string, found: number, known: numbe
 }
 
 /**
- * Turns the error of a failed system call into an error for the operator. `doing` completes "cannot
- * …". A StoreError or AssertionError is returned unchanged.
+ * Turns the error of a failed system call into an error for the operator. `doing` completes the
+ * sentence "cannot …". Returns a StoreError or AssertionError unchanged.
  */
 export function toStoreError(error: unknown, doing: string, path: string): Error {
   if (error instanceof StoreError || error instanceof AssertionError) return error

@@ -16,8 +16,8 @@ import {
 import { toStoreError } from './errors.ts'
 
 /**
- * The blocking file calls on which durability depends, behind one interface, so that tests can
- * count them, make them fail, and simulate a power failure between them. Every call throws a {@link
+ * The blocking file calls on which durability depends. With one interface for them, tests can count
+ * them, make them fail, and simulate a power failure between them. Every call throws a {@link
  * StoreError}.
  */
 export interface FileSystem {
@@ -31,10 +31,10 @@ export interface FileSystem {
   sync(fd: number, path: string): void
   close(fd: number): void
   read(path: string): Uint8Array<ArrayBuffer>
-  /** Sorted names in a folder. */
+  /** The names in a folder, sorted. */
   list(folder: string): string[]
   exists(path: string): boolean
-  /** New folders are 0700. */
+  /** Creates a folder with mode 0700. */
   makeFolder(path: string): void
   rename(from: string, to: string): void
   /** Removes a file or a whole folder; a missing path is no error. */
@@ -58,7 +58,7 @@ function guarded<T>(doing: string, path: string, call: () => T): T {
 
 function writeFully(fd: number, bytes: Uint8Array, position: number): void {
   let done = 0
-  // Repeated, because a write may be short (signal, quota) without an error.
+  // The loop is needed because a write may be short (signal, quota) without an error.
   while (done < bytes.length) {
     done += writeSync(fd, bytes, done, bytes.length - done, position + done)
   }
@@ -79,8 +79,8 @@ export const nodeFileSystem: FileSystem = {
     guarded('write', path, () => writeFully(fd, bytes, position)),
   sync: (fd, path) => guarded('sync', path, () => fdatasyncSync(fd)),
   close: (fd) => closeSync(fd),
-  // Copied, because Node reads small files into a shared pool, and callers must not keep views of
-  // the pool.
+  // The bytes are copied, because Node reads small files into a shared pool, and callers must not
+  // keep views of the pool.
   read: (path) => guarded('read', path, () => new Uint8Array(readFileSync(path))),
   list: (folder) => guarded('list', folder, () => readdirSync(folder).sort()),
   exists: existsSync,
@@ -97,7 +97,7 @@ export const nodeFileSystem: FileSystem = {
 }
 
 /**
- * Durably replaces a small file: readers find the old text or the new text, never a part of either
+ * Durably replaces a small file: a reader finds either the whole old text or the whole new text
  * (bug 3 in `test/zoo/`).
  */
 export function replaceFile(files: FileSystem, folder: string, name: string, text: string): void {

@@ -10,13 +10,13 @@ import {
 } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/** An authority with its key; sent only to the certificate thread. */
+/** A certificate authority with its key. Only the certificate thread receives this message. */
 export interface AuthorityKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** Command to the certificate thread. */
+/** Command that the main thread sends to the certificate thread. */
 export interface CertificateCommand {
   readonly order: CertificateIssueOrder
   readonly nowMs: number
@@ -30,7 +30,7 @@ export type CertificateResult =
     }
   | { readonly type: 'refused'; readonly fault: CertificateFault; readonly reason: string }
 
-/** Executes commands in the certificate thread, one after the other. */
+/** Executes commands in the certificate thread, one at a time. */
 export class CertificateCommands {
   readonly #settings: IssuingSettings
   #loaded: { readonly authority: AuthorityKey; readonly issuer: CertificateSigner } | null = null
@@ -40,7 +40,7 @@ export class CertificateCommands {
   }
 
   /**
-   * Refusals are returned as values, because errors lose their class when they are sent between
+   * A refusal is returned as a value, because an error loses its class when it is sent between
    * threads.
    */
   carryOut({ order, nowMs, authority }: CertificateCommand): CertificateResult {

@@ -15,9 +15,11 @@ import type { AuthorityKey, CertificateCommand, CertificateResult } from './cert
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
-  /** Maximum processor time of one order; at the limit, the thread is ended and replaced. */
+  /**
+   * Maximum processor time of one order; if an order takes more, a new thread replaces the thread.
+   */
   readonly certificateMsMax: number
-  /** Maximum wait of an order in the queue; after it, the order is refused. */
+  /** Maximum wait of an order in the queue; an order that waits longer is refused. */
   readonly certificateWaitMsMax: number
   /** Maximum orders in the queue, in total for all callers. */
   readonly certificatesWaitingMax: number
@@ -28,17 +30,17 @@ interface CertificateWorkerDeps {
   readonly settings: IssuingSettings
   /**
    * Returns the current authority; null while this controller has none. Called for each order,
-   * because the authority may have been rotated.
+   * because a rotation may have replaced the authority.
    */
   readonly authority: () => AuthorityKey | null
   readonly clock: Clock
 }
 
-/** Heap limit of the thread. */
+/** Heap limit of the certificate thread. */
 const HEAP_MEGABYTES_MAX = 64
 /**
- * Maximum orders in the thread: enough that the thread never waits for the next order, and few
- * enough that callers are served in turn.
+ * Maximum orders that the thread has received: enough that it never waits for the next order, and
+ * few enough that the queue serves callers round robin.
  */
 const IN_THREAD_MAX = 8
 
@@ -120,7 +122,7 @@ export class CertificateWorker implements CertificateIssuer {
   }
 }
 
-/** Turns a fault into the refusal that the API caller receives. */
+/** Turns the result of a failed order into the error that the API caller receives. */
 export function toCertificateProblem({
   fault,
   reason,

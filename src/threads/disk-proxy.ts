@@ -4,7 +4,7 @@ import { type DiskStats, ZERO_DISK_STATS } from '../ports/stats.ts'
 import type { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-/** The WAL thread's disk, as the Raft thread sees it: a proxy that sends messages. */
+/** The Raft thread's proxy for the disk of the WAL thread. Each call sends a message. */
 export class DiskProxy implements Disk {
   onDurable: (token: number) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined

@@ -12,9 +12,9 @@ const NICE = 10
 
 /**
  * Lowers the priority of libuv's pool threads below that of all other threads in this process.
- * Password hashes run there, tens of milliseconds each. A write wakes up a dozen threads; with a
- * few hashes on every core, each of these threads, and each heartbeat, would have to wait for a
- * time slice. The other work of the pool, asynchronous state writes, is not urgent.
+ * Password hashes run in the pool, tens of milliseconds each. A write wakes up a dozen other
+ * threads; with a few hashes on every core, each of these threads, and each heartbeat, would have
+ * to wait for a time slice. The other work of the pool, asynchronous state writes, is not urgent.
  *
  * On Linux, each thread has its own priority. On other systems, or without permission, nothing
  * changes. Call it once the pool is in use, because its threads start with the first job.
@@ -31,8 +31,8 @@ export function lowerPoolPriority(): number {
       lowered += 1
     }
   } catch {
-    // Ignored: a hardened container may forbid reading the threads or changing their priority. Then
-    // latency is higher while many users log in.
+    // The error is ignored: a hardened container may forbid reading the threads or changing their
+    // priority. Log-ins of many users then delay other work.
   }
   return lowered
 }

@@ -12,7 +12,7 @@ import { DiskProxy } from './disk-proxy.ts'
 import { PortLink } from './port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
-// Start data of the Raft thread, which runs consensus and mesh, so that heartbeats are sent in time
+// Start data of the Raft thread, which runs consensus and mesh, so that it sends heartbeats in time
 // even when the API is busy.
 
 export interface RaftThreadData {
@@ -43,6 +43,6 @@ wal.onMessage = (event) => {
   }
 }
 
-// Flushed now, because the thread may be killed later. With the cache, the next start needs no
-// compilation.
+// The cache is flushed here, because the process may kill the thread later. With the cache, the
+// next start needs no compilation.
 flushCompileCache()

@@ -6,20 +6,24 @@ import type { SchemaValidationRequest } from './schema-messages.ts'
 import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
 
 interface SchemaWorkerLimits {
-  /** Maximum processor time of one validation; at the limit, the thread is ended and replaced. */
+  /**
+   * Maximum processor time of one validation; if it takes more, a new thread replaces the thread.
+   */
   readonly schemaMsMax: number
-  /** Maximum wait of a validation in the queue; after it, the validation is refused. */
+  /** Maximum wait of a validation in the queue; a validation that waits longer is refused. */
   readonly schemaWaitMsMax: number
   /**
-   * Maximum elapsed time of one validation; longer than its processor time, because the processor
-   * may be busy.
+   * Maximum elapsed time of one validation; greater than the maximum processor time, because the
+   * processor may be busy with other work.
    */
   readonly schemaLateMsMax: number
   /** Maximum validations in the queue, in total for all callers. */
   readonly schemasWaitingMax: number
 }
 
-/** Heap limit of the thread; a schema that needs more memory ends the thread, not the process. */
+/**
+ * Heap limit of the thread; a schema that needs more memory terminates the thread, not the process.
+ */
 const HEAP_MEGABYTES_MAX = 128
 
 /** Validates schemas and values, one at a time. */

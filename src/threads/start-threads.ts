@@ -32,29 +32,29 @@ export interface LogAndConsensusStart {
 export interface StartedLogAndConsensus {
   /**
    * The main thread's side of the link, for the ClusterNode. `ClusterNode.start` also makes the
-   * other side (the host of log and consensus) start.
+   * other side (the thread with log and consensus) start.
    */
   readonly link: MainThreadLink
   /** Number of starts of this store; part of the origin of every command. */
   readonly boot: number
-  /** Bytes of a torn write that were removed from the end of the log. */
+  /** Bytes of a torn write that recovery removed from the end of the log. */
   readonly cutBytes: number
   /**
-   * Commit index that this member knew before the start, even if entries up to it are lost now.
+   * Commit index that this member had recorded before the start, even if entries up to it are lost.
    */
   readonly committedIndex: Index
   /** Repair of the log; null when there was no damage. */
   readonly repair: LogRepair | null
   /**
-   * Resolves when log and consensus have ended. Call it after `ClusterNode.stop`, or after a
+   * Resolves when log and consensus have stopped. Call it after `ClusterNode.stop`, or after a
    * failure of the ClusterNode.
    */
   close(): Promise<void>
 }
 
 /**
- * Starts log and consensus in this thread; for debugging, and for machines with at most one spare
- * core.
+ * Starts log and consensus in the calling thread; for debugging, and for machines with at most one
+ * spare core.
  * @throws {StoreError} when the log cannot be opened.
  */
 export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus {
@@ -70,9 +70,9 @@ export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus
 }
 
 /**
- * Starts log and consensus in separate threads. If a thread dies, the link delivers `fatal` with
- * the reason.
- * @throws {StoreError} when the log cannot be opened; both threads have ended then.
+ * Starts log and consensus in separate threads. If a thread dies, the link delivers a `fatal` event
+ * with the reason.
+ * @throws {StoreError} when the log cannot be opened; both threads have then stopped.
  */
 export async function startThreads(start: LogAndConsensusStart): Promise<StartedLogAndConsensus> {
   const toRaft = new MessageChannel()
@@ -102,7 +102,7 @@ export async function startThreads(start: LogAndConsensusStart): Promise<Started
 
 /**
  * Size of a semi-space in V8's young generation. Messages between threads leave garbage outside the
- * heap, whose size V8 does not know; a small young generation is collected sooner, which frees that
+ * heap, whose size V8 does not know. V8 collects a small young generation sooner, which frees that
  * memory.
  */
 const SEMI_SPACE_MEGABYTES_MAX = 2
@@ -113,8 +113,9 @@ function spawn(
   data: WalThreadData | RaftThreadData,
   transferList: MessagePort[],
 ): Worker {
-  // Set as a flag, because an option on the process's command line would override `resourceLimits`.
-  // The current thread does not change, because its heap is already allocated.
+  // The size is set as a flag at run time, because an option on the process's command line would
+  // override `resourceLimits`. The current thread does not change, because its heap is already
+  // allocated.
   setFlagsFromString(`--max-semi-space-size=${SEMI_SPACE_MEGABYTES_MAX}`)
   return new Worker(file, { name, workerData: data, transferList })
 }
@@ -136,7 +137,8 @@ async function firstReport(wal: Worker): Promise<WalReport> {
 }
 
 /**
- * The link to the thread of log and consensus. It also reports when one of their threads ends.
+ * The link to the thread with log and consensus. It also reports when the log thread or the
+ * consensus thread stops.
  */
 class WatchedLink extends PortLink<ConsensusThreadEvent, ConsensusThreadCommand> {
   #isStopping = false
@@ -169,8 +171,8 @@ class WatchedLink extends PortLink<ConsensusThreadEvent, ConsensusThreadCommand>
       this.#isOver = true
       this.deliver({ type: 'fatal', reason: `the ${name} thread ${how}` })
     } else if (name === 'consensus') {
-      // Delivered here, because the thread may have ended without reporting it, and callers that
-      // wait for `stopped` must not wait forever.
+      // The event is delivered here, because the thread may have stopped without sending it, and
+      // callers that wait for `stopped` must not wait forever.
       this.deliver({ type: 'stopped' })
     }
   }

@@ -10,13 +10,13 @@ export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL
 }
 
 /**
- * Maximum size of the young generation. V8 gives a thread at its heap limit another 16 MiB to shut
- * down. If one collection could move more young objects than that to the old generation, V8 would
- * end the whole process.
+ * Maximum size of the young generation. V8 gives a thread that reaches its heap limit another 16
+ * MiB to shut down. If one collection could move more young objects than that to the old
+ * generation, V8 would terminate the whole process.
  */
 const YOUNG_MEGABYTES_MAX = 4
 
-/** Heap limits for a thread; when it exceeds them, only the thread ends, not the process. */
+/** Heap limits for a thread; if it exceeds them, V8 terminates only the thread, not the process. */
 export function heapLimits(megabytesMax: number): ResourceLimits {
   return { maxOldGenerationSizeMb: megabytesMax, maxYoungGenerationSizeMb: YOUNG_MEGABYTES_MAX }
 }

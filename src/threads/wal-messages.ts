@@ -44,11 +44,11 @@ export type WalEvent =
   | { readonly type: 'durable'; readonly token: number }
   | { readonly type: 'failed'; readonly reason: string }
   | { readonly type: 'closed' }
-  /** Every second. */
+  /** Sent every second. */
   | ({ readonly type: 'vitals' } & DiskStats)
 
 /**
- * Report to the main thread: either data that it needs before log and consensus start, or the
+ * Message to the main thread: either the data that it needs before log and consensus start, or the
  * reason why they cannot start.
  */
 export type WalReport =
@@ -63,6 +63,6 @@ export type WalReport =
       readonly type: 'refused'
       readonly reason: string
       readonly code: string
-      /** `StoreError.finding`: the problem without the remedy. */
+      /** `finding` of a `StoreError`: the problem without the remedy. */
       readonly finding?: string
     }

@@ -54,7 +54,7 @@ function serve(disk: FileDisk): void {
       case 'write': {
         const { token, hardState, commit } = command
         disk.write({ token, hardState, entries: decodeEntries(command.entries), commit })
-        // The buffer can be released, because the disk has copied the entries into its own buffer.
+        // The buffer can be released, because the disk has copied the entries into another buffer.
         releaseBuffer(command.entries)
         break
       }
@@ -81,6 +81,6 @@ function serve(disk: FileDisk): void {
 const disk = open()
 if (disk !== null) serve(disk)
 
-// Flushed now, because the thread may be killed later. With the cache, the next start needs no
-// compilation.
+// The cache is flushed here, because the process may kill the thread later. With the cache, the
+// next start needs no compilation.
 flushCompileCache()

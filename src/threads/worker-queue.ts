@@ -7,14 +7,14 @@ import { Problem } from '../lib/problems.ts'
 import { heapLimits, threadFile } from './thread-file.ts'
 
 interface WorkerQueueLimits {
-  /** Maximum processor time of one task; at the limit, the thread is ended and replaced. */
+  /** Maximum processor time of one task; if it takes more, a new thread replaces the thread. */
   readonly taskMsMax: number
   /**
-   * Maximum elapsed time of one task; longer than its processor time, because the processor may be
-   * busy.
+   * Maximum elapsed time of one task; greater than the maximum processor time, because the
+   * processor may be busy with other work.
    */
   readonly lateMsMax: number
-  /** Maximum wait of a task in the queue; after it, the task is refused. */
+  /** Maximum wait of a task in the queue; a task that waits longer is refused. */
   readonly waitMsMax: number
   /** Maximum tasks in the queue, in total for all callers. */
   readonly waitingMax: number
@@ -25,18 +25,21 @@ interface WorkerQueueDeps {
   readonly workerData?: unknown
   readonly heapMegabytesMax: number
   /**
-   * Maximum tasks sent to the thread at a time; other tasks wait, and their callers are served in
-   * turn.
+   * Maximum tasks sent to the thread at a time; other tasks wait in the queue, which serves callers
+   * round robin.
    */
   readonly inThreadMax: number
   readonly limits: WorkerQueueLimits
   readonly clock: Clock
 }
 
-/** Why a task did not finish: its thread was ended, or the task was not started. */
+/**
+ * Reason why a task did not finish. `not started`: the thread never ran the task. Otherwise the
+ * thread was terminated because the task exceeded this limit.
+ */
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
-/** Error of a task whose thread was ended because the task exceeded a limit. */
+/** Error of a task that exceeded a limit, after which its thread was terminated. */
 export class TaskOverrun extends Error {
   readonly reason: OverrunReason
 
@@ -58,7 +61,7 @@ interface Job<Message, Result> {
   readonly reject: (error: Error) => void
 }
 
-/** When the thread started its current task. */
+/** Measurements of the thread at the start of its current task. */
 interface Begin {
   /** Monotonic ms. */
   readonly atMs: number
@@ -67,9 +70,10 @@ interface Begin {
 }
 
 /**
- * A thread that executes tasks of several callers in turn. The thread sends one message when it is
- * ready, then one result per message, in order. It is started by the first task and does not keep
- * the process alive. It is replaced when a task exceeds its limits or ends the thread.
+ * A thread that executes the tasks of several callers, one caller after the other (round robin).
+ * The thread sends one message when it is ready, then one result per message, in order. The first
+ * task starts the thread, which does not keep the process alive. When a task exceeds its limits or
+ * terminates the thread, a new thread replaces it.
  */
 export class WorkerQueue<Message, Result> {
   readonly #deps: WorkerQueueDeps
@@ -87,6 +91,7 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
+   * Runs a task in the thread.
    * @param message creates the message just before it is sent to the thread; if it throws, the task
    * is rejected with that error.
    * @throws {TaskOverrun}
@@ -181,8 +186,8 @@ export class WorkerQueue<Message, Result> {
    */
   #watch(worker: Worker): void {
     const begin: Begin = { atMs: this.#deps.clock.monotonicMs(), used: worker.cpuUsage() }
-    // The value is awaited only if the task is late. An error is ignored, because then the thread
-    // has already ended.
+    // The value is awaited only if the task is late. An error is ignored, because it means that the
+    // thread has already stopped.
     begin.used.catch(() => undefined)
     this.#checkIn(this.#deps.limits.taskMsMax, worker, begin)
   }
@@ -198,7 +203,7 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Decides why a task is late: if it used its processor time, its caller is at fault; if the
+   * Decides why a task is late. If it used its processor time, its caller is at fault; if the
    * thread got no processor time, the caller is not at fault.
    */
   async #check(worker: Worker, begin: Begin, isAtWork: () => boolean): Promise<void> {
@@ -220,8 +225,8 @@ export class WorkerQueue<Message, Result> {
   }
 
   /**
-   * Rejects the running task, or all tasks if the thread never became ready. The remaining tasks
-   * get a new thread.
+   * Rejects the running task, or all tasks if the thread never became ready. A new thread runs the
+   * remaining tasks.
    */
   #replace(worker: Worker, error: Error): void {
     if (worker !== this.#worker) return

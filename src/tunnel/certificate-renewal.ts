@@ -18,7 +18,7 @@ interface CertificateRenewalDeps {
   readonly certificate: IdentityCertificate
   readonly clock: Clock
   readonly log: ProgramLogger
-  /** True: renews the certificate once, although it is not due. */
+  /** True: renews the certificate once, even if renewal is not due. */
   readonly isForced?: boolean
 }
 
@@ -26,9 +26,10 @@ const { certificateJudgedEveryMs, renewedAgainMs, reasonCharactersMax } = tunnel
 const AUTHENTICATORS = '/current-identity/authenticators'
 
 /**
- * Renews the certificate of an identity before it expires, with the same key. The controllers put a
- * renewed certificate in force when this program confirms it. The program writes the certificate to
- * its file first, so it has a valid certificate at every point at which it may be interrupted.
+ * Renews the certificate of an identity before it expires, with the same key. The controllers
+ * accept a renewed certificate, and refuse the earlier one, once this program confirms it. The
+ * program writes the certificate to its file before the confirmation, so it has a valid certificate
+ * even if it stops at any point.
  */
 export class CertificateRenewal {
   readonly #deps: CertificateRenewalDeps
@@ -41,7 +42,10 @@ export class CertificateRenewal {
     this.#isForced = deps.isForced === true
   }
 
-  /** Logs in, with the renewed certificate of the file if the controllers refuse the other one. */
+  /**
+   * Logs in. If the controllers refuse the certificate in use, logs in with the renewed certificate
+   * in the file.
+   */
   async logIn(): Promise<ApiLogInResult> {
     const { api, certificate } = this.#deps
     try {
@@ -53,7 +57,9 @@ export class CertificateRenewal {
     }
   }
 
-  /** Renews the certificate if it is due. Needs a session, and logs why a renewal fails. */
+  /**
+   * Renews the certificate if renewal is due. Needs a session; logs the reason if a renewal fails.
+   */
   async judge(identityId: string): Promise<void> {
     const { clock, certificate } = this.#deps
     if (clock.monotonicMs() < this.#judgeAtMs) return
@@ -100,7 +106,7 @@ export class CertificateRenewal {
   async #renew(identityId: string): Promise<void> {
     const { api, certificate } = this.#deps
     const { id, fingerprint } = await this.#authenticator()
-    // An earlier confirmation took effect, but its response was lost.
+    // The controller has already applied an earlier confirmation, but its response was lost.
     if (fingerprint === certificate.renewed?.fingerprint) {
       this.#adopt()
       return
@@ -108,7 +114,8 @@ export class CertificateRenewal {
     const clientCertCsr = await certificate.request(identityId)
     const answer = fieldsOf(await api.post(`${AUTHENTICATORS}/${id}/extend`, { clientCertCsr }))
     const clientCert = readTextField(answer, 'clientCert')
-    // Before the confirmation: from then on the controllers refuse the earlier certificate.
+    // Stores the certificate before the confirmation, because after it the controllers refuse the
+    // earlier certificate.
     certificate.store(clientCert)
     await api.post(`${AUTHENTICATORS}/${id}/extend-verify`, { clientCert })
     this.#adopt()
@@ -124,7 +131,9 @@ export class CertificateRenewal {
     log.info({ notAfter: isoTime(certificate.notAfterMs) }, 'certificate renewed')
   }
 
-  /** The record of this certificate, or of the renewed one. */
+  /**
+   * The controller's record of the certificate in use or, if it was confirmed, of the renewed one.
+   */
   async #authenticator(): Promise<{ readonly id: string; readonly fingerprint: string }> {
     const { api, certificate } = this.#deps
     const known = [certificate.fingerprint, certificate.renewed?.fingerprint]

@@ -10,21 +10,24 @@ export interface ControllerApi {
   /**
    * @param path path below the client API.
    * @returns `data` of the response.
-   * @throws {SessionEndedError | Error} whose message is one clause.
+   * @throws {SessionEndedError | Error} with a message of one clause.
    */
   get(path: string): Promise<unknown>
   /** Sends a POST request; otherwise like `get`. */
   post(path: string, body: object): Promise<unknown>
   /**
    * Ends the session.
-   * @throws {Error} whose message is one clause.
+   * @throws {Error} with a message of one clause.
    */
   logOut(timeoutMs: number): Promise<void>
-  /** Replaces the controller addresses, `https://host:port`; a request may go to any of them. */
+  /**
+   * Replaces the controller addresses, `https://host:port`. A request may be sent to any of these
+   * controllers.
+   */
   follow(origins: readonly string[]): void
   /**
-   * Authenticates new connections with this certificate, which is for the same key; the session
-   * continues.
+   * Authenticates new connections with this certificate, which must be for the same key; the
+   * session stays valid.
    */
   useCertificate(certificatePem: string): void
 }
@@ -66,13 +69,13 @@ export function readRecords(value: unknown): readonly Fields[] {
   return list.filter((one) => typeof one === 'object' && one !== null) as readonly Fields[]
 }
 
-/** '' if the field is absent or not a string. */
+/** The string in a field; '' if the field is absent or not a string. */
 export function readTextField(fields: Fields, name: string): string {
   const value = fields[name]
   return typeof value === 'string' ? value : ''
 }
 
-/** [] if the field is absent; values other than strings are dropped. */
+/** The strings in a field; [] if the field is absent. Values other than strings are dropped. */
 export function readTextsField(fields: Fields, name: string): readonly string[] {
   const value = fields[name]
   const list: readonly unknown[] = Array.isArray(value) ? value : []

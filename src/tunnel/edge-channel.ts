@@ -41,8 +41,8 @@ interface MadeCircuit {
 }
 
 /**
- * A client's dial to a service that is hosted here. The circuit is reserved until the host accepts
- * or refuses.
+ * A client's dial to a service that this process hosts. The circuit is reserved until the host
+ * accepts or refuses.
  */
 export interface IncomingDial extends MadeCircuit {
   /** The identity that dials; '' if the edge router does not report it. */
@@ -53,11 +53,11 @@ export interface IncomingDial extends MadeCircuit {
 interface BindEvents {
   /**
    * @returns peer data for the client.
-   * @throws {Error} whose message is sent to the client.
+   * @throws {Error} with a message that is sent to the client.
    */
   readonly onDial: (dial: IncomingDial) => Promise<ReadonlyMap<number, Uint8Array>>
   readonly onEstablished: () => void
-  /** The edge router no longer hosts the service. */
+  /** Called when the edge router no longer hosts the service. */
   readonly onClosed: (reason: string) => void
 }
 
@@ -90,8 +90,8 @@ export class EdgeChannel {
   readonly #binds = new Map<number, Bound>()
   readonly #connections = new Map<number, CircuitEnd>()
   /**
-   * Keys of the circuit endpoints that run over this edge router; the edge router cannot affect any
-   * other circuit.
+   * Keys of the circuit endpoints that use this edge router. The edge router cannot affect
+   * endpoints of other circuits.
    */
   readonly #carried = new Set<string>()
   #lastId = 0
@@ -168,7 +168,7 @@ export class EdgeChannel {
       ],
       encodeText(token),
     )
-    // Set before the response arrives, because the first client may dial before that.
+    // Registers the service before the response arrives, because the first client may dial earlier.
     this.#binds.set(id, { ...events, token })
     try {
       const answer = await this.channel.request(asked, tunnelLimits.bindMs)
@@ -219,7 +219,7 @@ export class EdgeChannel {
     if (id !== null) this.#receiveOf(id, message)
   }
 
-  /** The channel is closed. */
+  /** Must be called when the channel has closed. */
   onClosed(reason: string): void {
     for (const end of Array.from(this.#connections.values())) this.#unrouted(end)
     const bounds = Array.from(this.#binds.values())
@@ -227,7 +227,7 @@ export class EdgeChannel {
     for (const { onClosed } of bounds) onClosed(reason)
   }
 
-  /** The endpoint to which the edge router sent a frame of a circuit. */
+  /** The circuit endpoint for which the edge router sent a frame. */
   #endFor(message: ChannelMessage): CircuitEnd {
     const circuitId = readCircuitId(message) ?? ''
     const named = this.#connections.get(readConnectionId(message.headers) ?? 0)
@@ -241,7 +241,8 @@ export class EdgeChannel {
         this.#onStateClosed(id, message)
         return
       case edgeContentType.stateConnected:
-        // The response is too late: its request has timed out, so the circuit is closed.
+        // The response arrived after its request timed out, so nothing uses the circuit, and it is
+        // closed.
         this.#close(id, readText(message.headers, edgeHeaderKey.circuitId))
         return
       case edgeContentType.bindSuccess:
@@ -335,8 +336,8 @@ export class EdgeChannel {
       transmit: ({ contentType, headers, body }: OutboundMessage, queuedBytesMax) => {
         const all = new Map(headers).set(edgeHeaderKey.connId, idValue)
         const outgoing = { contentType, headers: all, ...(body === undefined ? {} : { body }) }
-        // Returns true for a closed channel: the frame is lost, but closing the channel also ends
-        // the circuit.
+        // Returns true for a closed channel, as if the frame was sent: the frame is lost, but the
+        // closing of the channel also ends the circuit.
         return this.channel.isClosed || this.channel.trySend(outgoing, queuedBytesMax)
       },
       onceWritable: (callback) => this.channel.onceWritable(callback),
@@ -374,7 +375,8 @@ export class EdgeChannel {
 }
 
 /**
- * Null if the headers contain no circuit, or the edge router itself has the circuit's endpoint.
+ * The circuit that the headers describe. Null if they contain no circuit, or if the edge router
+ * itself is the circuit's endpoint.
  */
 function circuitIn(headers: ChannelMessage['headers']): Omit<MadeCircuit, 'peerData'> | null {
   const id = readText(headers, edgeHeaderKey.circuitId) ?? ''

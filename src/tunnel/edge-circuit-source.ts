@@ -114,12 +114,12 @@ export class EdgeCircuitSource implements CircuitSource {
         return await this.#by(router, asked, session, leftMs)
       } catch (error) {
         reason = errorMessage(error)
-        // A refusal is final; only if the edge router has disconnected is the next one tried.
+        // A refusal is final. If the edge router has disconnected, tries the next edge router.
         if (error instanceof EdgeRefusal || router.isOpen) throw error
       }
     }
-    // The cached session lists only the edge routers that existed when it was created, so a new
-    // session is requested.
+    // Drops the cached session: it lists only the edge routers that existed when it was created,
+    // and the next dial requests a new session.
     if (usable.length === 0) this.#deps.sessions.forget(asked.serviceId, 'Dial')
     throw new CircuitUnavailableError(reason)
   }

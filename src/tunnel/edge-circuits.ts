@@ -15,11 +15,13 @@ import { tunnelLimits } from './limits.ts'
 
 /** The edge router over which one circuit runs. */
 export interface EdgeCircuitLink {
-  /** The service, or the identity that dials it; the buffer is divided fairly among these. */
+  /**
+   * Key for fair sharing of the buffer: the hosted service, or the identity that dials a service.
+   */
   readonly sharer: string
   /**
-   * @returns false if the message was not sent; `onceWritable` then calls back when the caller
-   * should retry.
+   * @returns false if the message was not sent; the caller should retry when `onceWritable` calls
+   * back.
    */
   transmit(message: OutboundMessage, queuedBytesMax: number): boolean
   onceWritable(callback: () => void): void
@@ -28,11 +30,12 @@ export interface EdgeCircuitLink {
 }
 
 /**
- * One endpoint of a circuit. Both are in this process if an identity dials a service that it hosts.
+ * One endpoint of a circuit. Both endpoints are in this process if an identity dials a service that
+ * this process hosts.
  */
 export type CircuitEnd = Pick<LocalCircuit, 'id' | 'isTerminator'>
 
-/** Identifies an endpoint among all circuits. */
+/** Key that identifies an endpoint among the endpoints of all circuits. */
 export function circuitEndKey({ id, isTerminator }: CircuitEnd): string {
   return `${isTerminator ? 'host' : 'client'} ${id}`
 }
@@ -69,7 +72,7 @@ export class EdgeCircuits {
     this.#clock = clock
   }
 
-  /** Open circuits, and the bytes of payloads since the start. */
+  /** Number of open circuits, and bytes of payloads since the start. */
   get figures(): {
     readonly openCircuits: number
     readonly receivedBytes: number
@@ -149,7 +152,7 @@ export class EdgeCircuits {
     return stream
   }
 
-  /** Handles a frame that the edge router sent for a circuit. */
+  /** Handles a circuit's frame from the edge router. */
   receive(end: CircuitEnd, message: ChannelMessage): void {
     const open = this.#open.get(circuitEndKey(end))
     if (open === undefined) return
@@ -159,8 +162,8 @@ export class EdgeCircuits {
   }
 
   /**
-   * Called when the edge router ended the circuit or disconnected. Data that was received before is
-   * still delivered.
+   * Called when the edge router ended the circuit or disconnected. Data that was received earlier
+   * is still delivered.
    */
   unrouted(end: CircuitEnd): void {
     const key = circuitEndKey(end)
@@ -171,7 +174,7 @@ export class EdgeCircuits {
     this.#stopTicker()
   }
 
-  /** Ends all circuits. */
+  /** Ends all circuits of this process. */
   stop(): void {
     for (const { end } of Array.from(this.#reserved.values())) this.abandon(end)
     for (const { stream } of Array.from(this.#open.values())) stream.end('the tunnel stops')

@@ -9,7 +9,7 @@ export interface UsableEdgeRouter {
 }
 
 /**
- * @param shown edge routers as returned by the client API; those without an address are dropped.
+ * @param shown edge routers in the form of the client API; those without an address are dropped.
  */
 export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
   return readRecords(shown)
@@ -22,7 +22,10 @@ export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
     .slice(0, tunnelLimits.edgeRoutersMax)
 }
 
-/** The addresses in an object like `{"tls": "tls://host:port"}`; only TLS is used. */
+/**
+ * The addresses in an object such as `{"tls": "tls://host:port"}`; ignores protocols other than
+ * TLS.
+ */
 function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly HostPort[] {
   return Object.entries(protocols)
     .flatMap(([protocol, text]) => {
@@ -34,7 +37,7 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
 }
 
 /**
- * @param shown controllers as returned by the client API.
+ * @param shown controllers in the form of the client API.
  * @returns `https://host:port` of each controller.
  */
 export function readControllerOrigins(shown: unknown): readonly string[] {

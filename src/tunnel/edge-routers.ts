@@ -31,10 +31,13 @@ interface EdgeRoutersDeps {
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
-  /** Token of the API session; null while there is no session, and then nothing is dialed. */
+  /**
+   * Token of the API session; null while there is no session. Without a token, no edge router is
+   * dialed.
+   */
   readonly token: () => string | null
   readonly onOpen: (routerName: string) => void
-  /** Called when an edge router disconnected or could not be reached. */
+  /** Called when an edge router has disconnected or cannot be reached. */
   readonly onLost: () => void
 }
 
@@ -54,7 +57,7 @@ interface Followed {
 const { helloMs, redialMsMin, redialMsMax, probedEveryMs, probeMs } = tunnelLimits
 
 /**
- * Limits of channels to edge routers: they answer no heartbeats, only latency probes. Data has no
+ * Limits of channels to edge routers, which answer no heartbeats, only latency probes. Data has no
  * rate limit.
  */
 const edgeChannelLimits = {
@@ -179,7 +182,7 @@ export class EdgeRouters {
     const { token, counts } = this.#deps
     const shown = token()
     const isBusy = followed.giveUp !== null || followed.open?.isOpen === true
-    // Nothing to do without a session; the next session dials the edge router.
+    // Does nothing without a session; when a session exists, `renew` dials the edge router.
     if (!this.#isFollowed(followed) || isBusy || shown === null) return
     const giveUp = new AbortController()
     followed.giveUp = giveUp
@@ -217,7 +220,7 @@ export class EdgeRouters {
         key: credential.privateKeyPem,
       },
       protocol: EDGE_PROTOCOL,
-      // No further check is needed: TLS has already verified the name with the network's CA.
+      // Accepts every edge router: TLS has already verified its name with the network's CA.
       judge: () => null,
       hello: helloOf(token, version),
       limits: edgeChannelLimits,

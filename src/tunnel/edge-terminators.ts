@@ -23,7 +23,7 @@ interface EdgeTerminatorsDeps {
   /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly dialer: () => TerminatorDialer
-  /** '' for an unknown service. */
+  /** Name of a service; '' for an unknown service. */
   readonly serviceName: (id: string) => string
   readonly counts: Pick<TunnelCounts, 'hostedDials'>
   readonly clock: Clock
@@ -31,13 +31,13 @@ interface EdgeTerminatorsDeps {
   readonly log: ProgramLogger
 }
 
-/** A terminator and the edge routers that host it. */
+/** A terminator, and its state at each edge router that hosts it. */
 interface Hosted {
   wanted: RequestedTunnelTerminator
   /** Connection ID at each edge router; null while the bind request is pending. */
   readonly at: Map<EdgeChannel, number | null>
   isWorking: boolean
-  /** Number of refusals since the last success, and the time of the next attempt. */
+  /** Number of refusals since the last success. */
   failures: number
   dueMs: number
   fault: string
@@ -52,7 +52,7 @@ const {
   dialMs,
 } = tunnelLimits
 
-/** Hosts each terminator at the few nearest edge routers until the terminator is withdrawn. */
+/** Hosts each terminator at the few nearest edge routers, until the terminator is withdrawn. */
 export class EdgeTerminators implements TerminatorPublisher {
   readonly #deps: EdgeTerminatorsDeps
   readonly #hosted = new Map<string, Hosted>()
@@ -178,12 +178,12 @@ export class EdgeTerminators implements TerminatorPublisher {
     }
     if (usable.length > 0 || session.openedMs > clock.monotonicMs() - bindAgainMsMax) {
       if (usable.length === 0) this.#putOff(hosted, noRouter)
-      // Waits longer if no further edge router can host the terminator now.
+      // Waits longer if no further edge router can currently host the terminator.
       else if (free.length === 0) hosted.dueMs = clock.monotonicMs() + bindAgainMsMax
       return
     }
-    // The cached session lists only the edge routers that existed when it was created, so a new
-    // session is requested.
+    // Drops the cached session: it lists only the edge routers that existed when it was created,
+    // and the next attempt requests a new session.
     sessions.forget(serviceId, 'Bind')
   }
 
@@ -215,7 +215,7 @@ export class EdgeTerminators implements TerminatorPublisher {
     hosted.at.delete(router)
     if (!this.#isWanted(hosted)) return
     if (router.isOpen) {
-      // Drops the cached session, because the session with which the terminator was hosted may have
+      // Drops the cached session, because the session that was used for the bind request may have
       // ended.
       this.#deps.sessions.forget(hosted.wanted.serviceId, 'Bind')
       this.#putOff(hosted, reason)

@@ -21,7 +21,7 @@ interface FollowedService {
   readonly configs: ReadonlyMap<string, ModelConfig>
 }
 
-/** The services of one identity, as they were last read from the client API. */
+/** The services of one identity, from the last response of the client API. */
 export class FollowedServices implements UsableServices {
   #identity: ModelIdentity | undefined
   #byId: ReadonlyMap<string, FollowedService> = new Map()
@@ -44,13 +44,13 @@ export class FollowedServices implements UsableServices {
     return this.#byId.get(id)?.configs ?? new Map()
   }
 
-  /** Undefined if no service has that name. */
+  /** Id of the service with this name; undefined if there is none. */
   idNamed(name: string): string | undefined {
     return this.#idsByName.get(name)
   }
 
   /**
-   * @param shown the identity, as in `/current-identity`.
+   * @param shown the identity, in the form of `/current-identity`.
    * @returns whether the identity has changed.
    */
   setIdentity(shown: Fields): boolean {
@@ -76,7 +76,7 @@ export class FollowedServices implements UsableServices {
     return JSON.stringify(plain(before)) !== JSON.stringify(plain(this.#identity))
   }
 
-  /** @param shown services, as in `/services`. */
+  /** @param shown services, in the form of `/services`. */
   setServices(shown: readonly Fields[]): void {
     const found = shown.slice(0, serviceLimits.tunnelServicesMax).map(followedService)
     this.#byId = new Map(found.map((each) => [each.service.id, each]))
@@ -99,7 +99,7 @@ function followedService(shown: Fields): FollowedService {
     service: create(ModelServiceSchema, {
       id,
       name,
-      // If the field is missing, encryption is required.
+      // Encryption is required, unless the field explicitly disables it.
       encryptionRequired: shown['encryptionRequired'] !== false,
     }),
     permissions: new Set(readTextsField(shown, 'permissions')),

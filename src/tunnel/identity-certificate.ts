@@ -7,14 +7,16 @@ export interface IdentityCredential {
 
 /** The certificate of an identity, and the file that holds it. */
 export interface IdentityCertificate {
-  /** Used for new connections. */
+  /** Certificate and key for new connections. */
   readonly credential: IdentityCredential
   /** SHA-1 of the certificate, lowercase hex. */
   readonly fingerprint: string
-  /** Time from which the certificate should be renewed, UTC ms. */
+  /** Time at which renewal of the certificate becomes due, UTC ms. */
   readonly renewAtMs: number
   readonly notAfterMs: number
-  /** A renewed certificate in the file that is not in use yet; null if there is none. */
+  /**
+   * A renewed certificate in the file that is not used for connections yet; null if there is none.
+   */
   readonly renewed: { readonly certificatePem: string; readonly fingerprint: string } | null
   /**
    * Creates a certificate request for the key in the file.
@@ -24,12 +26,12 @@ export interface IdentityCertificate {
   /**
    * Stores a renewed certificate in the file; the current certificate stays in use.
    * @param certificatePem leaf first.
-   * @throws {Error} whose message is one clause.
+   * @throws {Error} with a message of one clause.
    */
   store(certificatePem: string): void
   /**
-   * Uses the renewed certificate from now on, also if the file cannot be written.
-   * @throws {Error} whose message is one clause; `renewed` then stays.
+   * Uses the renewed certificate for new connections, even if the file cannot be written.
+   * @throws {Error} with a message of one clause; then `renewed` is unchanged.
    */
   adopt(): void
 }

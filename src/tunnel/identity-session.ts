@@ -31,13 +31,14 @@ interface IdentitySessionDeps {
   readonly random: Random
   readonly log: ProgramLogger
   /**
-   * Called when a new session exists. Everything that was obtained with the previous session is
-   * invalid.
+   * Called when a new API session exists. Service sessions and channels of the previous API session
+   * are invalid.
    */
   readonly onSession: (token: string) => void
   readonly onServices: () => void
   /**
-   * Whether the last list contained an edge router. The list omits edge routers that are offline.
+   * Whether the last list of edge routers was not empty. The list omits edge routers that are
+   * offline.
    */
   readonly knowsRouters: () => boolean
   readonly onRouters: (routers: readonly UsableEdgeRouter[]) => void
@@ -53,7 +54,7 @@ const { askedEveryMs, refreshedEveryMs, askAgainMsMin, askAgainMsMax, recordsPer
  */
 export class IdentitySession {
   readonly #deps: IdentitySessionDeps
-  /** Null if there is no session. */
+  /** Token of the API session; null if there is no session. */
   #token: string | null = null
   #identityId = ''
   #controllers: readonly string[] = []
@@ -71,7 +72,7 @@ export class IdentitySession {
     this.#deps = deps
   }
 
-  /** Null if there is no session. */
+  /** Token of the API session; null if there is no session. */
   get token(): string | null {
     return this.#token
   }
@@ -107,7 +108,7 @@ export class IdentitySession {
    * Reads the list of edge routers again soon, because the known edge routers cannot be reached.
    */
   hurry(): void {
-    // Does not restart a wait that has begun, because each lost edge router causes a call.
+    // Does not restart a wait that has begun, because each disconnected edge router causes a call.
     if (this.#isStopped || this.#isHurried) return
     this.#refreshedMs = -Infinity
     this.#isHurried = true
@@ -121,7 +122,7 @@ export class IdentitySession {
     this.#timer = null
     if (this.#token === null) return
     this.#token = null
-    // An error is ignored, because the session then expires.
+    // Ignores an error: the session then expires by itself.
     await this.#deps.api.logOut(tunnelLimits.logOutMs).catch(() => undefined)
   }
 
@@ -226,7 +227,7 @@ export class IdentitySession {
     if (isDue) await this.#refresh()
     if (changedAt === this.#changedAt) return
     await this.#loadServices()
-    // The time from before the read is stored, so that the next poll detects services that changed
+    // Stores the time from before the read, so that the next poll detects services that changed
     // during the read.
     this.#changedAt = changedAt
   }

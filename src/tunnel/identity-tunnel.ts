@@ -23,17 +23,17 @@ interface IdentityTunnelDeps {
   /** The same options as for a router listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly configured: readonly ConfiguredServicePort[]
-  /** Address to listen on for services whose config contains none. */
+  /** Address to listen on for services whose config contains no address. */
   readonly anyAddress: string
   readonly certificate: IdentityCertificate
-  /** True: renews the certificate at the start, although it is not due. */
+  /** True: renews the certificate at the start, even if renewal is not due. */
   readonly renewsAtStart?: boolean
   readonly api: ControllerApi
   /** `https://host:port` of the controller at which the identity enrolled. */
   readonly origin: string
   readonly sockets: TargetSockets
   readonly version: VersionLine
-  /** Last known addresses of controllers and edge routers. */
+  /** Caches the last known addresses of controllers and edge routers. */
   readonly names?: CachedResolver
   readonly clock: Clock
   readonly random: Random
@@ -41,8 +41,8 @@ interface IdentityTunnelDeps {
 }
 
 /**
- * The tunnel of one enrolled identity on a host without a router. It hosts services and makes
- * services available to local programs.
+ * The tunnel of one enrolled identity on a host without a router. The tunnel hosts services, and
+ * makes services available to local programs.
  */
 export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps
@@ -113,8 +113,8 @@ export class IdentityTunnel {
       identityId,
       services: this.#followed,
       terminators: this.#terminators,
-      // A separate key for each terminator, because OpenZiti edge routers send clients the key that
-      // the host sent in its bind request.
+      // Uses a separate key for each terminator, because OpenZiti edge routers send clients the key
+      // in the bind request of that terminator.
       hasKeyPerTerminator: true,
       requests: source,
       circuits: this.#circuits,
@@ -181,7 +181,7 @@ export class IdentityTunnel {
   async #onRouter(routerName: string): Promise<void> {
     await this.#sessions.forgetWithout(routerName)
     this.#terminators.retry()
-    // Called because the controller may have a new address now, which no service may intercept.
+    // The controller may have a new address, which no service may intercept.
     this.#services?.protectAddresses()
   }
 }

@@ -2,9 +2,9 @@
 export const tunnelLimits = {
   /** Maximum identities in one process. */
   identitiesMax: 16,
-  /** Interval for checking whether the certificate is due. */
+  /** Interval for checking whether renewal of the certificate is due. */
   certificateJudgedEveryMs: 10 * 60_000,
-  /** Delay after a failed renewal of the certificate. */
+  /** Delay after a failed renewal of the certificate before it is retried. */
   renewedAgainMs: 60_000,
   /** Records per page that is requested from a controller. */
   recordsPerPage: 500,
@@ -16,10 +16,7 @@ export const tunnelLimits = {
   addressesPerRouterMax: 4,
   /** Interval of polls for service updates. */
   askedEveryMs: 5000,
-  /**
-   * Maximum age of the data other than services, such as edge routers and controllers, before it
-   * is read again.
-   */
+  /** Age at which data other than services, such as edge routers and controllers, is read again. */
   refreshedEveryMs: 60_000,
   /**
    * First delay before a failed request to the controllers is retried; it doubles up to
@@ -35,7 +32,10 @@ export const tunnelLimits = {
   redialMsMin: 500,
   /** Maximum delay before an edge router is dialed again. */
   redialMsMax: 30_000,
-  /** Timeout from the first packet to the reply to the hello. */
+  /**
+   * Timeout for the channel handshake with an edge router: from the first packet to the reply to
+   * the hello message.
+   */
   helloMs: 10_000,
   /** Interval of latency probes to each edge router. */
   probedEveryMs: 10_000,
@@ -67,13 +67,15 @@ export const tunnelLimits = {
   circuitsPerRouterMax: 16_384,
   /** A circuit that is not opened within this time ends. */
   openedWithinMs: 10_000,
-  /** Maximum concurrent dials of one identity. */
+  /** Maximum concurrent dials of services by one identity. */
   dialsMax: 128,
-  /** Maximum bytes buffered by all circuits; divided fairly among services. */
+  /** Maximum bytes buffered by all circuits; shared fairly among services. */
   bufferedBytesMax: 256 * 1024 * 1024,
-  /** Maximum services of an identity that have separate metrics. */
+  /**
+   * Maximum services of an identity that have separate metrics; further services share one series.
+   */
   measuredServicesMax: 500,
-  /** Maximum time for a request for metrics to arrive. */
+  /** Maximum time in which an HTTP request for metrics must arrive completely. */
   metricsReadMs: 5000,
   /**
    * Maximum time for the response to a request for metrics; after that, the connection is
@@ -82,9 +84,9 @@ export const tunnelLimits = {
   metricsWriteMs: 10_000,
   /** Time after which a connection for metrics without a further request is closed. */
   metricsIdleMs: 60_000,
-  /** Maximum logged characters of a refusal. */
+  /** Maximum characters of a refusal in the log. */
   reasonCharactersMax: 512,
-  /** Maximum duration of a clean stop. */
+  /** Maximum duration of an orderly stop; after that, the program exits. */
   stopMsMax: 5000,
   /** Timeout for ending the session at a stop; after that, the session expires. */
   logOutMs: 2000,

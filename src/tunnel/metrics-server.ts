@@ -30,8 +30,8 @@ const OTHER_HOST: MonitoringResponse = {
 const { metricsReadMs, metricsWriteMs, metricsIdleMs } = tunnelLimits
 
 /**
- * Serves the metrics of a tunnel by plain HTTP to everyone who can reach the address, because an
- * identity has no server certificate.
+ * Serves the metrics of a tunnel over plain HTTP, because an identity has no server certificate.
+ * Everyone who can reach the address can read the metrics.
  * @throws {ProgramFailure} when it cannot listen.
  */
 export async function startMetricsServer(
@@ -57,8 +57,9 @@ async function answer(
   { host }: HostPort,
   metrics: () => readonly Metric[],
 ): Promise<MonitoringResponse> {
-  // A page in a browser of this host could reach the port by a name that its owner resolves to
-  // loopback, and would then read the answer as one of the same site.
+  // Refuses a foreign name (DNS rebinding): an attacker could resolve a domain to loopback, and a
+  // page of that domain in a browser on this host could then read the metrics as same-origin
+  // content.
   // @guard metrics-of-a-tunnel--name
   if (isLoopback(host) && !isThisHost(request.headers.host ?? '')) return OTHER_HOST
   const path = request.url?.split('?')[0]

@@ -23,7 +23,10 @@ export class ServiceSessions {
     this.#deps = deps
   }
 
-  /** @throws {Error} whose message is one clause. */
+  /**
+   * Returns a cached or a new session.
+   * @throws {Error} with a message of one clause.
+   */
   async of(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
     const key = `${type} ${serviceId}`
     const known = this.#opened.get(key)
@@ -38,13 +41,13 @@ export class ServiceSessions {
     }
   }
 
-  /** Drops the cached session; the next use creates a new one. */
+  /** Drops the cached session; the next use creates a new session. */
   forget(serviceId: string, type: 'Dial' | 'Bind'): void {
     this.#opened.delete(`${type} ${serviceId}`)
   }
 
   /**
-   * Drops all other sessions.
+   * Drops the sessions of all services that the identity may no longer use.
    * @param isKept whether the identity may still use the service.
    */
   keepOnly(isKept: (serviceId: string, type: 'Dial' | 'Bind') => boolean): void {

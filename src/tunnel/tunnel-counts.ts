@@ -1,6 +1,9 @@
 import { tunnelLimits } from './limits.ts'
 
-/** `refused`: the other side responded and denied the request. `failed`: any other reason. */
+/**
+ * `refused`: the edge router or controller responded and denied the request. `failed`: any other
+ * reason.
+ */
 const results = ['success', 'refused', 'failed'] as const
 export type CountedResult = (typeof results)[number]
 
@@ -20,14 +23,17 @@ export class ResultCounts {
   }
 }
 
-/** Label of all services beyond the first ones. */
+/** Value of the label for all services that have no separate series. */
 const OTHER_SERVICES = ''
 
-/** Counts by service and result. Only the first services have separate series. */
+/**
+ * Counts by service and result. Only a limited number of services, in order of first use, have
+ * separate series.
+ */
 export class ServiceCounts {
   readonly #services = new Map<string, ResultCounts>([[OTHER_SERVICES, new ResultCounts()]])
 
-  /** Makes the series of services exist before their first event. */
+  /** Creates the series of services before their first event. */
   follow(services: Iterable<string>): void {
     for (const service of services) this.#of(service)
   }
@@ -53,12 +59,12 @@ export class ServiceCounts {
   }
 }
 
-/** Events of the tunnel of one identity. */
+/** Counts the events in the tunnel of one identity. */
 export class TunnelCounts {
   readonly logIns = new ResultCounts()
-  /** Polls of the controllers for changes, which also renew the session. */
+  /** Polls of the controllers for changes; each poll also prolongs the session. */
   readonly polls = new ResultCounts()
-  /** Dials of edge routers. */
+  /** Connection attempts to edge routers. */
   readonly routerDials = new ResultCounts()
   lostRouters = 0
   /** Dials of services for programs of this host. */

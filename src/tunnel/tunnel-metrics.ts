@@ -2,10 +2,10 @@ import type { Metric, MetricSample } from '../overlay/monitoring/prometheus-metr
 import type { ResultCounts, ServiceCounts, TunnelCounts } from './tunnel-counts.ts'
 import { tunnelLimits } from './limits.ts'
 
-/** The tunnel of one identity at the time of a scrape. */
+/** Values of one identity's tunnel at the time of a scrape. */
 export interface TunnelMetricValues {
   readonly counts: TunnelCounts
-  /** End of the certificate of the identity, UTC ms. */
+  /** Expiry of the identity's certificate, UTC ms. */
   readonly certificateNotAfterMs: number
   readonly hasSession: boolean
   readonly knownControllers: number

@@ -75,13 +75,13 @@ describe('The expiry of a service policy', () => {
   test.each([
     ['in the past', () => after(-1000), 'expiresAt must be in the future'],
     ['not a time', () => 'tomorrow', 'must be a time such as'],
-  ])('is refused if it is %s', async (_name, end, reason) => {
+  ])('is refused with 400 if it is %s', async (_name, end, reason) => {
     const body = policyBody('refused', { expiresAt: end() })
     const reply = await root.call('POST', `${management}/service-policies`, body)
     expect([reply.status, reply.text.includes(reason)], reply.text).toEqual([400, true])
   })
 
-  test('removes the access when it is reached, leaves the policy in the list, and can be postponed', async () => {
+  test('ends the access at the given time but keeps the policy in the list, and can be postponed afterwards', async () => {
     await made(root, `${management}/services`, {
       name: 'wiki',
       encryptionRequired: true,
@@ -137,7 +137,7 @@ describe('The expiry of a role attribute', () => {
     expect(await namesOf(`identities?filter=${filter}`)).toEqual(['Alice'])
   })
 
-  test('removes the attribute when it is reached, and a stale write does not restore the attribute', async () => {
+  test('removes the attribute at the given time, and a later write of an outdated copy does not restore the attribute', async () => {
     await pass(DAY_MS)
     const ended = await rowAt('identities/alice-id')
     expect(ended).toMatchObject({ roleAttributes: ['staff'] })
@@ -152,7 +152,7 @@ describe('The expiry of a role attribute', () => {
     expect((await rowAt('identities/alice-id')).roleAttributes).toEqual(attributes)
   })
 
-  test('is refused for an attribute that the identity lacks', async () => {
+  test('is refused if the identity does not have the attribute', async () => {
     const ends = { roleAttributesExpireAt: { others: after(HOUR_MS) } }
     const reply = await root.call('PATCH', path, ends)
     expect([reply.status, reply.body.error?.cause]).toMatchObject([
@@ -170,7 +170,7 @@ describe('An explanation of access', () => {
     return (reply.body.data as readonly { readonly dial: unknown }[])[0]?.dial
   }
 
-  test('names a future expiry and a past expiry of the access', async () => {
+  test('names the time at which the access will expire or has expired', async () => {
     const [serviceId, identityId] = [
       await newService(root, 'crm', { roleAttributes: ['crm'] }),
       await newIdentity(root, 'bea', { roleAttributes: ['crm', 'others'] }),
@@ -207,7 +207,7 @@ describe('An explanation of access', () => {
   })
 })
 
-describe('Events about an expiry of access', () => {
+describe('Events about the expiry of access', () => {
   test('are published on every controller a day before, an hour before and at the expiry', async () => {
     const id = await newPolicy('announced', { expiresAt: after(2 * DAY_MS) })
     const { bus } = controller.events
@@ -229,7 +229,7 @@ describe('Events about an expiry of access', () => {
   })
 })
 
-describe('The controllers', () => {
+describe('Controllers', () => {
   const proposals = () => cluster.proposals.filter(({ kind }) => kind === CommandKind.ACCESS_END)
 
   test('propose no log entry until an expiry of access is due', async () => {
@@ -243,7 +243,7 @@ describe('The controllers', () => {
     expect(proposals(), 'the near end needs no announcement').toHaveLength(1)
   })
 
-  test('do not remove access early when the local clock is ahead of a majority', async () => {
+  test('do not remove access early if the clock of one controller is ahead of the majority', async () => {
     await newPolicy('ahead', { expiresAt: after(HOUR_MS) })
     await pass(0)
     cluster.proposals = []

@@ -67,7 +67,7 @@ const policy = (collection: string, body: object) =>
 const router = (name: string, roleAttributes: readonly string[] = []) =>
   made(root, `${management}/edge-routers`, { name, roleAttributes })
 
-test('an explanation lists every condition that access still lacks, until access is complete', async () => {
+test('an explanation lists every condition that is still missing for access, until access is complete', async () => {
   const identity = await newIdentity(root, 'laptop', { roleAttributes: ['sales'] })
   const service = await newService(root, 'crm', { roleAttributes: ['crm'] })
   const dial = async (): Promise<Right> => (await explained(identity, service)).dial
@@ -229,7 +229,7 @@ test('the admin socket serves explanations and previews to the host user without
 })
 
 describe('an explanation of one identity or one service', () => {
-  test('lists its pairs with all records of the other kind, with the records that match a filter, or with the records to which access is granted', async () => {
+  test('lists the services of the identity or the identities of the service: all of them, those that match a filter, or those with access', async () => {
     const identity = await newIdentity(root, 'reader', { roleAttributes: ['readers'] })
     const names = ['book 1', 'book 2', 'book 3']
     for (const name of names) await newService(root, name, { roleAttributes: ['books'] })
@@ -265,7 +265,7 @@ describe('an explanation of one identity or one service', () => {
   })
 })
 
-test('the explanation of an identity and a service lists the parts of the service’s configs that tunnels do not intercept', async () => {
+test('the explanation of an identity and a service lists the parts of the service’s configs that tunnels cannot intercept', async () => {
   const identity = await newIdentity(root, 'bookworm')
   const config = await made(root, `${management}/configs`, {
     name: 'books',
@@ -286,7 +286,7 @@ test('the explanation of an identity and a service lists the parts of the servic
   ])
 })
 
-test('an explanation names the policy for which the fewest role attributes are missing, and lists these attributes', async () => {
+test('an explanation names the policy for which the identity lacks the fewest role attributes, and lists these attributes', async () => {
   const identity = await newIdentity(root, 'near', { roleAttributes: ['phones', 'people'] })
   const service = await newService(root, 'near wiki', { roleAttributes: ['near-docs'] })
   const nearest = async (): Promise<unknown> => {

@@ -43,7 +43,7 @@ const policy = await made(root, `${management}/service-policies`, {
   serviceRoles: ['#crm'],
 })
 
-test('a preview applies the changes in order, and counts and lists the affected pairs', async () => {
+test('an access preview applies the changes in order, and counts and lists the affected pairs of identity and service', async () => {
   const { counts, rows, pagination } = await previewed([
     { action: 'patch', kind: 'service', id: wiki, data: { roleAttributes: ['crm'] } },
     {
@@ -71,7 +71,7 @@ test('a preview applies the changes in order, and counts and lists the affected 
   expect(pagination.totalCount).toBe(2)
 })
 
-test('the preview of a removed policy lists as lost only the access that no other policy grants', async () => {
+test('the access preview of deleting a policy lists only the access that no other policy grants', async () => {
   const gone = [{ action: 'delete', kind: 'servicePolicy', id: policy }]
   expect((await previewed(gone)).rows.map(rowText)).toEqual(['dial taken laptop crm'])
   const other = {
@@ -88,7 +88,7 @@ test('the preview of a removed policy lists as lost only the access that no othe
   expect((await previewed([...gone, other])).rows.map(rowText)).toEqual(['dial given laptop wiki'])
 })
 
-test('a preview also covers changes of routers and posture checks, and can be paged', async () => {
+test('an access preview also shows the effect of changes of routers and posture checks, and can be paged', async () => {
   const router = await made(root, `${management}/edge-routers`, { name: 'gate' })
   const routers = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   const create = { action: 'create' } as const
@@ -130,7 +130,7 @@ test('a preview also covers changes of routers and posture checks, and can be pa
   await root.call('DELETE', `${management}/edge-routers/${router}`)
 })
 
-describe('a preview of an invalid write', () => {
+describe('an access preview with an invalid write', () => {
   const refusal = async (...changes: readonly object[]): Promise<string> => {
     const { status, body } = await ask(changes)
     const { cause } = body.error ?? {}
@@ -139,7 +139,7 @@ describe('a preview of an invalid write', () => {
   }
   const ofPolicy = { action: 'patch', kind: 'servicePolicy', id: policy }
 
-  test('is refused with the index of the change', async () => {
+  test('is refused, and the response contains the index of the invalid write', async () => {
     const fine = { ...ofPolicy, data: {} }
     expect(await refusal(fine, { ...ofPolicy, data: { type: 'Call' } })).toBe(
       '400 COULD_NOT_VALIDATE changes.1.data.type',
@@ -156,7 +156,7 @@ describe('a preview of an invalid write', () => {
     )
   })
 
-  test('is refused for kinds and actions that have no preview', async () => {
+  test('is refused if previews do not support the kind or the action, or if it has no changes or too many', async () => {
     const router = { action: 'create', kind: 'edgeRouter', data: { name: 'x' } }
     expect(await refusal(router)).toBe('400 COULD_NOT_VALIDATE changes.0.action')
     expect(await refusal({ action: 'delete', kind: 'servicePolicy' })).toBe(
@@ -170,7 +170,7 @@ describe('a preview of an invalid write', () => {
   })
 })
 
-test('a preview restarts when records change during it, and fails when records keep changing', async () => {
+test('an access preview starts again if records change during it, and fails if records keep changing', async () => {
   const { state } = controller.parts
   const judge = state.previewAccess.bind(state)
   let begun = 0

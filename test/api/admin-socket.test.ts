@@ -59,7 +59,7 @@ test.each(reads)(
   },
 )
 
-test('health at the admin socket shows everything that administrators see', async () => {
+test('the health operation at the admin socket returns all details that administrators see', async () => {
   const { payload } = await controller.socket.inject('/health-checks')
   expect(JSON.parse(payload)).toHaveProperty('data.node')
   const { payload: bare } = await controller.app.inject('/health-checks')
@@ -82,7 +82,7 @@ describe('the operations that only the admin socket serves', () => {
     Object.hasOwn(socketOnlyOperations, operationId),
   )
 
-  test('are exactly the operations that the source lists', () => {
+  test('are exactly the operations in the list socketOnlyOperations', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
       Object.keys(socketOnlyOperations).sort(),
     )
@@ -110,7 +110,7 @@ test('an administrator inspects and renews certificates over HTTPS, and the audi
   ])
 })
 
-test('the admin socket sends a backup with the requested options, and lists the scheduled backups', async () => {
+test('the admin socket sends a backup with the requested options, and lists the backups that the schedule has created', async () => {
   const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
   const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
   expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
@@ -138,7 +138,7 @@ test('while the controller is in quarantine, only the host user can view and cha
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })
 
-test('the admin socket waits longer for responses that depend on other members', async () => {
+test('the admin socket waits longer for operations that need responses from other members', async () => {
   const changed = Promise.withResolvers<undefined>()
   const slow = {
     ...controller.members,
@@ -161,7 +161,7 @@ test('the admin socket waits longer for responses that depend on other members',
   await app.close()
 })
 
-test('the admin socket returns a refusal by the cluster with its status and code', async () => {
+test('the admin socket returns the status and error code with which the cluster refuses a request', async () => {
   controller.members.refusal = new Problem('MEMBERSHIP_BUSY')
   const reply = await operator.call('POST', `${fabric}/cluster/promote-member`, { id: 'ctrl2' })
   controller.members.refusal = null

@@ -18,7 +18,7 @@ async function found(path: string, filter: string): Promise<unknown[]> {
 }
 
 describe('filters for records that need attention', () => {
-  test('find identities whose password is locked, until the lock ends', async () => {
+  test('find identities whose password is locked, only until the lock ends', async () => {
     const primary = { updb: { maxAttempts: 3, lockoutDurationMinutes: 5 } }
     const policy = `${management}/auth-policies/default`
     expect((await root.call('PATCH', policy, { primary })).status).toBe(200)
@@ -42,7 +42,7 @@ describe('filters for records that need attention', () => {
     expect(await found('services', 'not isEmpty(terminators)')).toEqual(['hosted'])
   })
 
-  test('find enrollments by their expiry', async () => {
+  test('find enrollments that have expired or will expire before a given time', async () => {
     await newIdentity(root, 'invited', { enrollment: { ott: true } })
     const at = (ms: number): string => `datetime(${new Date(clock.nowMs() + ms).toISOString()})`
     const ofInvited = 'identity != "" and'
@@ -54,7 +54,7 @@ describe('filters for records that need attention', () => {
     expect(await found('enrollments', `${ofInvited} expiresAt <= ${at(0)}`)).toEqual(['invited'])
   })
 
-  test('find the identities and services for which no router is online except the given one', async () => {
+  test('find the identities and services that depend on one given router because all their other routers are offline', async () => {
     const routers = `${management}/edge-routers`
     const berlin = await made(root, routers, { name: 'berlin', roleAttributes: ['here'] })
     const paris = await made(root, routers, { name: 'paris' })

@@ -57,7 +57,7 @@ const byRoot = {
 }
 
 describe('an audit line of a write, on the controller that received it', () => {
-  test('exists for a create, an update and a delete, and contains the names of the updated fields', async () => {
+  test('is written for a create, an update and a delete, and contains the names of the updated fields', async () => {
     const id = await newService(root, 'mail')
     const url = `${management}/services/${id}`
     const patch = { name: 'post', roleAttributes: ['new'], encryptionRequired: true }
@@ -75,7 +75,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     expect(JSON.stringify([created, updated, deleted])).not.toContain('post')
   })
 
-  test('exists for a log-in', async () => {
+  test('is written for a log-in', async () => {
     const caller = new CallerOf(controller)
     caller.address = '10.1.2.3'
     expect((await caller.logIn(user)).status).toBe(200)
@@ -91,7 +91,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     })
   })
 
-  test('exists, with the error code, for a write that was refused when its log entry was applied', async () => {
+  test('is written, with the error code, for a write that was refused when its log entry was applied', async () => {
     await newService(root, 'twice')
     const body = { name: 'twice', encryptionRequired: true }
     expect((await root.call('POST', `${management}/services`, body)).status).toBe(400)
@@ -104,7 +104,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     expect(refused?.['outcome']).not.toBe('done')
   })
 
-  test('exists once for two requests with the same request ID', async () => {
+  test('is written once for two requests with the same request ID', async () => {
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { name: 'once', encryptionRequired: true }
     for (let i = 0; i < 2; i += 1) {
@@ -115,7 +115,7 @@ describe('an audit line of a write, on the controller that received it', () => {
     expect(await lines(2)).toMatchObject([{ action: 'create' }, { action: 'create' }])
   })
 
-  test('is missing for a write that another controller received', async () => {
+  test('is not written if another controller received the write', async () => {
     controller.cluster.apply(sessionCommand('elsewhere', 'alice-id'))
     await newService(root, 'here')
     expect(await lines(1)).toMatchObject([{ action: 'create', entity: 'service' }])
@@ -123,7 +123,7 @@ describe('an audit line of a write, on the controller that received it', () => {
 })
 
 describe('an audit line of a write that was refused before it reached the log', () => {
-  test('exists if the caller is known but lacks the permission', async () => {
+  test('is written if the caller is known but lacks the permission', async () => {
     const body = { name: 'not hers', encryptionRequired: true }
     expect((await alice.call('POST', `${management}/services`, body)).status).toBe(401)
     expect(await lines(1)).toMatchObject([
@@ -139,7 +139,7 @@ describe('an audit line of a write that was refused before it reached the log', 
     ])
   })
 
-  test('exists for a log-in with a wrong password, without the user name', async () => {
+  test('is written for a log-in with a wrong password, without the user name', async () => {
     const guess = { username: 'a password by mistake', password: 'guess' }
     expect((await new CallerOf(controller).logIn(guess)).status).toBe(401)
     const [line] = await lines(1)
@@ -171,7 +171,7 @@ describe('an audit line of a write that was refused before it reached the log', 
     ])
   })
 
-  test('exists for a log-in with an invalid token, without the token', async () => {
+  test('is written for a log-in with an invalid token, without the token', async () => {
     const url = `${client}/authenticate?method=ext-jwt`
     const headers = { authorization: 'Bearer not.a.token' }
     const refused = await new CallerOf(controller).call('POST', url, {}, headers)
@@ -188,7 +188,7 @@ describe('an audit line of a write that was refused before it reached the log', 
     expect(JSON.stringify(line)).not.toContain('not.a.token')
   })
 
-  test('is missing for an invalid body, a read, and a request without a token', async () => {
+  test('is not written for an invalid body, a read, or a request without a token', async () => {
     const services = `${management}/services`
     expect((await root.call('POST', services, { name: 7 })).status).toBe(400)
     expect((await alice.get(services)).status).toBe(401)
@@ -198,14 +198,14 @@ describe('an audit line of a write that was refused before it reached the log', 
   })
 })
 
-describe('a caller’s trace', () => {
+describe('The log of a request with a trace context (the header traceparent)', () => {
   const traceId = 'e5'.repeat(16)
   const traceparent = (flags: string): Record<string, string> => ({
     traceparent: `00-${traceId}-${'f6'.repeat(8)}-${flags}`,
   })
   const services = `${management}/services`
 
-  test('has a line for each request of a traced session, whatever its result', async () => {
+  test('contains the trace ID if the request is traced and has a session, whether it succeeds or fails', async () => {
     expect((await root.get(services, traceparent('01'))).status).toBe(200)
     expect((await root.get(`${services}/nowhere`, traceparent('01'))).status).toBe(404)
     const ids = { traceId, parentSpanId: 'f6'.repeat(8), msg: 'request' }
@@ -215,7 +215,7 @@ describe('a caller’s trace', () => {
     ])
   })
 
-  test('has no line for callers without a session or without a trace; the audit line of a refused write contains the trace ID', async () => {
+  test('contains no trace line if the caller has no session or does not trace; the audit line of a refused write still contains the trace ID', async () => {
     const stranger = new CallerOf(controller)
     expect((await stranger.get(`${client}/version`, traceparent('01'))).status).toBe(200)
     expect((await root.get(services, traceparent('00'))).status).toBe(200)
@@ -225,7 +225,7 @@ describe('a caller’s trace', () => {
   })
 })
 
-test('no line contains a password, token, key or certificate', async () => {
+test('no log line or audit line contains a password, token, key or certificate', async () => {
   const secrets: string[] = [admin.password, user.password, String(root.token), String(alice.token)]
   const secret = (text: string): string => {
     secrets.push(text)

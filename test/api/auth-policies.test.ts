@@ -42,7 +42,7 @@ const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${policies}/${id}`)).body.data as Record<string, unknown>
 
 describe('an auth policy', () => {
-  test('can be created, read, replaced, deleted, and filtered by nested fields', async () => {
+  test('can be created, read, replaced and deleted, and lists of policies can be filtered by nested fields', async () => {
     const id = await newPolicy({ name: 'strict', tags: { a: 1 } })
     expect(await shown(id)).toMatchObject({ name: 'strict', primary, secondary, tags: { a: 1 } })
     const body = { name: 'lax', primary, secondary: { requireTotp: false } }
@@ -71,13 +71,13 @@ describe('an auth policy', () => {
       'primary.updb.minPasswordLength',
       { primary: { ...primary, updb: { ...primary.updb, minPasswordLength: 101 } } },
     ],
-  ])('needs %s', async (field, body) => {
+  ])('is refused with 400 without a valid value for %s', async (field, body) => {
     const reply = await root.call('POST', policies, { name: 'x', primary, secondary, ...body })
     expect(reply.status).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('drops unknown members of its rules', async () => {
+  test('ignores unknown members of its rules', async () => {
     const id = await newPolicy({
       primary: { ...primary, sso: true, cert: { ...primary.cert, x: 1 } },
     })
@@ -106,7 +106,7 @@ describe('an auth policy', () => {
     expect(await length(-1)).toMatchObject({ updb: { minPasswordLength: 5 } })
   })
 
-  test('keeps all other nested members when one of them is patched', async () => {
+  test('keeps all other nested members if a patch changes one of them', async () => {
     const id = await newPolicy()
     const patch = {
       name: null,
@@ -136,7 +136,7 @@ describe('an auth policy', () => {
     })
   })
 
-  test('may reference only existing signers; otherwise the response is 404 with the field', async () => {
+  test('is refused with 404 and the name of the field if it references an unknown signer', async () => {
     const signer = await newSigner()
     const withSigners = (allowedSigners: string[]): object => ({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners } },
@@ -162,7 +162,7 @@ describe('an auth policy', () => {
     expect((await root.call('PATCH', `${policies}/${id}`, patch)).status).toBe(404)
   })
 
-  test('prevents the deletion of the signers that the auth policy references', async () => {
+  test('prevents the deletion of the signers that it references', async () => {
     const signer = await newSigner()
     const id = await newPolicy({
       primary: { ...primary, extJwt: { allowed: true, allowedSigners: [signer] } },
@@ -207,7 +207,7 @@ describe('an auth policy', () => {
     expect((await root.call('DELETE', `${policies}/${id}`)).status).toBe(200)
   })
 
-  test('applies to passwords immediately after the policy changed', async () => {
+  test('applies to the next password immediately after a change of the policy', async () => {
     const id = await newPolicy()
     const body = { name: 'carol', type: 'User', isAdmin: false, authPolicyId: id }
     const identityId = idOf(await root.call('POST', `${management}/identities`, body))

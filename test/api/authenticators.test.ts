@@ -63,7 +63,7 @@ async function loggedIn(
 }
 
 describe('a user name and password authenticator', () => {
-  test('lets its identity log in, and appears in the identity’s own list', async () => {
+  test('lets its identity log in, and is listed among the identity’s own authenticators', async () => {
     const holder = await newHolder()
     const { identityId, id, username } = holder
     const caller = await loggedIn(holder)
@@ -92,7 +92,7 @@ describe('a user name and password authenticator', () => {
     }
   })
 
-  test('is refused if the identity already has one, or if the user name is in use', async () => {
+  test('is refused if the identity already has a password, or if the user name is in use', async () => {
     const { identityId, username } = await newHolder()
     const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
     const second = await call(root, 'POST', authenticators, again)
@@ -142,7 +142,7 @@ describe('a user name and password authenticator', () => {
     },
   )
 
-  test('cannot be created from a hash', async () => {
+  test('cannot be created from a password hash', async () => {
     const holder = await newHolder()
     const before = controller.machine.get('authenticator', holder.id)?.['passwordHash']
     const patch = await call(root, 'PATCH', `${authenticators}/${holder.id}`, {
@@ -154,7 +154,7 @@ describe('a user name and password authenticator', () => {
     expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
   })
 
-  test('can be changed by an administrator; the sessions and the old password become invalid', async () => {
+  test('can be changed by an administrator; the change invalidates the old password and ends its sessions', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${authenticators}/${holder.id}`
@@ -180,7 +180,7 @@ describe('a user name and password authenticator', () => {
     expect(moved.body.meta?.ignoredFields).toEqual(['identityId', 'method'])
   })
 
-  test('ends the sessions that it opened when it is deleted', async () => {
+  test('ends, when it is deleted, the sessions that it opened', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(200)
@@ -189,7 +189,7 @@ describe('a user name and password authenticator', () => {
     expect((await call(root, 'DELETE', `${authenticators}/${holder.id}`)).status).toBe(404)
   })
 
-  test('writes only the hash to the log, even when the request has an ID', async () => {
+  test('puts only the password’s hash into the log, even if the request has a request ID', async () => {
     const identityId = await newIdentity()
     const secret = 'never in the log'
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
@@ -204,7 +204,7 @@ describe('a user name and password authenticator', () => {
   })
 })
 
-describe('the rules of the auth policy', () => {
+describe('the password rules of the auth policy', () => {
   test('require eight characters by default, in every operation that sets a password', async () => {
     const short = '1234567'
     const holder = await newHolder()
@@ -235,7 +235,7 @@ describe('the rules of the auth policy', () => {
     ['all lower case', /upper and lower/],
     ['Mixed Case Alone', /digit/],
     ['Mixed Case 123', /neither letter nor digit/],
-  ])('refuse %j', async (password, reason) => {
+  ])('refuse the password %j', async (password, reason) => {
     const strict = await startController()
     try {
       const policy = strict.machine.get('authPolicy', 'default')
@@ -263,9 +263,9 @@ describe('the rules of the auth policy', () => {
   })
 })
 
-describe('one’s own authenticators', () => {
+describe('the authenticators of the calling identity', () => {
   test.each([client, management])(
-    'are listed and shown at %s, but those of other identities are not',
+    'are listed and shown at %s, without those of other identities',
     async (base) => {
       const holder = await newHolder()
       const caller = await loggedIn(holder, base)
@@ -323,7 +323,7 @@ describe('one’s own authenticators', () => {
     expect(short.status).toBe(400)
   })
 
-  test('verify the current password again if another request changed it during the verification', async () => {
+  test('cannot be changed with a current password that another request replaces during the verification', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
@@ -349,7 +349,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed elsewhere' })
   })
 
-  test('open no session if an earlier log entry changed the password', async () => {
+  test('open no session if a log entry changed the password before the log-in was applied', async () => {
     const holder = await newHolder()
     const { propose } = controller.cluster
     let hasMoved = false
@@ -369,7 +369,7 @@ describe('one’s own authenticators', () => {
     await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
-  test('slow down guesses of the current password in the same way as guesses at log-in', async () => {
+  test('delay guesses of the current password in the same way as guesses at log-in', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

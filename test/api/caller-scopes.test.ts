@@ -64,7 +64,7 @@ const idsOf = (rows: unknown): string[] => (rows as { id: string }[]).map(({ id 
 describe('a kind of record on the client API', () => {
   sessionOf('alice-id')
 
-  test('returns to each caller the records within its scope', async () => {
+  test('shows each caller the records within the caller’s scope', async () => {
     const list = served(own, 'list')
     expect(idsOf(await shownBy(list, 'alice-id'))).toEqual(['alice-updb'])
     expect(idsOf(await shownBy(list, 'admin-id'))).toEqual(['admin-updb'])
@@ -78,7 +78,7 @@ describe('a kind of record on the client API', () => {
     }
   })
 
-  test('returns no records outside of its scope', async () => {
+  test('shows no caller any record outside of the caller’s scope', async () => {
     const id = await newIdentity(root, 'with services', { roleAttributes: ['mine'] })
     await made(root, `${management}/services`, {
       name: 'mine',
@@ -115,13 +115,13 @@ describe('a kind of record on the client API', () => {
       /names an identity/,
     ],
   ] as const)(
-    'prevents the start of the API if it is defined with %s',
+    'prevents the start of the API if its definition has %s',
     (_what, kind: Entity, reason) => {
       expect(() => resourceOperations(needs, [kind])).toThrow(reason)
     },
   )
 
-  test('does not compile if its definition has no scope', () => {
+  test('causes a compile error if its definition has no scope', () => {
     const about = { name: 'thing', plural: 'things', symbols: [] } as const
     const fields = { identityId: idReferenceField('identity', 'cascade') }
     // @ts-expect-error: operations on the client API without a scope.

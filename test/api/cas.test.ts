@@ -58,7 +58,7 @@ test('a CA is refused if certPem contains more than one certificate', async () =
 })
 
 describe('CA states (state, action: result)', () => {
-  test('none, create: unverified (`isVerified` false), `verificationToken` generated; cannot be used for authentication', async () => {
+  test('none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and cannot be used for authentication', async () => {
     const made = await newCaRecord()
     const detail = await shown(made.id)
     expect(detail['isVerified']).toBe(false)
@@ -73,7 +73,7 @@ describe('CA states (state, action: result)', () => {
     expect(refused.body.error?.cause?.['field']).toBe('certPem')
   })
 
-  test('none, create with a certificate whose key is too weak to verify signatures: refused with the field', async () => {
+  test('none, create with a certificate whose key is too weak to verify signatures: refused with the field of the certificate', async () => {
     const weak = makeAuthority('bits 1024', { keys: newRsaKey(1024) })
     const reply = await root.call('POST', cas, body(weak.certificate.pem))
     expect(reply.status).toBe(400)
@@ -98,7 +98,7 @@ describe('CA states (state, action: result)', () => {
     expect(detail['_links']).not.toHaveProperty('verify')
   })
 
-  test('any, delete: deleted; its certificate authenticators are deleted', async () => {
+  test('any, delete: the CA is deleted together with its certificate authenticators', async () => {
     const made = await newCaRecord()
     await verify(made.id, await proof(made))
     const identity = { name: `held ${serial}`, type: 'User', isAdmin: false }
@@ -132,7 +132,7 @@ test('re-enrolling a certificate authenticator that a CA issued creates an ottca
 })
 
 describe('verifying a CA', () => {
-  test('is answered with 409 the second time, but a repetition with the same request id succeeds', async () => {
+  test('returns 409 the second time, but a repetition with the same request id succeeds', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const headers = { 'net-request-id': formatUuid(newUuidv7(nowMs())) }
@@ -168,7 +168,7 @@ describe('verifying a CA', () => {
     expect((await verify('nope', pem)).status).toBe(404)
   })
 
-  test('accepts only text/plain, of limited size', async () => {
+  test('accepts only a body of the type text/plain and of limited size', async () => {
     const made = await newCaRecord()
     const pem = await proof(made)
     const json = await root.call('POST', `${cas}/${made.id}/verify`, JSON.stringify(pem))
@@ -214,7 +214,7 @@ describe('a CA', () => {
     }
   })
 
-  test('has a unique certificate and a unique name', async () => {
+  test('needs a certificate and a name that no other CA has', async () => {
     const { key } = await newCaRecord({ name: 'the only one' })
     const twice = await root.call('POST', cas, body(key.certificatePem))
     expect(twice.status).toBe(400)
@@ -244,7 +244,7 @@ describe('a CA', () => {
     })
   })
 
-  test('returns the token with which its clients enroll, verified or not', async () => {
+  test('returns the token for the enrollment of its clients, whether the CA is verified or not', async () => {
     const { id } = await newCaRecord()
     const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/json' })
     expect(reply.status, reply.text).toBe(200)
@@ -289,7 +289,7 @@ describe('the external id claim of a CA', () => {
     parserCriteria: '/',
   }
 
-  test('is stored completely', async () => {
+  test('is stored with all its members', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     expect((await shown(id))['externalIdClaim']).toEqual(claim)
     for (const name of Object.keys(claim)) {
@@ -311,7 +311,7 @@ describe('the external id claim of a CA', () => {
     ['parserCriteria', { parserCriteria: '' }],
     ['index', { index: -1 }],
     ['location', { location: 'SAN_DNS' }],
-  ])('is refused on %s for %j', async (field, change) => {
+  ])('is refused, and the error names the member %s, for the change %j', async (field, change) => {
     const { certificatePem } = await newCa('x', nowMs())
     const externalIdClaim = { ...claim, ...change }
     const reply = await root.call('POST', cas, body(certificatePem, { externalIdClaim }))
@@ -319,7 +319,7 @@ describe('the external id claim of a CA', () => {
     expect(reply.body.error?.cause?.['field']).toBe(`externalIdClaim.${field}`)
   })
 
-  test('is removed by the request of ziti edge update ca --clear-external-id-claim', async () => {
+  test('is removed by the request that ziti edge update ca --clear-external-id-claim sends', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     const cleared = await root.call('PATCH', `${cas}/${id}`, { identityRoles: null })
     expect(cleared.status, cleared.text).toBe(200)

@@ -27,7 +27,7 @@ const give = (identityId: string, certPem: unknown): Promise<Reply> =>
 const shown = async (id: string): Promise<Record<string, unknown>> =>
   (await root.get(`${authenticators}/${id}`)).body.data as Record<string, unknown>
 
-describe('a certificate given to an identity', () => {
+describe('a certificate authenticator that an administrator creates for an identity', () => {
   test('is stored with its fingerprint, and shown with its identity', async () => {
     const identityId = await newIdentity()
     const certPem = await ofNetwork()
@@ -54,7 +54,7 @@ describe('a certificate given to an identity', () => {
     expect((own.body.data as { id: string }[]).map((row) => row.id)).toEqual([id])
   })
 
-  test('may exist beside a password: an identity has at most one authenticator of each method', async () => {
+  test('may exist together with a password: an identity has at most one authenticator of each method', async () => {
     const identityId = await newIdentity()
     idOf(await give(identityId, await ofNetwork()))
     const updb = { identityId, method: 'updb', username: `user${serial}`, password: 'long enough' }
@@ -64,7 +64,7 @@ describe('a certificate given to an identity', () => {
     expect(second.body.error?.code).toBe('MAX_AUTHENTICATOR_METHODS_REACHED')
   })
 
-  test('belongs to one identity only', async () => {
+  test('is refused if its certificate belongs to another identity', async () => {
     const certPem = await ofNetwork()
     idOf(await give(await newIdentity(), certPem))
     const taken = await give(await newIdentity(), certPem)
@@ -72,7 +72,7 @@ describe('a certificate given to an identity', () => {
     expect(taken.body.error?.cause?.['field']).toBe('fingerprint')
   })
 
-  test('must be exactly one certificate', async () => {
+  test('is refused unless it contains exactly one certificate', async () => {
     const identityId = await newIdentity()
     const one = await ofNetwork()
     for (const certPem of ['nothing', `${one}${one}`, one.slice(0, 200)]) {
@@ -88,7 +88,7 @@ describe('a certificate given to an identity', () => {
     expect(other.body.error?.cause).toMatchObject({ field: 'method' })
   })
 
-  test('must chain to a trusted CA that is valid when the certificate’s validity begins', async () => {
+  test('is refused unless its certificate chains to a trusted CA that is valid when the certificate’s validity begins', async () => {
     const identityId = await newIdentity()
     const stranger = await newCa('stranger', nowMs())
     const refused = await give(identityId, await clientCertificate(stranger, 'x', nowMs()))
@@ -103,7 +103,7 @@ describe('a certificate given to an identity', () => {
     expect((await give(await newIdentity(), before)).status).toBe(400)
   })
 
-  test('allows changes to its tags only', async () => {
+  test('can change only in its tags', async () => {
     const id = idOf(await give(await newIdentity(), await ofNetwork()))
     const credentials = { username: 'somebody', password: 'something' }
     for (const [method, body] of [
@@ -120,7 +120,7 @@ describe('a certificate given to an identity', () => {
     expect(await shown(id)).toMatchObject({ tags: { a: 'b' }, method: 'cert' })
   })
 
-  test('is replaced by an ott enrollment when it is re-enrolled', async () => {
+  test('is replaced by an ott enrollment when an administrator re-enrolls it', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     const expiresAt = new Date(nowMs() + 60_000).toISOString()
@@ -131,7 +131,7 @@ describe('a certificate given to an identity', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('ends the sessions that it opened when it is deleted', async () => {
+  test('ends, when it is deleted, the sessions that it opened', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('kept', identityId))
@@ -144,8 +144,8 @@ describe('a certificate given to an identity', () => {
   })
 })
 
-describe('a request to extend a certificate', () => {
-  test('is shown at the certificate and at the sessions that the certificate opened', async () => {
+describe('an administrator’s request to extend a certificate', () => {
+  test('is shown in the record of the certificate and in the sessions that were opened with it', async () => {
     const identityId = await newIdentity()
     const id = idOf(await give(identityId, await ofNetwork()))
     controller.cluster.apply(sessionCommand('extending', identityId, id))
@@ -170,7 +170,7 @@ describe('a request to extend a certificate', () => {
     expect(found.body.meta?.pagination?.totalCount).toBe(1)
   })
 
-  test('is refused for a password and for an unknown authenticator', async () => {
+  test('is refused for a password authenticator and for an unknown authenticator', async () => {
     const reply = await root.call('POST', `${authenticators}/alice-updb/request-extend`, {})
     expect(reply.status).toBe(409)
     expect(reply.body.error?.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')

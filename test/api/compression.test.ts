@@ -51,7 +51,7 @@ describe('a list', () => {
     expect((await ask(few, 'gzip')).coding).toBeUndefined()
   })
 
-  test('is refused with an uncompressed error response', async () => {
+  test('is refused with an uncompressed response if its query is invalid', async () => {
     const wrong = await ask(`${management}/identities?filter=${'a'.repeat(3000)}`, 'gzip')
     expect([wrong.status, wrong.coding, wrong.vary]).toEqual([400, undefined, undefined])
   })
@@ -80,7 +80,7 @@ test('a response with an ETag is not compressed, because the ETag identifies the
   expect([again.statusCode, again.headers['content-encoding']]).toEqual([304, undefined])
 })
 
-describe('Compression', () => {
+describe('Compression of a response', () => {
   const limits = {
     compressedBytesMin: 100,
     compressedBytesMax: 10_000,
@@ -93,11 +93,11 @@ describe('Compression', () => {
     [100, 'gzip'],
     [10_000, 'gzip'],
     [10_001, null],
-  ])('of %d bytes has the coding %s', (bytes, coding) => {
+  ])('with %d bytes uses the content coding %s', (bytes, coding) => {
     expect(new ResponseCompression(limits).codingFor('gzip', bytes)).toBe(coding)
   })
 
-  test('calls back synchronously for small bodies, and asynchronously for larger ones', async () => {
+  test('returns synchronously for small bodies, and asynchronously for larger ones', async () => {
     const compression = new ResponseCompression(limits)
     const seen: string[] = []
     const run = (bytes: number) =>

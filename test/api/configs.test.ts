@@ -95,7 +95,7 @@ describe('a config type', () => {
     ['schema', { schema: { type: 'object', $async: true } }],
     ['schema', { schema: [] }],
     ['target', { target: 'identity' }],
-  ])('is refused for its %s: %j', async (field, fields) => {
+  ])('is refused because of an invalid %s: %j', async (field, fields) => {
     const count = controller.machine.count('configType')
     for (const [method, url] of [
       ['POST', types],
@@ -169,7 +169,7 @@ describe('a config', () => {
     ['type', { configTypeId: 'nope' }],
     ['type', { configTypeId: '' }],
     ['configTypeId', { configTypeId: null }],
-  ])('is refused, with the field %s, for %j', async (field, fields) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, fields) => {
     const body = {
       name: 'refused',
       configTypeId: 'f2dd2df0-9c04-4b84-a91e-71437ac229f1',
@@ -183,7 +183,7 @@ describe('a config', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('answers NOT_FOUND if the config does not exist, with or without data to validate', async () => {
+  test('returns NOT_FOUND if the config does not exist, whether the request contains data to validate or not', async () => {
     for (const [method, body] of [
       ['PATCH', { data: {} }],
       ['PATCH', { name: 'x' }],
@@ -194,7 +194,7 @@ describe('a config', () => {
     }
   })
 
-  test('accepts data up to the maximum body size and refuses one byte more', async () => {
+  test('accepts data up to the maximum body size and refuses data that is one byte larger', async () => {
     const type = await newType({
       schema: { type: 'object', properties: { text: { type: 'string' } } },
     })
@@ -207,7 +207,7 @@ describe('a config', () => {
     expect((await root.call('POST', configs, more)).status).toBe(413)
   })
 
-  test('is refused within limited time if evaluating the schema would never end', async () => {
+  test('is refused within a time limit if the evaluation of its schema would never end', async () => {
     const schema = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
     const type = await newType({ schema })
     const bomb = { name: 'bomb', configTypeId: type, data: { name: `${'a'.repeat(50)}!` } }
@@ -271,7 +271,7 @@ describe('a config whose type changes during validation', () => {
     expect(controller.machine.find('config', 'name', 'raced')).toBeUndefined()
   })
 
-  test('is accepted if it fits the new schema, and refused if the type changes again during too many validations', async () => {
+  test('is accepted if it fits the new schema, and refused if the type changes again during each repeated validation', async () => {
     const type = await newType({ schema: withPort })
     const rename = async (): Promise<void> => {
       serial += 1
@@ -381,7 +381,7 @@ describe('the services that a caller sees', () => {
     }
   })
 
-  test('contain the requested config data: by id or name, in one or several parameters, or all types', async () => {
+  test('contain the config data that the caller requests by id or name, in one or several parameters, or for all types', async () => {
     const alice = caller()
     alice.token = controller.openSession('alice-id')
     const proxy = { 'proxy.v1': { port: 1, protocols: ['tcp'] } }
@@ -421,7 +421,7 @@ describe('the services that a caller sees', () => {
     })
   })
 
-  test('can be listed by an administrator as another identity, by name or id; a detail never includes config data', async () => {
+  test('can be listed by an administrator as another identity sees them, by name or id; a detail never includes config data', async () => {
     const query = `filter=${encodeURIComponent('name = "seen"')}&configTypes=all`
     const asRoot = await root.get(`${services}?${query}`)
     expect((asRoot.body.data as Detail[])[0]).toMatchObject({
@@ -443,7 +443,7 @@ describe('the services that a caller sees', () => {
     [{ configs: ['nope'] }, 404, 'NOT_FOUND'],
     [{ configs: ['two of one type'] }, 400, 'COULD_NOT_VALIDATE'],
     [{ configs: ['for routers'] }, 400, 'COULD_NOT_VALIDATE'],
-  ])('refuse %j', async ({ configs: [kind] }, status, code) => {
+  ])('refuse the request %j', async ({ configs: [kind] }, status, code) => {
     const proxy = { port: 1, protocols: ['tcp'] }
     const ids =
       kind === 'nope'

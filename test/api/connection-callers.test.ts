@@ -35,7 +35,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request in the same session as the previous request waits for the caller’s turn, and the wait is reported once', async () => {
+test('a request waits for its caller’s turn if the previous request on the connection had the same session, and reports this wait once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))
@@ -52,7 +52,7 @@ test.each([
   { authorization: 'Bearer of bob', 'zt-session': 'of alice' },
   {},
 ])(
-  'a request with other credentials does not wait for the connection’s previous caller: %o',
+  'a request does not wait for the previous caller of its connection if it has other credentials: %o',
   (headers) => {
     const { callers, request } = usedUp()
     let isBegun = false
@@ -63,7 +63,7 @@ test.each([
   },
 )
 
-test('a request whose client has disconnected is not started', async () => {
+test('a request is not started if its client has disconnected', async () => {
   const { callers, socket, request } = usedUp()
   let isBegun = false
   callers.begin(request(), () => {
@@ -74,7 +74,7 @@ test('a request whose client has disconnected is not started', async () => {
   expect(isBegun).toBe(false)
 })
 
-test('a request that does not fit the queue is started, and then refused in the usual way', () => {
+test('a request is started without waiting if its caller’s queue is full, so that the operation itself refuses the request', () => {
   const { callers, request, share } = usedUp()
   expect(() => {
     for (let at = 0; at < 10; at += 1) share.run('alice', () => undefined)

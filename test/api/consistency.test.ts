@@ -61,7 +61,7 @@ test('a read waits for the requested index, and reports a timeout', async () => 
   expect(never.body.error?.code).toBe('INDEX_NOT_REACHED')
 })
 
-test('a read of an unknown id is answered with 404 only after the cluster confirms it', async () => {
+test('a controller returns 404 for an unknown id only after the cluster has confirmed that no such record exists', async () => {
   controller.cluster.arriving.push(serviceElsewhere('fresh-id', 'fresh'))
   const rounds = controller.cluster.readRounds
   const reply = await root.get(`${services}/fresh-id`)
@@ -88,7 +88,7 @@ test('a linearizable read reflects every write acknowledged before it', async ()
   expect(refused.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a request id takes effect once, and a repetition gets the same response', async () => {
+test('a repeated request id takes effect once, and the repetition gets the same response', async () => {
   const headers = { 'net-request-id': requestId() }
   const first = await root.call('POST', services, service('once'), headers)
   const again = await root.call('POST', services, service('once'), headers)
@@ -107,7 +107,7 @@ test('a request id takes effect once, and a repetition gets the same response', 
   expect(controller.machine.count('service')).toBe(1)
 })
 
-test('a request id older than the window is refused', async () => {
+test('a request id that is older than 15 minutes is refused', async () => {
   const headers = { 'net-request-id': requestId() }
   controller.clock.advance(16 * 60_000)
   const reply = await root.call('POST', services, service('late'), headers)
@@ -115,7 +115,7 @@ test('a request id older than the window is refused', async () => {
   expect(reply.body.error?.code).toBe('REQUEST_ID_EXPIRED')
 })
 
-test('a write with an unknown outcome returns its request id for a retry, or reports that the request had none', async () => {
+test('a write with an unknown outcome returns its request id for a retry, or reports that the request had no id', async () => {
   const id = requestId()
   controller.cluster.losesAnswers = true
   const lost = await root.call('POST', services, service('lost'), { 'net-request-id': id })
@@ -133,7 +133,7 @@ test('a write with an unknown outcome returns its request id for a retry, or rep
   expect(controller.machine.count('service')).toBe(2)
 })
 
-test('a log-in leaves no hash of its password in the log, even with a request id', async () => {
+test('the log contains no hash of the password of a log-in, even if the log-in has a request id', async () => {
   const reply = await root.call('POST', `${management}/authenticate?method=password`, user, {
     'net-request-id': requestId(),
   })
@@ -142,7 +142,7 @@ test('a log-in leaves no hash of its password in the log, even with a request id
   expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
 })
 
-test('without a leader, reads succeed, writes are refused without effect, and log-ins compute no password hash', async () => {
+test('without a leader, reads succeed, writes are refused without effect, and log-ins do not compute a password hash', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)
   const write = await root.call('POST', services, service('x'))
@@ -155,7 +155,7 @@ test('without a leader, reads succeed, writes are refused without effect, and lo
   expect(logOut.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a token that another controller has just issued is confirmed by the cluster', async () => {
+test('a controller confirms a token that another controller has just issued with the cluster, and then accepts it', async () => {
   const token = controller.tokenOf('elsewhereXYZ')
   const roamer = new CallerOf(controller)
   roamer.token = token

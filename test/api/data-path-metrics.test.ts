@@ -29,7 +29,7 @@ async function textOf(changes: Partial<DataPathSources> = {}): Promise<string> {
   return text.replaceAll(/^#.*\n|^\n/gm, '')
 }
 
-test('every counter is 0 from the start, for each result and cause', async () => {
+test('every counter of circuits and dials starts at 0 for each result and cause', async () => {
   const text = await textOf()
   const counters = text.split('\n').filter((line) => line.includes('_total'))
   expect(counters).toEqual([
@@ -63,7 +63,7 @@ test('every counter is 0 from the start, for each result and cause', async () =>
   ])
 })
 
-test('routers, links, circuits and services are counted', async () => {
+test('the metrics count routers, links, circuits and services', async () => {
   const counts = new DataPathCounts()
   const dial = { kind: 'dial', serviceId: 's', terminatorId: 't' } as const
   counts.note({ ...dial, result: 'success' })
@@ -120,7 +120,7 @@ test('if a network has more services than the maximum number of metric series, o
   expect(readCount).toBe(measuredServicesMax + 1)
 })
 
-test('a series follows the present name of its record, and disappears with the record', async () => {
+test('a metric series is labeled with the current name of its record, and is removed with the record', async () => {
   let services: readonly MeasuredService[] = [
     { id: '1', name: 'wiki', terminatorCount: 1 },
     { id: '2', name: 'shop', terminatorCount: 1 },

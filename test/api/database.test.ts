@@ -39,8 +39,8 @@ async function ended(): Promise<Result> {
   })
 }
 
-describe('the data integrity', () => {
-  test('has no results before the first check', async () => {
+describe('the data integrity check', () => {
+  test('has no results before it first runs', async () => {
     expect(await result()).toEqual({
       inProgress: false,
       fixingErrors: false,
@@ -52,7 +52,7 @@ describe('the data integrity', () => {
     })
   })
 
-  test('is checked and reported correct', async () => {
+  test('reports no fault for a correct state', async () => {
     expect((await root.call('POST', `${database}/check-data-integrity`)).status).toBe(202)
     const found = await ended()
     expect(found).toMatchObject({ error: '', results: [], fixingErrors: false })
@@ -62,7 +62,7 @@ describe('the data integrity', () => {
     expect(await result(`${fabric}/database`)).toEqual(found)
   })
 
-  test('is reported as damaged after damage, repaired, and reported as correct again', async () => {
+  test('reports damage in the state, repairs it, and then reports no fault', async () => {
     const { state } = controller
     const alice = state.get('identity', 'alice-id')
     state.table('identity').indexes.move('alice-id', alice, undefined)
@@ -79,7 +79,7 @@ describe('the data integrity', () => {
     expect((await ended()).results).toEqual([])
   })
 
-  test('is checked by one run at a time; a new run replaces a run whose controller has stopped', async () => {
+  test('runs once at a time; a new run replaces a run whose controller has stopped', async () => {
     const { cluster } = controller
     // Without a leader, no controller starts the check.
     cluster.leader = 'ctrl2'
@@ -99,7 +99,7 @@ describe('the data integrity', () => {
     expect((await ended()).error).toMatch(/^ctrl2 stopped before the end/)
   })
 
-  test('is accessible to administrators only', async () => {
+  test('is available to administrators only', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     expect((await alice.call('POST', `${database}/fix-data-integrity`)).status).toBe(401)
@@ -107,12 +107,12 @@ describe('the data integrity', () => {
   })
 })
 
-describe('a snapshot', () => {
+describe('a database snapshot', () => {
   const snapshots = (): string => join(controller.dir, 'snapshots')
   const names = (): string[] => (existsSync(snapshots()) ? readdirSync(snapshots()) : [])
   const next = (): void => controller.clock.advance(snapshotFileLimits.pauseMsMin)
 
-  test('is a backup without secrets that restores the identical state', async () => {
+  test('is a backup without secrets, from which the identical state can be restored', async () => {
     next()
     const before = names()
     const reply = await root.call('POST', `${database}/snapshot`)
@@ -142,7 +142,7 @@ describe('a snapshot', () => {
     await machine.close()
   })
 
-  test('is written to the path in the request to the fabric API, and the response contains the path', async () => {
+  test('is written to the path that a request to the fabric API names, and the response contains this path', async () => {
     next()
     const body = { path: '__DB_DIR__/before-upgrade-__RAFT_INDEX__', other: 1 }
     const named = await root.call('POST', `${fabric}/database/snapshot`, body)
@@ -166,7 +166,7 @@ describe('a snapshot', () => {
     }
   })
 
-  test('is refused within a minute of the previous one, on every API', async () => {
+  test('is refused on every API for a minute after the previous snapshot', async () => {
     next()
     const before = names()
     expect((await root.call('POST', `${fabric}/database`)).status).toBe(200)
@@ -181,7 +181,7 @@ describe('a snapshot', () => {
     expect(names()).toEqual(after)
   })
 
-  test('can be written only to the folder for snapshots', async () => {
+  test('can be written only into the folder for snapshots', async () => {
     next()
     const before = names()
     for (const path of [
@@ -202,7 +202,7 @@ describe('a snapshot', () => {
     expect(all.filter((name) => name !== 'snapshots')).toEqual([])
   })
 
-  test('is accessible to administrators only', async () => {
+  test('is available to administrators only', async () => {
     next()
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
@@ -216,8 +216,8 @@ describe('a snapshot', () => {
   })
 })
 
-describe('the audit', () => {
-  test('shows to administrators, on the fabric API, who wrote each record', async () => {
+describe('the audit log on the fabric API', () => {
+  test('shows administrators who wrote each record', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

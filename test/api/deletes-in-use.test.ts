@@ -130,7 +130,7 @@ test('deleting a policy ends the access that it granted', async () => {
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('a session in use can be deleted', async () => {
+test('a session that is in use can be deleted', async () => {
   const { sessionId, device } = await newSetting()
   expect((await device.call('DELETE', `${client}/sessions/${sessionId}`)).status).toBe(200)
   expect(await statusOf('sessions', sessionId)).toBe(404)

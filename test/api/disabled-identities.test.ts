@@ -34,7 +34,7 @@ async function own(): Promise<number> {
   return (await alice.get(`${client}/current-identity`)).status
 }
 
-test('an identity disabled for some minutes is refused until disabledUntil, with and without a session', async () => {
+test('an identity that is disabled for some minutes is refused until disabledUntil, with an existing session and at log-in', async () => {
   expect(await logIn()).toBe(200)
   const startMs = controller.clock.nowMs()
   const shown = await disable(5)
@@ -63,7 +63,7 @@ test('an identity disabled for 0 minutes stays disabled permanently', async () =
   expect(await logIn()).toBe(401)
 })
 
-test('an identity that is enabled again can log in at once, and its record no longer shows that it was disabled', async () => {
+test('an identity that is enabled again can log in immediately, and its record does not show that it was disabled', async () => {
   await disable(0)
   expect(await logIn()).toBe(401)
   expect((await alice.call('POST', `${identity}/enable`)).status).toBe(401)

@@ -48,7 +48,7 @@ test('a stopping API answers requests on open connections, accepts no new connec
   await expect(get(port, idle)).rejects.toThrow()
 })
 
-test('stopping an API without open connections completes at once', async () => {
+test('an API without open connections stops immediately', async () => {
   const controller = await startController({ drainIdleMs: 600_000 })
   await controller.app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = controller.app.server.address() as AddressInfo

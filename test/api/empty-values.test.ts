@@ -135,7 +135,7 @@ function emptied(value: unknown): unknown {
 }
 
 test.each(Object.entries(kinds))(
-  'a %s shows fields without a value as OpenZiti does, whether never set or cleared',
+  'a %s shows a field without a value as OpenZiti does, whether the field was never set or was cleared',
   async (_, kind) => {
     const unset = await made(root, kind.url, await kind.minimal())
     const given = await made(root, kind.url, { ...(await kind.minimal()), ...kind.values })
@@ -154,7 +154,7 @@ test.each(Object.entries(kinds))(
   },
 )
 
-test('an identity without permissions gets null as its permissions', async () => {
+test('an identity without permissions sees null as its permissions', async () => {
   const caller = sessionOf(await newIdentity(root, name()))
   const self = await shown(caller, `${management}/current-identity`)
   expect(self['permissions']).toBe(null)

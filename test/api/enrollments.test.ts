@@ -22,8 +22,8 @@ async function newEnrollment(identityId: string, rest: object = {}): Promise<str
   return made(root, enrollments, { identityId, method: 'ott', expiresAt: later(), ...rest })
 }
 
-describe('Enrollment, none → create', () => {
-  test('returns a token and a JWT signed by this controller, and is shown with the identity', async () => {
+describe('The creation of an enrollment', () => {
+  test('returns a token and a JWT signed by this controller, and the record of the identity shows the enrollment', async () => {
     const identityId = await somebody()
     const expiresAt = later()
     const id = await newEnrollment(identityId, { expiresAt })
@@ -57,7 +57,7 @@ describe('Enrollment, none → create', () => {
     expect(own).toEqual([detail])
   })
 
-  test('is refused with 409 if the identity already has an outstanding enrollment of the same type', async () => {
+  test('is refused with 409 if the identity already has an open enrollment of the same type', async () => {
     const identityId = await somebody()
     await newEnrollment(identityId)
     const body = { identityId, method: 'ott', expiresAt: later() }
@@ -84,7 +84,7 @@ describe('Enrollment, none → create', () => {
     ['caId', { method: 'ottca' }],
     ['username', { method: 'updb' }],
     ['username', { method: 'updb', username: 'ann' }],
-  ])('is refused for its %s: %j', async (field, changes) => {
+  ])('is refused because of an invalid %s: %j', async (field, changes) => {
     const identityId = await somebody()
     const body = { identityId, method: 'ott', expiresAt: later(), ...changes }
     const reply = await root.call('POST', enrollments, body)
@@ -92,7 +92,7 @@ describe('Enrollment, none → create', () => {
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
   })
 
-  test('does not let the caller choose its token', async () => {
+  test('generates a token, even if the request contains one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId, { token: 'mine', jwt: 'mine', edgeRouterId: 'x' })
     const detail = await shown(root, `${enrollments}/${id}`)
@@ -100,7 +100,7 @@ describe('Enrollment, none → create', () => {
     expect(detail).not.toHaveProperty('edgeRouterId')
   })
 
-  test('is returned again for the same request id', async () => {
+  test('returns the same enrollment for a repeated request id', async () => {
     const identityId = await somebody()
     const headers = { 'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())) }
     const body = { identityId, method: 'ott', expiresAt: later() }
@@ -111,7 +111,7 @@ describe('Enrollment, none → create', () => {
   })
 })
 
-describe('Enrollment, outstanding or expired → refresh', () => {
+describe('The refresh of an open or expired enrollment', () => {
   test('creates a new JWT and invalidates the previous one', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
@@ -139,7 +139,7 @@ describe('Enrollment, outstanding or expired → refresh', () => {
     expect(reply.status).toBe(200)
   })
 
-  test('also updates the token shown at the router', async () => {
+  test('also updates the token that the router’s record shows', async () => {
     const router = await made(root, `${management}/edge-routers`, { name: 'refreshed' })
     const [enrollment] = controller.machine.findAll('enrollment', 'edgeRouterId', router)
     const expiresAt = later(9 * hour)
@@ -155,21 +155,21 @@ describe('Enrollment, outstanding or expired → refresh', () => {
     [400, { expiresAt: '2020-01-01T00:00:00Z' }],
     [400, {}],
     [400, { expiresAt: null }],
-  ])('is refused with %i for %j', async (status, body) => {
+  ])('is refused with status %i for the body %j', async (status, body) => {
     const id = await newEnrollment(await somebody())
     const reply = await root.call('POST', `${enrollments}/${id}/refresh`, body)
     expect(reply.status).toBe(status)
     expect(reply.body.error?.cause).toMatchObject({ field: 'expiresAt' })
   })
 
-  test('answers 404 for an unknown enrollment', async () => {
+  test('returns 404 for an unknown enrollment', async () => {
     const url = `${enrollments}/nowhere/refresh`
     expect((await root.call('POST', url, { expiresAt: later() })).status).toBe(404)
   })
 })
 
-describe('Enrollment, outstanding → delete', () => {
-  test('removes the enrollment, and the identity no longer shows it', async () => {
+describe('The deletion of an open enrollment', () => {
+  test('removes the enrollment, also from the record of the identity', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     expect((await root.call('DELETE', `${enrollments}/${id}`)).status).toBe(200)
@@ -180,7 +180,7 @@ describe('Enrollment, outstanding → delete', () => {
     })
   })
 
-  test('also takes place when the identity is deleted', async () => {
+  test('also happens when the identity is deleted', async () => {
     const identityId = await somebody()
     const id = await newEnrollment(identityId)
     await root.call('DELETE', `${management}/identities/${identityId}`)
@@ -202,7 +202,7 @@ describe('an identity created with an enrollment', () => {
     })
   })
 
-  test('uses the first of the requested methods in this order: ott, ottca, updb', async () => {
+  test('uses the first requested method in the order ott, ottca, updb', async () => {
     const first = await somebody({ enrollment: { ott: true, ottca: 'x', updb: 'username' } })
     expect(Object.keys((await enrollmentOf(first)) as object)).toEqual(['ott'])
     const last = await somebody({ enrollment: { ott: false, ottca: '', updb: 'username' } })
@@ -211,7 +211,7 @@ describe('an identity created with an enrollment', () => {
     expect(record).toMatchObject({ username: 'username' })
   })
 
-  test('is not created if its enrollment is refused', async () => {
+  test('is not created if its enrollment is invalid', async () => {
     const body = { name: 'neither', type: 'Device', isAdmin: false }
     const reply = await root.call('POST', `${management}/identities`, {
       ...body,
@@ -222,7 +222,7 @@ describe('an identity created with an enrollment', () => {
   })
 })
 
-describe('Authenticator exists → re-enroll with expiresAt', () => {
+describe('The re-enrollment of an authenticator with expiresAt', () => {
   const authenticators = `${management}/authenticators`
 
   async function withPassword(): Promise<{ identityId: string; id: string; username: string }> {
@@ -232,7 +232,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     return { identityId, username, id: await made(root, authenticators, body) }
   }
 
-  test('deletes the authenticator and creates an enrollment of its type; for updb, with the same user name', async () => {
+  test('deletes the authenticator and creates an enrollment of the same type, which keeps the user name of a password', async () => {
     const { identityId, id, username } = await withPassword()
     const expiresAt = later()
     const reply = await root.call('POST', `${authenticators}/${id}/re-enroll`, { expiresAt })
@@ -250,7 +250,7 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(404)
   })
 
-  test('is refused if the identity has an outstanding enrollment of that type, or if expiresAt is in the past; then the authenticator remains', async () => {
+  test('is refused, and keeps the authenticator, if the identity has an open enrollment of that type or if expiresAt is in the past', async () => {
     const { identityId, id } = await withPassword()
     const url = `${authenticators}/${id}/re-enroll`
     const past = await root.call('POST', url, { expiresAt: '2020-01-01T00:00:00Z' })
@@ -262,15 +262,15 @@ describe('Authenticator exists → re-enroll with expiresAt', () => {
     expect((await root.get(`${authenticators}/${id}`)).status).toBe(200)
   })
 
-  test('answers 404 for an unknown authenticator', async () => {
+  test('returns 404 for an unknown authenticator', async () => {
     const url = `${authenticators}/nowhere/re-enroll`
     expect((await root.call('POST', url, { expiresAt: later() })).status).toBe(404)
     expect((await root.call('POST', url, {})).status).toBe(400)
   })
 })
 
-describe('the network JWT', () => {
-  test.each([client, management])('is public below %s', async (base) => {
+describe('the JWT that describes the network', () => {
+  test.each([client, management])('is public below the path %s', async (base) => {
     const reply = await new CallerOf(controller).get(`${base}/network-jwts`)
     expect(reply.status).toBe(200)
     const [row] = reply.body.data as { name: string; token: string }[]
@@ -286,7 +286,7 @@ describe('the network JWT', () => {
   })
 })
 
-test('enrollments are accessible to administrators only', async () => {
+test('only administrators have access to enrollments', async () => {
   const alice = new CallerOf(controller)
   alice.token = controller.openSession('alice-id')
   const id = await newEnrollment(await somebody())

@@ -26,7 +26,7 @@ const certificate = async (): Promise<string> =>
 const jwksEndpoint = 'https://issuer.test/keys'
 
 describe('an external JWT signer', () => {
-  test('with a certificate shows the certificate’s fields, and has its fingerprint as kid by default', async () => {
+  test('with a certificate shows the fields of the certificate, and has the certificate’s fingerprint as kid by default', async () => {
     const certPem = await certificate()
     const { sha1, notBeforeMs, notAfterMs } = parseCertificate(certPem)
     const id = idOf(await create({ certPem }))
@@ -105,7 +105,7 @@ describe('an external JWT signer', () => {
     expect(missing.status).toBe(404)
   })
 
-  test('loses all previous values when it is replaced', async () => {
+  test('loses all previous optional values when a PUT replaces it', async () => {
     const id = idOf(await create({ certPem: await certificate(), scopes: ['a'], clientId: 'c' }))
     const reply = await root.call('PUT', `${signers}/${id}`, body({ jwksEndpoint }))
     expect(reply.status, reply.text).toBe(200)
@@ -142,20 +142,20 @@ describe('an external JWT signer', () => {
     ['issuer', ''],
     ['audience', undefined],
     ['enabled', undefined],
-  ])('is refused, with the field %s, for %j', async (field, value) => {
+  ])('is refused, and the error names the field %s, for the value %j', async (field, value) => {
     const reply = await create({ jwksEndpoint, [field]: value })
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('is refused for an unusable jwksEndpoint with OpenZiti’s error code', async () => {
+  test('with an unusable jwksEndpoint is refused with OpenZiti’s error code', async () => {
     for (const address of ['file:///etc/passwd', 'http://169.254.169.254/latest/meta-data/']) {
       const reply = await create({ jwksEndpoint: address })
       expect(reply.body.error?.code, address).toBe('INVALID_FIELD')
     }
   })
 
-  test('has a unique issuer, kid and fingerprint, when it is created or patched', async () => {
+  test('is refused on create and patch if another signer has the same issuer, kid or fingerprint', async () => {
     const certPem = await certificate()
     const first = body({ certPem, kid: `kid ${serial}` })
     idOf(await root.call('POST', signers, first))
@@ -169,7 +169,7 @@ describe('an external JWT signer', () => {
     expect(reply.status).toBe(400)
   })
 
-  test('cannot enroll identities with a type of credential that its auth policy disallows', async () => {
+  test('is refused if it enables enrollment with a kind of credential that the auth policy for its enrollments disallows', async () => {
     const primary = {
       cert: { allowed: false, allowExpiredCerts: false },
       extJwt: { allowed: false, allowedSigners: [] },
@@ -195,8 +195,8 @@ describe('an external JWT signer', () => {
   })
 })
 
-describe('the client list of external JWT signers', () => {
-  test('shows any caller the enabled signers, with the fields that a client needs', async () => {
+describe('the list of external JWT signers on the client API', () => {
+  test('shows any caller the enabled signers, with only the fields that a client needs', async () => {
     const anybody = new CallerOf(controller)
     const more = {
       jwksEndpoint,

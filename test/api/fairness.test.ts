@@ -6,7 +6,7 @@ import { controllerForFile } from './support/for-file.ts'
 
 const { controller } = await controllerForFile({ waitingRequestsMax: 16 })
 
-test('a caller that sends writes continuously leaves capacity for others, and gets Retry-After', async () => {
+test('a caller that sends writes continuously gets 429 with Retry-After, and other callers can still write', async () => {
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
   const release: (() => void)[] = []
@@ -50,7 +50,7 @@ test('a caller that sends writes continuously leaves capacity for others, and ge
   cluster.propose = propose
 })
 
-test('every temporary refusal has Retry-After, and no other refusal has it', () => {
+test('every refusal that is temporary has Retry-After, and no other refusal has this header', () => {
   for (const code of Object.keys(problems) as ProblemCode[]) {
     const { http, retry } = problems[code]
     const passes = retry !== 'never' && (http === 429 || http === 503)

@@ -40,7 +40,7 @@ function raise(): void {
   )
 }
 
-test('a field of a higher feature level is unknown in every body, and can be set once the feature level is raised', async () => {
+test('a field of a higher feature level is ignored in every body until the feature level is raised', async () => {
   const body = { name: 'one', encryptionRequired: true, owner: 'harbour', weight: 3, strange: 1 }
   const made = await root.call('POST', services, body)
   expect(made.status, made.text).toBe(201)

@@ -14,7 +14,7 @@ async function shown(collection: string, reply: Reply): Promise<Record<string, u
   return dataOf(await root.get(`${management}/${collection}/${idOf(reply)}`))
 }
 
-test('a field with another spelling is accepted if the exact name is absent, and is not reported as ignored', async () => {
+test('a field name with other capital letters is accepted if the exact name is absent, and is not reported as ignored', async () => {
   const reply = await root.call('POST', `${management}/service-policies`, {
     NAME: 'dialers',
     Type: 'Dial',
@@ -29,7 +29,7 @@ test('a field with another spelling is accepted if the exact name is absent, and
   })
 })
 
-test('spellings are matched at every depth of the schema, also in lists', async () => {
+test('capital letters in field names are ignored at every depth of a body, also in lists', async () => {
   const reply = await root.call('POST', `${management}/posture-checks`, {
     name: 'linux',
     typeId: 'OS',
@@ -66,7 +66,7 @@ test('spellings are matched at every depth of the schema, also in lists', async 
   })
 })
 
-test('a patch accepts other spellings too', async () => {
+test('a patch accepts field names with other capital letters', async () => {
   const created = await root.call('POST', `${management}/services`, {
     name: 'before',
     encryptionRequired,
@@ -76,7 +76,7 @@ test('a patch accepts other spellings too', async () => {
   expect(dataOf(await root.get(path))['name']).toBe('after')
 })
 
-test('two spellings of one field in a body are refused, in any order and at any depth', async () => {
+test('a body is refused if it contains one field in two spellings, in any order and at any depth', async () => {
   const bodies: [unknown, string][] = [
     [{ name: 'one', Name: 'other' }, 'name'],
     [{ Name: 'one', name: 'other' }, 'name'],
@@ -100,7 +100,7 @@ test('two spellings of one field in a body are refused, in any order and at any 
   expect(nested.body.error?.cause?.['field']).toBe('operatingSystems.0.type')
 })
 
-test('the keys of free-form maps are not changed', async () => {
+test('the keys of free-form maps keep their capital letters', async () => {
   const tags = { Name: 'a', name: 'b', NAME: 'c' }
   const service = await root.call('POST', `${management}/services`, {
     name: 'tagged',
@@ -128,7 +128,7 @@ test('the keys of free-form maps are not changed', async () => {
   expect((await shown('configs', config))['data']).toEqual({ Name: 'a', name: 'b' })
 })
 
-test('hand-written operations match names in the same way', async () => {
+test('operations without a record descriptor also ignore capital letters in field names', async () => {
   const reply = await new CallerOf(controller).call(
     'POST',
     `${client}/authenticate?method=password`,
@@ -137,7 +137,7 @@ test('hand-written operations match names in the same way', async () => {
   expect(reply.status, reply.text).toBe(200)
 })
 
-test('an unknown name is ignored and reported', async () => {
+test('an unknown field name is ignored and listed in the response', async () => {
   const reply = await root.call('POST', `${management}/services`, {
     name: 'odd',
     encryptionRequired,

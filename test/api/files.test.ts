@@ -71,7 +71,7 @@ describe('The file server of the console', () => {
     expect(packed.headers['etag']).not.toBe(plain.headers['etag'])
   })
 
-  test('answers 304 for a file that the browser already has', async () => {
+  test('returns 304 for a file that the browser already has', async () => {
     const { headers } = await get('/console/icon.svg')
     const again = await get('/console/icon.svg', {
       'if-none-match': `W/${String(headers['etag'])}`,
@@ -79,7 +79,7 @@ describe('The file server of the console', () => {
     expect([again.statusCode, again.body]).toEqual([304, ''])
   })
 
-  test('answers HEAD like GET, without the body', async () => {
+  test('answers a HEAD request like GET, without the body', async () => {
     const answer = await app.inject({ method: 'HEAD', url: '/console/icon.svg' })
     expect([answer.statusCode, answer.body]).toEqual([200, ''])
     expect(answer.headers['content-length']).toBe('6')
@@ -94,7 +94,7 @@ describe('The file server of the console', () => {
     '/console/%2e%2e/%2e%2e/etc/passwd',
     '/console/..%2f..%2fetc%2fhostname.txt',
     '/consoles',
-  ])('has no file at %s', async (url) => {
+  ])('returns 404 for %s', async (url) => {
     expect((await get(url)).statusCode).toBe(404)
   })
 
@@ -103,7 +103,7 @@ describe('The file server of the console', () => {
     expect(answer.statusCode).toBe(405)
   })
 
-  test('explains how to build the console if it is not built', async () => {
+  test('explains how to build the console if the console is not built', async () => {
     const answer = await get('/unbuilt/')
     expect([answer.statusCode, answer.body]).toEqual([404, expect.stringContaining('make console')])
   })
@@ -123,7 +123,7 @@ test.each([
   expect([...acceptedCodings(header)]).toEqual(names)
 })
 
-test('sends the OpenAPI document compressed to clients that accept it', async () => {
+test('the API sends its OpenAPI document compressed to clients that accept this', async () => {
   const url = '/edge/management/v1/openapi.json'
   const plain = await get(url)
   const packed = await get(url, { 'accept-encoding': 'gzip' })
@@ -133,7 +133,7 @@ test('sends the OpenAPI document compressed to clients that accept it', async ()
   expect(packed.rawPayload.length * 10).toBeLessThan(plain.body.length)
 })
 
-test('sends a file of an unknown media type as a download', () => {
+test('the file server sends a file of an unknown media type as a download', () => {
   expect(fileMediaType('a.HTML')).toBe('text/html; charset=utf-8')
   expect(fileMediaType('program.exe')).toBe('application/octet-stream')
 })

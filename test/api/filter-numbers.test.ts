@@ -13,7 +13,7 @@ async function namesOf(filter: string): Promise<string[]> {
   return (reply.body.data as { name: string }[]).map(({ name }) => name).sort()
 }
 
-test('a policy type is found by its name and by its number', async () => {
+test('a filter can use the name or the number of a policy type', async () => {
   for (const type of ['Dial', 'Bind']) {
     const body = { name: `to ${type}`, type, semantic: 'AnyOf' }
     await made(root, `${management}/service-policies`, body)
@@ -24,7 +24,7 @@ test('a policy type is found by its name and by its number', async () => {
   expect(await namesOf('type in [1, 2]')).toEqual(['to Bind', 'to Dial'])
 })
 
-test('an unknown number of a policy type is refused', async () => {
+test('a filter with an unknown number of a policy type is refused', async () => {
   const reply = await root.get(`${management}/service-policies?filter=type%3D3`)
   expect([reply.status, reply.body.error?.code]).toEqual([400, 'INVALID_FILTER'])
 })

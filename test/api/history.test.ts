@@ -20,7 +20,7 @@ function causeOf({ body }: Reply): readonly unknown[] {
 }
 
 describe('the history of a service', () => {
-  test('shows who changed what, by name, also when the service is deleted', async () => {
+  test('shows who made which change, with names, even if the service is deleted', async () => {
     const id = await newService(root, 'wiki', { roleAttributes: ['web'] })
     await root.call('PATCH', `${management}/services/${id}`, { name: 'docs', roleAttributes: [] })
     await root.call('DELETE', `${management}/services/${id}`)
@@ -72,8 +72,8 @@ describe('the history of a service', () => {
   })
 })
 
-describe('an undo', () => {
-  test('of a change restores the old values of the fields, and its preview shows the effect on access', async () => {
+describe('the undo of an audited write', () => {
+  test('restores the old values of a changed record, and its preview shows the effect on access', async () => {
     const serviceId = await newService(root, 'crm', { roleAttributes: ['crm'] })
     const bobId = await newIdentity(root, 'Bob', { roleAttributes: ['sales'] })
     const policy = { name: 'sales to crm', type: 'Dial', semantic: 'AnyOf' }
@@ -101,7 +101,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ identityRoles: ['#sales'] })
   })
 
-  test('of a change restores the expiry of a policy', async () => {
+  test('restores the expiry of a policy', async () => {
     const expiresAt = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
     const policy = { name: 'for a day', type: 'Dial', semantic: 'AnyOf', serviceRoles: ['#all'] }
     const id = await made(root, `${management}/service-policies`, { ...policy, expiresAt })
@@ -117,7 +117,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ expiresAt })
   })
 
-  test('of a change restores the expiry of a role attribute', async () => {
+  test('restores the expiry of a role attribute', async () => {
     const end = new Date(controller.clock.nowMs() + 86_400_000).toISOString()
     const ends = { roleAttributesExpireAt: { guest: end } }
     const id = await newIdentity(root, 'Gus', { roleAttributes: ['guest'], ...ends })
@@ -129,7 +129,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject(ends)
   })
 
-  test('of a create deletes the record, and of a delete creates the record with the same ID', async () => {
+  test('deletes a created record, and creates a deleted record with the same ID', async () => {
     const id = await newService(root, 'mail', { roleAttributes: ['mail'] })
     const policyId = await made(root, `${management}/service-policies`, {
       name: 'to mail',
@@ -160,7 +160,7 @@ describe('an undo', () => {
     expect((await root.get(`${management}/services/${fresh}`)).status).toBe(404)
   })
 
-  test('is refused if a later entry changed the same fields; after that entry is undone, the older entry can be undone too', async () => {
+  test('is refused if a later entry changed the same fields, and possible once that later entry is undone', async () => {
     const id = await newService(root, 'git')
     const url = `${management}/services/${id}`
     await root.call('PATCH', url, { roleAttributes: ['one'] })
@@ -175,7 +175,7 @@ describe('an undo', () => {
     expect(await shown(root, url)).toMatchObject({ roleAttributes: null })
   })
 
-  test('is refused if another change was made after its preview', async () => {
+  test('is refused if the record was changed after the preview of the undo', async () => {
     const id = await newService(root, 'db')
     const url = `${management}/services/${id}`
     await root.call('PATCH', url, { roleAttributes: ['one'] })
@@ -190,7 +190,7 @@ describe('an undo', () => {
     })
   })
 
-  test('is refused for records with secrets, and says why', async () => {
+  test('is refused for a deleted record whose secrets are not kept, with this reason', async () => {
     const id = await newIdentity(root, 'Carl', { enrollment: { ott: true } })
     await root.call('DELETE', `${management}/identities/${id}`)
     const refused = await undo(root, await newest(root, 'record=Carl'))
@@ -201,7 +201,7 @@ describe('an undo', () => {
     ])
   })
 
-  test('is refused for a write that was itself refused, and for a write that has a dedicated inverse operation', async () => {
+  test('is refused for a write that was itself refused, and for a write for which another operation is the inverse', async () => {
     await newService(root, 'dns')
     await root.call('POST', `${management}/services`, { name: 'dns', encryptionRequired: true })
     expect(causeOf(await undo(root, await newest(root, 'kind=service&actor=admin-id')))).toEqual([
@@ -218,7 +218,7 @@ describe('an undo', () => {
     expect((await undo(root, { index: 'x' })).status).toBe(404)
   })
 
-  test('of a change of a config validates the old data with the current schema of the config type', async () => {
+  test('validates the old data of a config with the current schema of its type', async () => {
     const typeId = await made(root, `${management}/config-types`, { name: 'app', schema: {} })
     const config = { name: 'app one', configTypeId: typeId, data: { port: 1 } }
     const id = await made(root, `${management}/configs`, config)

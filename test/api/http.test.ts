@@ -54,17 +54,17 @@ function sendChunks(count: number, headers: Record<string, string>): Promise<See
   })
 }
 
-test('a chunked body over the limit is answered with 413 in the envelope, and the connection is closed', async () => {
+test('a chunked body over the size limit gets the response 413 with OpenZiti’s error envelope, and the connection is closed', async () => {
   const seen = await sendChunks(64, { 'net-session': token })
   expect(seen).toEqual({ status: 413, connection: 'close', code: 'REQUEST_ENTITY_TOO_LARGE' })
 })
 
-test('a chunked body from an unauthenticated caller is refused before it is completely read', async () => {
+test('a chunked body of a caller without a session is refused before the controller has read it completely', async () => {
   const seen = await sendChunks(64, {})
   expect(seen).toEqual({ status: 401, connection: 'close', code: 'UNAUTHORIZED' })
 })
 
-test('a malformed request is answered with 400 in the envelope, and the connection is closed', async () => {
+test('a malformed request gets the response 400 with OpenZiti’s error envelope, and the connection is closed', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write('HELLO\r\n\r\n')
   let text = ''
@@ -75,7 +75,7 @@ test('a malformed request is answered with 400 in the envelope, and the connecti
   expect(body.error.code).toBe('COULD_NOT_PARSE_BODY')
 })
 
-test('headers larger than the limit are answered with 431', async () => {
+test('request headers over the size limit get the response 431', async () => {
   const socket = connect(port, '127.0.0.1')
   socket.write(`GET /version HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(36_000)}\r\n\r\n`)
   let text = ''
@@ -84,7 +84,7 @@ test('headers larger than the limit are answered with 431', async () => {
   expect(text).toMatch(/^HTTP\/1\.1 431 /)
 })
 
-test('a slow request is answered with TIMEOUT, or OUTCOME_UNKNOWN once its write was proposed', async () => {
+test('a request that exceeds the timeout gets the error TIMEOUT, or OUTCOME_UNKNOWN if its write was already proposed', async () => {
   const root = new CallerOf(controller)
   root.token = token
   const never = new Promise<never>(() => undefined)
@@ -104,7 +104,7 @@ test('a slow request is answered with TIMEOUT, or OUTCOME_UNKNOWN once its write
   }
 })
 
-test('a listener serves only its configured APIs', async () => {
+test('a listener serves only the APIs in its configuration', async () => {
   const api = createApi(controller.parts)
   const app = api.listener({ apis: ['client', 'host'], https: null })
   try {
@@ -117,7 +117,7 @@ test('a listener serves only its configured APIs', async () => {
   }
 })
 
-test('a route without a permission prevents the start of the API', async () => {
+test('the API does not start if a route declares no permission', async () => {
   const app = createApi(controller.parts).listener({ apis: ['client'], https: null })
   try {
     expect(() => app.get('/open', () => 'open')).toThrow(/declares no permission/)

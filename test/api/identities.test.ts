@@ -63,7 +63,7 @@ describe('an identity', () => {
     }
   })
 
-  test('can be replaced and patched; its type and its status cannot be set', async () => {
+  test('can be replaced and patched, but its type and its status stay unchanged', async () => {
     const serviceId = await created(`${management}/services`, {
       name: 'host',
       encryptionRequired: true,
@@ -150,7 +150,7 @@ describe('an identity', () => {
     ['caId', { enrollment: { ottca: 'nowhere' } }],
     ['enrollment.ott', { enrollment: { ott: 'yes' } }],
     ['enrollment.updb', { enrollment: { updb: 'u'.repeat(101) } }],
-  ])('is refused for its %s: %j', async (field, fields) => {
+  ])('is refused because of an invalid %s: %j', async (field, fields) => {
     const before = controller.machine.count('identity')
     const body = { name: 'refused', type: 'User', isAdmin: false, ...fields }
     const reply = await root.call('POST', identities, body)
@@ -160,13 +160,13 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('is created without an enrollment if the enrollment in the body is empty', async () => {
+  test('is created without an enrollment if the body contains an empty enrollment', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
   })
 
-  test('references only existing records, and has a unique name and external id', async () => {
+  test('is refused if it references a missing record, or if another identity has its name or external id', async () => {
     for (const fields of [{ authPolicyId: 'nope' }, { serviceHostingCosts: { nope: 1 } }]) {
       const reply = await root.call('POST', identities, {
         name: 'dangling',
@@ -192,7 +192,7 @@ describe('an identity', () => {
     )
   })
 
-  test('is listed by its role attributes, and disappears when it is deleted', async () => {
+  test('can be found by its role attributes, and is absent from the list after it was deleted', async () => {
     const id = await newIdentity({ roleAttributes: ['listed'] })
     const listed = await root.get(`${identities}?roleFilter=%23listed`)
     expect((listed.body.data as Detail[]).map((row) => row['id'])).toEqual([id])
@@ -203,7 +203,7 @@ describe('an identity', () => {
 })
 
 describe('administrators', () => {
-  test('cannot all be removed: the default administrator cannot be deleted, and the last one cannot be demoted or disabled', async () => {
+  test('cannot all be removed: the default administrator cannot be deleted, and the last administrator cannot be demoted or disabled', async () => {
     const url = `${identities}/admin-id`
     const gone = await root.call('DELETE', url)
     expect(gone.status).toBe(400)
@@ -263,7 +263,7 @@ describe('administrators', () => {
 })
 
 describe('disabling an identity', () => {
-  test('ends its sessions at once and refuses its log-ins until the given time has passed', async () => {
+  test('ends its sessions immediately, and refuses log-ins until the given time has passed', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)
@@ -297,7 +297,7 @@ describe('disabling an identity', () => {
     expect((await held.get(`${url}?consistency=linearizable`)).status).toBe(401)
   })
 
-  test('lasts until an administrator enables the identity if the given time is zero or negative; a time must be given', async () => {
+  test('lasts until an administrator enables the identity if the given time is zero or negative, and is refused without a time', async () => {
     const id = await newIdentity()
     for (const durationMinutes of [0, -1]) {
       await root.call('POST', `${identities}/${id}/disable`, { durationMinutes })
@@ -316,8 +316,8 @@ describe('disabling an identity', () => {
   })
 })
 
-describe('configs given to an identity', () => {
-  test('are assigned, listed and removed', async () => {
+describe('config overrides of an identity', () => {
+  test('can be created, listed and removed', async () => {
     const id = await newIdentity()
     const url = `${identities}/${id}/service-configs`
     const serviceId = await created(`${management}/services`, {
@@ -355,7 +355,7 @@ describe('configs given to an identity', () => {
     expect((await root.call('DELETE', `${management}/configs/${configId}`)).status).toBe(200)
   })
 
-  test('are refused for missing records and if there are too many', async () => {
+  test('are refused if they reference missing records or exceed the limit', async () => {
     const id = await newIdentity()
     const url = `${identities}/${id}/service-configs`
     expect((await root.get(`${identities}/nope/service-configs`)).status).toBe(404)

@@ -7,8 +7,8 @@ const { controller, root } = await controllerForFile()
 
 const of = (id: string): string => `${management}/identities/${id}`
 
-describe('for an identity without reports,', () => {
-  test('the posture data has every part, and each part is empty', async () => {
+describe('for an identity without posture reports,', () => {
+  test('the posture data has every section, and each section is empty', async () => {
     const reply = await root.get(`${of('alice-id')}/posture-data`)
     expect(reply.status, reply.text).toBe(200)
     expect(reply.body.data).toMatchObject({
@@ -27,13 +27,13 @@ describe('for an identity without reports,', () => {
     expect((await root.get(`${of('nobody')}/failed-service-requests`)).status).toBe(404)
   })
 
-  test('removing MFA that does not exist succeeds', async () => {
+  test('removing MFA succeeds although the identity has no MFA', async () => {
     expect((await root.call('DELETE', `${of('alice-id')}/mfa`)).status).toBe(200)
     expect((await root.call('DELETE', `${of('nobody')}/mfa`)).status).toBe(404)
   })
 })
 
-describe('tracing an identity', () => {
+describe('the trace of an identity', () => {
   const trace = (body: object, id = 'alice-id'): Promise<Reply> =>
     root.call('PUT', `${of(id)}/trace`, body)
 
@@ -51,7 +51,7 @@ describe('tracing an identity', () => {
     expect((unnamed.body.data as { traceId: string }).traceId).toMatch(/^.{12}$/)
   })
 
-  test('can be stopped; then the trace id remains', async () => {
+  test('can be stopped, and the response still contains the trace id', async () => {
     await trace({ enabled: true, duration: '1m', traceId: 'mine' })
     expect((await trace({ enabled: false })).body.data).toMatchObject({
       enabled: false,
@@ -63,7 +63,7 @@ describe('tracing an identity', () => {
     expect((await trace({ enabled: false })).body.data).toMatchObject({ traceId: '' })
   })
 
-  test('covers the named channels, by default both', async () => {
+  test('covers the requested channels, or both channels by default', async () => {
     const channelsOf = async (channels?: readonly string[]): Promise<number | undefined> => {
       await trace({
         enabled: true,
@@ -82,7 +82,7 @@ describe('tracing an identity', () => {
   })
 
   test.each([['soon'], [''], [undefined], ['10'], ['-1m'], ['0'], [`${traceMsMax + 1}ms`]])(
-    'is refused for the duration %j',
+    'is refused if its duration is %j',
     async (duration) => {
       const reply = await trace({ enabled: true, duration })
       expect(reply.status).toBe(400)
@@ -90,7 +90,7 @@ describe('tracing an identity', () => {
     },
   )
 
-  test('requires an existing identity', async () => {
+  test('is refused for an unknown identity', async () => {
     expect((await trace({ enabled: true, duration: '1m' }, 'nobody')).status).toBe(404)
   })
 })

@@ -43,8 +43,8 @@ async function told(appRegex: string, ...names: readonly string[]): Promise<Told
   return reply.body as unknown as Told
 }
 
-describe('an inspection', () => {
-  test('returns the requested values in order, each once', async () => {
+describe('an inspection of a controller', () => {
+  test('returns the requested values in the requested order, each once', async () => {
     const names = ['runtime', 'cluster-status', 'config', 'metrics', 'runtime']
     const { errors, success, values } = await told('.*', ...names)
     expect([errors, success]).toEqual([[], true])
@@ -98,13 +98,13 @@ describe('an inspection', () => {
     expect([errors, success, values.length]).toEqual([[], true, count])
   })
 
-  test('omits unknown names, because OpenZiti’s CLI shows no value if a response contains errors', async () => {
+  test('omits unknown names without reporting an error, because OpenZiti’s CLI shows no value if a response contains errors', async () => {
     const { errors, success, values } = await told('ctrl1', 'constructor', 'runtime', 'links')
     expect([errors, success]).toEqual([[], true])
     expect(values.map(({ name }) => name)).toEqual(['runtime'])
   })
 
-  test('shows the routers connected to the controller, and the requests for whose responses the controller waits', async () => {
+  test('shows the connected routers, and the outgoing requests that wait for a response', async () => {
     const { values } = await told('ctrl1', 'connected-routers', 'stackdump')
     expect(values).toEqual([
       { appId: 'ctrl1', name: 'connected-routers', value: [] },
@@ -121,7 +121,7 @@ describe('an inspection', () => {
     ['x', Array.from({ length: 17 }, () => 'a'), 'requestedValues'],
     ['x', ['a'.repeat(129)], 'requestedValues.0'],
   ])(
-    'with the regular expression %j and the values %j is refused, naming the field',
+    'is refused for the regular expression %j and the values %j, with the name of the field',
     async (regex, names, field) => {
       const reply = await ask(regex, names)
       expect(reply.status, reply.text).toBe(400)
@@ -129,7 +129,7 @@ describe('an inspection', () => {
     },
   )
 
-  test('stops an endless regular expression while other requests are served; a second inspection waits', async () => {
+  test('stops an endless regular expression while the controller serves other requests and delays a second inspection', async () => {
     const endless = `${'(.*)*'.repeat(40)}!`
     const [first, second, other] = await Promise.all([
       ask(endless, ['runtime']),
@@ -144,7 +144,7 @@ describe('an inspection', () => {
     expect((await told('.*', 'runtime')).values).toHaveLength(1)
   })
 
-  test('shows no secret and no record', async () => {
+  test('contains no secret and no record', async () => {
     const text = JSON.stringify(await told('.*', 'runtime', 'cluster-status', 'config', 'metrics'))
     expect(text).not.toContain(String(root.token))
     expect(text).not.toMatch(/BEGIN|alice|password(?!Hashes)/)

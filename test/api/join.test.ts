@@ -48,7 +48,7 @@ describe('POST /cluster/invite', () => {
     ])
   })
 
-  test('admits administrators only', async () => {
+  test('is refused to callers who are not administrators', async () => {
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
     await anonymous.logIn(user)
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
@@ -56,8 +56,8 @@ describe('POST /cluster/invite', () => {
   })
 })
 
-describe('the tickets', () => {
-  test('are listed and revoked by administrators', async () => {
+describe('join tickets', () => {
+  test('can be listed and revoked by administrators', async () => {
     await anonymous.logIn(admin)
     const listed = await anonymous.get(`${fabric}/cluster/list-tickets`)
     expect(listed.status).toBe(200)
@@ -83,7 +83,7 @@ describe('the tickets', () => {
 })
 
 describe('POST /cluster/join', () => {
-  test('works without a session, and accepts bytes as base64url', async () => {
+  test('works without a session, and accepts binary values in base64url', async () => {
     const reply = await anonymous.call('POST', join, request)
     expect(reply.status).toBe(200)
     expect(reply.body.data).toEqual({
@@ -125,7 +125,7 @@ describe('POST /cluster/join', () => {
     expect(controller.admission.requests).toEqual([])
   })
 
-  test('gives the reason when a ticket is refused', async () => {
+  test('returns the reason if the ticket is invalid', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED', { detail: 'it has expired' })
     const reply = await anonymous.call('POST', join, request)
     expect([reply.status, reply.body.error?.code]).toEqual([403, 'TICKET_REFUSED'])
@@ -133,7 +133,7 @@ describe('POST /cluster/join', () => {
     expect(reply.text).not.toContain('verySecret')
   })
 
-  test('delays repeated guesses per source address', async () => {
+  test('delays a source address that repeatedly sends invalid tickets', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED')
     for (let at = 0; at < 3; at += 1) await anonymous.call('POST', join, request)
     const paused = await anonymous.call('POST', join, request)
@@ -148,7 +148,7 @@ describe('POST /cluster/join', () => {
     expect((await anonymous.call('POST', join, request)).status).toBe(200)
   })
 
-  test('returns other refusals to the caller without counting them as guesses', async () => {
+  test('returns refusals that have another cause, and does not count them as guesses of a ticket', async () => {
     controller.admission.refusal = new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 is taken' })
     for (let at = 0; at < 5; at += 1) {
       const reply = await anonymous.call('POST', join, request)

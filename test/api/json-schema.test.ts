@@ -3,7 +3,7 @@ import { dataFault, schemaFault } from '../../src/api/schemas/json-schema.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
 import type { Json, JsonObject } from '../../src/lib/text/canonical-json.ts'
 
-describe('a schema', () => {
+describe('the JSON schema of a config type', () => {
   test.each([
     {},
     { type: 'object' },
@@ -30,14 +30,17 @@ describe('a schema', () => {
     { $schema: 7, type: 'object' },
     { $async: true, type: 'object', required: ['a'] },
     { type: 'object', properties: { a: { $async: true, type: 'string' } } },
-  ] as JsonObject[])('that no config can match is a fault of schema: %j', (schema) => {
-    const fault = schemaFault(schema)
-    expect(fault?.field).toBe('schema')
-    expect(fault?.reason).toMatch(/^schema is invalid: ./)
-  })
+  ] as JsonObject[])(
+    'is refused with a fault of the field schema if no data can match it: %j',
+    (schema) => {
+      const fault = schemaFault(schema)
+      expect(fault?.field).toBe('schema')
+      expect(fault?.reason).toMatch(/^schema is invalid: ./)
+    },
+  )
 })
 
-describe('data', () => {
+describe('config data', () => {
   const schema: JsonObject = {
     type: 'object',
     additionalProperties: false,
@@ -55,7 +58,7 @@ describe('data', () => {
     [{ a: 1, b: { c: 'x' } }, 'b.c'],
     [{ a: 1, list: [1] }, 'list.0'],
     [[], '(root)'],
-  ] as [Json, string][])('%j is invalid at %s', (data, field) => {
+  ] as [Json, string][])('that is %j is invalid at the field %s', (data, field) => {
     expect(dataFault(schema, data)?.field).toBe(field)
   })
 
@@ -69,7 +72,7 @@ describe('data', () => {
     expect(dataFault(loop, {})).toMatchObject({ field: 'data' })
   })
 
-  test('is not echoed in the error if it is long', () => {
+  test('appears in an error message only up to a maximum length', () => {
     const fault = dataFault(schema, { a: 'x'.repeat(10_000) })
     expect(String(fault?.value).length).toBeLessThanOrEqual(128)
     expect(JSON.stringify(dataFault(schema, { a: ['x'.repeat(10_000)] })).length).toBeLessThan(1000)
@@ -153,11 +156,11 @@ describe('a config type of a new cluster', () => {
         gcMode: 'changed',
       },
     ],
-  ] as [string, Json][])('accepts for %s: %j', (name, data) => {
+  ] as [string, Json][])('named %s accepts the data %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).toBeNull()
   })
 
-  test('describes the values that a `not` in its schema excludes', () => {
+  test('reports a value that a `not` in its schema excludes with a readable reason', () => {
     const empty = dataFault(schemaOf('intercept.v1'), { ...interceptable, addresses: [''] })
     expect(empty).toMatchObject({
       field: 'addresses.0',
@@ -188,7 +191,7 @@ describe('a config type of a new cluster', () => {
     ['proxy.v1', { port: 0, protocols: ['tcp'] }],
     ['router.link.v1', { listeners: [{}] }],
     ['router.link.v1', { dialers: [{ startupDelay: 'soon' }] }],
-  ] as [string, Json][])('refuses for %s: %j', (name, data) => {
+  ] as [string, Json][])('named %s refuses the data %j', (name, data) => {
     expect(dataFault(schemaOf(name), data)).not.toBeNull()
   })
 })

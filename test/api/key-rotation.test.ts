@@ -57,7 +57,7 @@ async function refuses(address: string, token: string): Promise<void> {
   expect(reply.headers['www-authenticate']).toContain('error="invalid"')
 }
 
-describe('After a rotation', () => {
+describe('After a rotation of the key that signs tokens', () => {
   test('older sessions remain valid from the address that opened them', async () => {
     controller.keys.rotate(inOverlap())
     expect((await root.get(services)).status).toBe(200)
@@ -73,7 +73,7 @@ describe('After a rotation', () => {
     }
   })
 
-  test('a token signed with the new key is valid from any address', async () => {
+  test('a token that was signed with the new key is valid from any address', async () => {
     controller.keys.rotate(inOverlap())
     await root.logIn(admin)
     expect(root.token?.startsWith('2.')).toBe(true)
@@ -96,7 +96,7 @@ describe('After a rotation', () => {
     await refuses('10.0.0.66', token)
   })
 
-  test('no older token is valid if the reason was a compromise, not even from the address of its session', async () => {
+  test('no older token is valid, not even from the address of its session, if the previous key was compromised', async () => {
     const { token } = stolen()
     controller.keys.rotate(null)
     await refuses('127.0.0.1', token)
@@ -118,7 +118,7 @@ describe('After a rotation', () => {
 })
 
 describe('A token with an unknown key version', () => {
-  test('is valid if another controller has just rotated the key and signed it', async () => {
+  test('is accepted if another controller has just rotated the key and signed the token', async () => {
     const elsewhere = controller.keys.rotateElsewhere(inOverlap())
     controller.cluster.arriving.push(sessionCommand('newSession', 'admin-id'))
     root.token = forge(elsewhere, 2, 'newSession')
@@ -129,7 +129,7 @@ describe('A token with an unknown key version', () => {
     expect(controller.keys.refreshes, 'known by now').toBe(1)
   })
 
-  test('is refused if the cluster does not know the version', async () => {
+  test('is refused if the cluster does not know the key version', async () => {
     const { keys } = stolen()
     const [, id = '', mac = ''] = forge(keys, 1, sessionIdOf(root)).split('.')
     await refuses('127.0.0.1', `2.${id}.${mac}`)
@@ -144,7 +144,7 @@ describe('A token with an unknown key version', () => {
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])
   })
 
-  test('is valid only from the address that opened its session if its key version is the previous one', async () => {
+  test('is valid only from the address that opened its session if it turns out to be signed with the previous key', async () => {
     const { keys, token } = stolen()
     controller.keys.set([])
     controller.keys.arrive([
@@ -157,8 +157,8 @@ describe('A token with an unknown key version', () => {
   })
 })
 
-describe('Before the state has a key', () => {
-  test('requests with a token and log-ins are answered with 503, other requests with 401', async () => {
+describe('Before the state contains a key that signs tokens', () => {
+  test('requests with a token and log-ins get the response 503, and other requests get 401', async () => {
     controller.keys.set([])
     const reply = await root.get(services)
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])

@@ -37,12 +37,12 @@ async function beginUpload(bytes: number): Promise<Socket> {
   return socket
 }
 
-test('sequential large bodies are accepted, even after one of them was refused', async () => {
+test('large bodies that arrive one after the other are accepted, even after one of them was refused', async () => {
   for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })
 
-test('while the limit is used up, large bodies wait or are refused and small bodies are accepted; a client that disconnects releases its share of the limit', async () => {
+test('while large bodies use up their total limit, further ones wait or are refused, and small bodies are accepted; a disconnect frees its part of the limit', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('waits', 4000)).toBe(429)
   expect(await create('small', 10)).toBe(201)
@@ -50,7 +50,7 @@ test('while the limit is used up, large bodies wait or are refused and small bod
   await expect.poll(() => create('taken', 4000)).toBe(201)
 })
 
-test('a waiting body is accepted as soon as it fits the limit', async () => {
+test('a waiting large body is accepted as soon as it fits the total limit', async () => {
   const socket = await beginUpload(5000)
   await expect.poll(() => create('refused', 4000)).toBe(429)
   const waiting = create('waited', 4000)

@@ -9,7 +9,7 @@ const limits = {
 }
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('bodies are admitted while they fit the limit, and later bodies one by one in order of arrival', async () => {
+test('large bodies are admitted while they fit the total limit, and then one by one in order of arrival', async () => {
   const bodies = new LargeBodyQueue(limits)
   const first = await bodies.take(60)
   const taken: string[] = []
@@ -43,7 +43,7 @@ test('a body larger than the total limit is admitted while no other body is admi
   last()
 })
 
-test('a body is refused at once if too many wait, and a body that waits too long is refused and skipped', async () => {
+test('a large body is refused immediately if too many wait, and refused later if it waits too long', async () => {
   const bodies = new LargeBodyQueue({ ...limits, largeBodyWaitMs: 20 })
   const giveBack = await bodies.take(100)
   const waiting = Promise.allSettled([bodies.take(50), bodies.take(50), bodies.take(50)])
@@ -57,7 +57,7 @@ test('a body is refused at once if too many wait, and a body that waits too long
   lastGiveBack()
 })
 
-test('a body up to the size limit does not count as large', () => {
+test('a body up to the size limit for small bodies does not count as large', () => {
   const bodies = new LargeBodyQueue(limits)
   expect([bodies.isLarge(10), bodies.isLarge(11)]).toEqual([false, true])
 })

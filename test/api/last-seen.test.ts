@@ -25,7 +25,7 @@ test('an identity that never logged in has no last-seen time', async () => {
   expect(await lastSeen(id)).toBeNull()
 })
 
-test('each request updates the last-seen time of its identity, to the minute, without a log entry', async () => {
+test('each request updates the last-seen time of its identity to the current minute, without a log entry', async () => {
   const id = await newIdentity(root, 'laptop')
   const laptop = sessionOf(id)
   expect(await lastSeen(id)).toBe(minuteText(clock.nowMs()))
@@ -36,7 +36,7 @@ test('each request updates the last-seen time of its identity, to the minute, wi
   expect(cluster.proposals).toHaveLength(length)
 })
 
-test('the leader writes the last use of all sessions in one log entry', async () => {
+test('the leader writes the last-use times of all sessions in one log entry', async () => {
   const ids = [await newIdentity(root, 'phone 1'), await newIdentity(root, 'phone 2')]
   const sessions = ids.map((id) => sessionOf(id))
   clock.advance(2 * minute)
@@ -48,7 +48,7 @@ test('the leader writes the last use of all sessions in one log entry', async ()
   for (const id of ids) expect(await lastSeen(id)).toBe(minuteText(clock.nowMs()))
 })
 
-test('a log-out updates the last-seen time, which outlasts the session and does not change the revision of the identity', async () => {
+test('a log-out updates the identity’s last-seen time, which remains after the session and does not change the identity’s revision', async () => {
   const id = await newIdentity(root, 'visitor')
   const visitor = sessionOf(id)
   clock.advance(7 * minute)
@@ -103,7 +103,7 @@ test('identities can be filtered and sorted by their last-seen time', async () =
   expect(await lastSeen(old)).toBe(minuteText(thenMs))
 })
 
-test('no last-seen time is stored while a controller of an older release may apply the same log entry', async () => {
+test('no last-seen time is stored while a controller of an older release may have to apply the same log entry', async () => {
   const id = await newIdentity(older.root, 'of an older release')
   const session = older.sessionOf(id)
   expect((await session.call('DELETE', `${client}/current-api-session`)).status).toBe(200)

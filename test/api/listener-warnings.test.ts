@@ -58,7 +58,7 @@ await made(root, `${management}/edge-router-policies`, {
   edgeRouterRoles: ['#all'],
 })
 
-test('one warning names the identity and its routers if none of these routers has an edge listener', async () => {
+test('one warning names the identity and all its routers if none of these routers has an edge listener', async () => {
   const identity = await newIdentity(root, 'laptop')
   const laptop = sessionOf(identity)
   reported.set(router, { hostname: 'host', protocols: {} })
@@ -88,7 +88,7 @@ test.each<readonly [string, Reported | null]>([
   expect(warned).toEqual([])
 })
 
-test('many identities cause at most ten warnings at once', async () => {
+test('many identities whose routers have no edge listener cause at most ten warnings at the same time', async () => {
   reported.set(router, { hostname: 'host', protocols: {} })
   for (let each = 0; each < 12; each += 1) {
     const caller = sessionOf(await newIdentity(root, `sensor-${each}`))

@@ -33,8 +33,8 @@ const idsOf = async (path: string): Promise<string[]> => {
   return (reply.body.data as { id: string }[]).map(({ id }) => id)
 }
 
-describe('links that this controller knows', () => {
-  test('can be filtered, shown, changed and removed', async () => {
+describe('links in the live table of a controller', () => {
+  test('can be found with a filter, shown, changed and removed', async () => {
     const { links } = controller.live
     for (const id of ['l1', 'l2']) links.report('er1', reported(id))
     expect(await idsOf('links?filter=sourceRouter%3D%22er1%22%20sort%20by%20id%20desc')).toEqual([
@@ -53,7 +53,7 @@ describe('links that this controller knows', () => {
   })
 })
 
-describe('circuits of this controller', () => {
+describe('circuits in the live table of a controller', () => {
   const circuit = (id: string, sessionId: string, createdAt: number, routerIds: string[]) => {
     const ends = { id, ingress: 'in', egress: 'out' }
     const of = { clientId: 'i1', sessionId, serviceId: 's1', terminatorId: 't1', createdAt }
@@ -81,7 +81,7 @@ describe('circuits of this controller', () => {
   })
 })
 
-test('a full live table refuses new rows, but still updates existing rows', () => {
+test('a live table that is full refuses new rows, but still updates its existing rows', () => {
   const removed: string[] = []
   const rows = new LiveRowTable<{ id: string; n: number }, { id: string; n: number }>({
     owner: 'ctrl1',

@@ -40,7 +40,7 @@ beforeEach(async () => {
   controller.cluster.proposals = []
 })
 
-describe('a policy that limits attempts', () => {
+describe('an auth policy that limits password attempts', () => {
   test('accepts the right password until the maximum number of consecutive wrong passwords is reached', async () => {
     await limitTo(3)
     await lockOut(2)
@@ -75,7 +75,7 @@ describe('a policy that limits attempts', () => {
     expect(await shown()).not.toHaveProperty('passwordLock')
   })
 
-  test('gives the same response to a locked password, a wrong password and an unknown name', async () => {
+  test('gives the same response for a locked password, a wrong password and an unknown user name', async () => {
     await limitTo(3)
     const first = await guess()
     await lockOut(2)
@@ -120,7 +120,7 @@ describe('a policy that limits attempts', () => {
     expect((await guess(user)).status).toBe(200)
   })
 
-  test('writes one log entry per attempt, and none while the password is locked', async () => {
+  test('causes one log entry per wrong attempt, and none while the password is locked', async () => {
     await limitTo(3)
     await lockOut(3)
     expect(attemptsLogged()).toBe(3)
@@ -130,7 +130,7 @@ describe('a policy that limits attempts', () => {
     expect(locked?.['count']).toBe(3)
   })
 
-  test('writes an audit line only for the attempt that locked the password', async () => {
+  test('causes an audit line only for the attempt that locks the password', async () => {
     await limitTo(3)
     const before = controller.machine.appliedIndex
     await lockOut(3)
@@ -146,7 +146,7 @@ describe('a policy that limits attempts', () => {
     })
   })
 
-  test('counts wrong current passwords, and resets the count after a right one', async () => {
+  test('also counts wrong entries of the current password when a password is changed, and resets the count after a right entry', async () => {
     await limitTo(3)
     const alice = sessionOf('alice-id')
     const own = `${client}/current-identity/authenticators/alice-updb`
@@ -165,7 +165,7 @@ describe('a policy that limits attempts', () => {
   })
 })
 
-test('a policy without a limit writes no log entry for a wrong password', async () => {
+test('a wrong password writes no log entry if the auth policy has no limit', async () => {
   await limitTo(0)
   controller.cluster.proposals = []
   await lockOut(5)

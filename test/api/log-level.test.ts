@@ -12,7 +12,7 @@ const { controller, root } = await controllerForFile()
 const url = `${fabric}/log-level`
 
 describe('The operation that sets the log level', () => {
-  test('changes the level at once and reports the level after a restart', async () => {
+  test('changes the level immediately, and reports the level that applies after a restart', async () => {
     const changed = { level: 'debug', configured: 'info' }
     const reply = await root.call('PUT', url, { level: 'debug' })
     expect([reply.status, reply.body.data]).toEqual([200, changed])
@@ -41,7 +41,7 @@ describe('The operation that sets the log level', () => {
   })
 })
 
-test('a level change is logged at the old and the new level, and setting the same level logs nothing', () => {
+test('a change of the log level is logged at the old and the new level, and setting the same level logs nothing', () => {
   const lines: string[] = []
   const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
   const actions = new RecordedActions()

@@ -29,13 +29,13 @@ test('a reset of log time changes nothing and writes no log entry if log time is
   expect(controller.machine.appliedIndex).toBe(before)
 })
 
-test('a reset is refused while the clocks of a majority are unknown', async () => {
+test('a reset of log time is refused while the clocks of a majority are unknown', async () => {
   controller.cluster.clockMs = null
   expect((await resetLogTime(operator)).body.error?.code).toBe('PEER_UNREACHABLE')
   controller.cluster.clockMs = undefined
 })
 
-test('after a reset enrollment succeeds, and a temporarily disabled identity is enabled at its original time', async () => {
+test('after a reset of log time, enrollment succeeds, and a temporarily disabled identity is enabled at its original time', async () => {
   controller.cluster.aheadMs = JUMP_MS
   const id = await newIdentity(root, 'late')
   const disable = `${management}/identities/${id}/disable`

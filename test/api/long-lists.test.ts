@@ -23,7 +23,7 @@ interface Row {
 
 describe('an unpaged list', () => {
   test.each([made, `filter=${encodeURIComponent('name contains "many"')}&limit=-1`])(
-    'contains the same rows as the paged list: %s',
+    'contains the same rows as the pages of the list: %s',
     async (query) => {
       const whole = await root.get(`${url}?${query}`)
       expect(whole.status).toBe(200)
@@ -39,7 +39,7 @@ describe('an unpaged list', () => {
     },
   )
 
-  test('is refused if it exceeds the size limit, with advice to use paging', async () => {
+  test('is refused if it exceeds the size limit, and the error advises the caller to request pages', async () => {
     const reader = await root.call('POST', url, {
       name: 'reader',
       type: 'User',
@@ -74,7 +74,7 @@ test('a page with long rows is built in several event loop turns, and limited in
   expect(reply.body.error?.cause?.['field']).toBe('limit')
 })
 
-test('a caller can request a limited number of unpaged lists at a time, and can request another one after a response was sent', async () => {
+test('a caller can request a limited number of unpaged lists at a time, and another one once a response was sent', async () => {
   const asked = Array.from({ length: 8 }, () => root.get(`${url}?${made}`))
   const statuses = (await Promise.all(asked)).map(({ status }) => status)
   expect(statuses.filter((status) => status === 200)).toHaveLength(3)

@@ -13,7 +13,7 @@ beforeEach(() => {
 
 const at = (name: string): string => `${fabric}/cluster/${name}`
 
-test('a member becomes a voter or learner when an OpenZiti client names it by its address or id', async () => {
+test('a member becomes a voter or a learner when an OpenZiti client names it by its address or its id', async () => {
   const asked = [
     { address: 'tls:localhost:1481', isVoter: true },
     { address: 'ctrl2', isVoter: false },
@@ -28,7 +28,7 @@ test('a member becomes a voter or learner when an OpenZiti client names it by it
   ])
 })
 
-test('a new controller is refused with a hint that joining requires a ticket', async () => {
+test('an OpenZiti client’s request to add an unknown controller is refused with the hint that joining requires a ticket', async () => {
   const reply = await root.call('POST', at('add-member'), { address: 'far:1', isVoter: true })
   expect(reply.status).toBe(400)
   expect(reply.body.error?.cause).toMatchObject({
@@ -38,7 +38,7 @@ test('a new controller is refused with a hint that joining requires a ticket', a
   expect(controller.members.changes).toEqual([])
 })
 
-test('each membership change passes the confirmation in the request to the cluster, and returns the plan', async () => {
+test('each membership change passes the caller’s confirmation to the cluster, and returns the plan', async () => {
   const confirmation = 'remove ctrl3 and tolerate 0 failures'
   const asked: [string, object][] = [
     ['remove-member', { id: 'ctrl3', confirmation }],
@@ -72,7 +72,7 @@ test('the plan for a membership change changes nothing, and contains the confirm
   expect(controller.members.changes).toEqual([])
 })
 
-test('an incomplete body is refused with the field', async () => {
+test('a membership change with an incomplete body is refused with the name of the field', async () => {
   const wrong: [string, object, string][] = [
     ['plan', { verb: 'promote' }, 'id'],
     ['plan', { verb: 'replace', oldId: 'ctrl1' }, 'newId'],
@@ -89,7 +89,7 @@ test('an incomplete body is refused with the field', async () => {
   expect(controller.members.changes).toEqual([])
 })
 
-test('a refusal by the cluster reaches the caller with its code and message', async () => {
+test('a membership change that the cluster refuses returns the cluster’s error code and message', async () => {
   const refusals: [ConstructorParameters<typeof Problem>[0], number][] = [
     ['MEMBERSHIP_BUSY', 409],
     ['TOLERANCE_REFUSED', 409],

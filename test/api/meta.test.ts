@@ -14,7 +14,7 @@ const apiVersion = (path: string): object => ({
   v1: { path, apiBaseUrls: [`https://localhost:1280${path}`], version: 'v1' },
 })
 
-test('the version is public at every base and alias, with the addresses of the APIs', async () => {
+test('the version is public at every base path and alias, and contains the addresses of the APIs', async () => {
   const paths = [client, management, fabric].flatMap((base) => [
     base,
     `${base}/`,
@@ -51,7 +51,7 @@ test('the version is public at every base and alias, with the addresses of the A
   }
 })
 
-test('OIDC is announced and served once every member supports it', async () => {
+test('OIDC is announced and served once the feature level shows that every member supports it', async () => {
   const bindings = { 'edge-client': ['https://c:1'], 'edge-oidc': ['https://c:1'] }
   const { state } = controller.parts
   const levels = { featureLevel: 1 }
@@ -87,7 +87,7 @@ test('OIDC is announced and served once every member supports it', async () => {
   await app.close()
 })
 
-test('the version names only capabilities that the JVM SDK can parse', async () => {
+test('the version lists only capabilities that the JVM SDK can parse', async () => {
   // Versions 0.30 to 0.33 of the JVM SDK refuse a controller with any other capability.
   const jvmSdk = ['OIDC_AUTH', 'HA_CONTROLLER']
   const { body } = await anonymous.get(`${client}/version`)
@@ -95,13 +95,13 @@ test('the version names only capabilities that the JVM SDK can parse', async () 
   expect(announced.filter((name) => !jvmSdk.includes(name))).toEqual([])
 })
 
-test('a public operation ignores tokens, even invalid ones', async () => {
+test('a public operation ignores session tokens, even invalid ones', async () => {
   const reply = await anonymous.get(`${client}/version`, { 'zt-session': 'nonsense' })
   expect(reply.status).toBe(200)
   expect(reply.headers['www-authenticate']).toBeUndefined()
 })
 
-test('capabilities, protocols and specs are public', async () => {
+test('the operations capabilities, protocols and specs are public', async () => {
   const capabilities = await anonymous.get(`${client}/enumerated-capabilities`)
   expect(capabilities.body.data).toEqual(['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR'])
   const ofRouters = await anonymous.get(`${management}/enumerated-router-capabilities`)
@@ -140,7 +140,7 @@ test('the served OpenAPI documents list every operation of the descriptors, each
   }
 })
 
-test('any session can read the summary, which counts every store, and shows zero for stores that only OpenZiti has', async () => {
+test('any session can read the summary, which counts every kind of record and shows zero for kinds that only OpenZiti has', async () => {
   const reply = await root.get(`${management}/summary`)
   expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
   expect((await anonymous.get(`${management}/summary`)).status).toBe(401)
@@ -198,7 +198,7 @@ test('any session lists controllers on the management API; controllers.read also
   ])
 })
 
-test('cluster members are listed without an envelope, and leadership is transferred on request', async () => {
+test('cluster members are listed without an envelope as in OpenZiti, and leadership is transferred on request', async () => {
   const reply = await root.get(`${fabric}/cluster/list-members`)
   expect(JSON.parse(reply.text)).toEqual({
     data: [
@@ -239,7 +239,7 @@ const bareCheck = () => ({
   lastCheckDuration: '0s',
 })
 
-test('health is also served below OpenZiti’s path', async () => {
+test('the health checks are also served at OpenZiti’s path', async () => {
   for (const caller of [anonymous, root]) {
     const [ours, theirs] = [
       await caller.get('/health-checks'),
@@ -266,7 +266,7 @@ test('each health check shows its time and duration', async () => {
   expect(second?.['lastCheckTime']).not.toBe(first?.['lastCheckTime'])
 })
 
-test('public health shows no details, and is answered with 503 when a check fails', async () => {
+test('the public health checks contain no details, and get the status 503 if one of them fails', async () => {
   const well = await anonymous.get('/health-checks')
   expect(well.status).toBe(200)
   expect(well.body.data).toEqual({ healthy: true, checks: [{ id: 'store', ...bareCheck() }] })
@@ -277,7 +277,7 @@ test('public health shows no details, and is answered with 503 when a check fail
   expect(ill.body.data).toMatchObject({ healthy: false })
 })
 
-test('an administrator sees all health details; a caller with an invalid token sees only the public part', async () => {
+test('an administrator sees all details of the health checks; a caller with an invalid token sees only the public part', async () => {
   const full = await root.get('/health-checks')
   expect(full.status).toBe(200)
   expect(full.body.data).toMatchObject({
@@ -293,7 +293,7 @@ test('an administrator sees all health details; a caller with an invalid token s
   }
 })
 
-test('a controller is ready while it may serve requests and has a leader; its liveness does not depend on either', async () => {
+test('a controller is ready if it may serve requests and has a leader; its liveness check depends on neither', async () => {
   const ready = async () => {
     const { status, body } = await anonymous.get('/health-checks/ready')
     return [status, (body.data as { ready: boolean }).ready]
@@ -356,7 +356,7 @@ test('cross-origin requests are allowed with the known headers and methods', asy
   expect((await ask('GET', 'x-other')).status).toBe(403)
 })
 
-test('disabled OIDC is neither announced nor served, and the REST log-in still works', async () => {
+test('if OIDC is disabled, it is neither announced nor served, and the REST log-in still works', async () => {
   const { 'edge-oidc': _oidc, ...bindings } = controller.parts.bindings
   const app = createApi({ ...controller.parts, bindings }).listener({
     apis: ['client'],

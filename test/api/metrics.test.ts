@@ -47,7 +47,7 @@ test('metric times are in seconds, and no Flotilla metric has another time unit'
   }
 })
 
-test('durations are histograms: cumulative buckets, a sum and a count', () => {
+test('durations are exported as histograms: cumulative buckets, a sum and a count', () => {
   for (const name of [
     'flotilla_http_request_duration_seconds',
     'flotilla_wal_fsync_duration_seconds',

@@ -36,7 +36,7 @@ async function resealed(identityId: string): Promise<void> {
   await expect.poll(() => state.get('mfa', identityId)?.['keyVersion']).toBe(versions().at(-1))
 }
 
-test('a key rotation loses no TOTP factor: the previous key version decrypts the factor until the leader has encrypted the factor with the new version', async () => {
+test('a rotation of the MFA key keeps every TOTP factor valid: the old key version decrypts a factor until the leader re-encrypts it', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const app = await turnOnMfa(controller, sessionOf(ann))
   const [recovery = ''] = app.recoveryCodes
@@ -59,7 +59,7 @@ test('a key rotation loses no TOTP factor: the previous key version decrypts the
   await resealed(ann)
 })
 
-test('a key version is not discarded while a TOTP factor uses it: the next rotation waits', async () => {
+test('a version of the MFA key is kept while a TOTP factor uses it, and the next rotation waits', async () => {
   for (let made = 0; versions().length < secretLimits.versionsMax; made += 1) {
     await turnOnMfa(controller, sessionOf(await newIdentity(root, `one of many ${made}`, {})))
     expect(rotate()).toBe('done')

@@ -44,7 +44,7 @@ async function isMfaEnabled(): Promise<unknown> {
 }
 
 describe('an MFA enrollment', () => {
-  test('answers 404 if the enrollment does not exist', async () => {
+  test('returns 404 if the enrollment does not exist', async () => {
     expect((await alice.get(mfaPath)).status).toBe(404)
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
     expect((await alice.call('DELETE', mfaPath)).status).toBe(404)
@@ -55,7 +55,7 @@ describe('an MFA enrollment', () => {
     expect(codeOf(await giveCode(alice, '123456'))).toBe('MFA_NOT_ENROLLED')
   })
 
-  test('shows its secret and recovery codes once begun, and does not affect sessions', async () => {
+  test('shows its secret and recovery codes after its start, and does not affect sessions', async () => {
     const begun = await alice.call('POST', mfaPath)
     expect(begun.body.data).toMatchObject({ _links: { self: { href: './current-identity/mfa' } } })
     const { body } = await alice.get(mfaPath)
@@ -92,7 +92,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.get(`${mfaPath}/qr-code`)).status).toBe(404)
   })
 
-  test('can be restarted with a new secret, or deleted without a code, until it is verified', async () => {
+  test('can be started again with a new secret, or deleted without a code, until it is verified', async () => {
     const first = await beginMfa(controller, alice)
     const second = await beginMfa(controller, alice)
     expect(second.url).not.toBe(first.url)
@@ -105,7 +105,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('DELETE', mfaPath, undefined, anyCode)).status).toBe(200)
   })
 
-  test('is verified by a time-based code, not by a recovery code, and no longer shows its secrets afterwards', async () => {
+  test('is verified by a time-based code, not by a recovery code, and does not show its secrets afterwards', async () => {
     const app = await beginMfa(controller, alice)
     const [recovery = ''] = app.recoveryCodes
     for (const code of [recovery, app.wrongCode(), app.code(-2), app.code(2), '', '0'.repeat(64)]) {
@@ -125,7 +125,7 @@ describe('an MFA enrollment', () => {
     expect((await alice.call('POST', mfaPath)).status).toBe(409)
   })
 
-  test('can be deleted, once verified, only with a time-based code or a recovery code', async () => {
+  test('can be deleted after its verification only with a time-based code or a recovery code', async () => {
     for (const pick of [
       (app: Authenticator) => app.freshCode(),
       (app: Authenticator) => app.recoveryCodes[7] ?? '',
@@ -146,7 +146,7 @@ describe('an MFA enrollment', () => {
 })
 
 describe('a session', () => {
-  test('is partially authenticated until it gets a code, if its identity has MFA; this is true of every session of the identity', async () => {
+  test('is partially authenticated until it gets a code if its identity has MFA, as is every session of that identity', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -179,7 +179,7 @@ describe('a session', () => {
     expect((await giveCode(sessionOf(identityId), second)).status).toBe(200)
   })
 
-  test('accepts a code of an adjacent time step, but neither a used code nor a code older than a used one', async () => {
+  test('accepts a code of an adjacent time step, but neither a used code nor a code that is older than a used one', async () => {
     const app = await turnOnMfa(controller, alice)
     expect((await giveCode(alice, app.code(1))).status).toBe(200)
     expect(codeOf(await giveCode(sessionOf(identityId), app.code(1)))).toBe('MFA_INVALID_TOKEN')
@@ -189,14 +189,14 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('accepts the code that verified the factor once more, in any session of the identity', async () => {
+  test('accepts the code that verified the MFA enrollment once more, in any session of the identity', async () => {
     const app = await turnOnMfa(controller, alice)
     const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
     expect((await giveCode(next, app.code())).status).toBe(200)
     expect(codeOf(await giveCode(another, app.code()))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('may repeat the code that it passed last, and keeps the time at which it passed', async () => {
+  test('accepts its last accepted code again, and keeps the time at which it first accepted this code', async () => {
     const app = await turnOnMfa(controller, alice)
     const code = app.freshCode()
     expect((await giveCode(alice, code)).status).toBe(200)
@@ -211,7 +211,7 @@ describe('a session', () => {
     )
   })
 
-  test('does not accept that code again while a member has the former feature level', async () => {
+  test('refuses a repetition of its last accepted code while a member has the previous feature level', async () => {
     const former = await startController({}, undefined, {}, VERIFIED_CODE_LEVEL - 1)
     const user = new CallerOf(former)
     user.token = former.openSession('alice-id')
@@ -220,7 +220,7 @@ describe('a session', () => {
     await former.close()
   })
 
-  test('can enroll in MFA if the auth policy requires a code, and then becomes fully authenticated', async () => {
+  test('can enroll in MFA and becomes fully authenticated by this if the auth policy requires a code', async () => {
     const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
       primary: object
     }
@@ -239,7 +239,7 @@ describe('a session', () => {
     })
   })
 
-  test('cannot exchange a code for tokens, unlike an OIDC session', async () => {
+  test('cannot exchange a code for tokens, which only an OIDC session can do', async () => {
     const reply = await alice.call('POST', `${session}/totp-token`, { code: '123456' })
     expect([reply.status, codeOf(reply)]).toEqual([400, 'INVALID_BACKING_TOKEN_TYPE'])
   })
@@ -254,7 +254,7 @@ describe('recovery codes', () => {
     return (reply.body.data as { recoveryCodes: string[] }).recoveryCodes
   }
 
-  test('are shown for a time-based code in the body or the header, not for a recovery code', async () => {
+  test('are shown after a time-based code in the body or the header, but not after a recovery code', async () => {
     const app = await turnOnMfa(controller, alice)
     const [used = '', other = ''] = app.recoveryCodes
     expect((await giveCode(alice, used)).status).toBe(200)
@@ -269,7 +269,7 @@ describe('recovery codes', () => {
     expect(codeOf(await alice.get(path))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('are all replaced for a time-based code or a recovery code', async () => {
+  test('are all replaced by new ones after a time-based code or a recovery code', async () => {
     const app = await turnOnMfa(controller, alice)
     const renewed = await alice.call('POST', path, { code: app.freshCode() })
     expect([renewed.status, renewed.body.data]).toEqual([200, {}])
@@ -284,15 +284,15 @@ describe('recovery codes', () => {
     expect((await giveCode(alice, others[0] ?? '')).status).toBe(200)
   })
 
-  test('are not available while the MFA enrollment is unverified: the response is 404', async () => {
+  test('cannot be read while the MFA enrollment is unverified: the response is 404', async () => {
     const app = await beginMfa(controller, alice)
     expect((await alice.call('GET', path, { code: app.code() })).status).toBe(404)
     expect((await alice.call('POST', path, { code: app.code() })).status).toBe(404)
   })
 })
 
-describe('wrong codes', () => {
-  test('cause a delay after the tenth wrong code, and a right code does not shorten the delay', async () => {
+describe('wrong MFA codes', () => {
+  test('cause a delay from the tenth wrong code on, which a right code does not shorten', async () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
@@ -313,7 +313,7 @@ describe('wrong codes', () => {
   })
 })
 
-describe('an administrator', () => {
+describe('an administrator who manages MFA of other identities', () => {
   test('can remove MFA from an identity, verified or not; the identity’s sessions then require no code', async () => {
     const url = `${management}/identities/${identityId}/mfa`
     expect((await root.call('DELETE', url)).status).toBe(200)
@@ -330,7 +330,7 @@ describe('an administrator', () => {
     expect(nobody.status).toBe(404)
   })
 
-  test('sees the number of MFA enrollments in the summary, but no secret of them anywhere', async () => {
+  test('sees the number of MFA enrollments in the summary, but none of their secrets', async () => {
     const app = await turnOnMfa(controller, alice)
     const summary = (await root.get(`${management}/summary`)).body.data as Record<string, number>
     expect(summary['mfas']).toBeGreaterThan(0)
@@ -359,7 +359,7 @@ test('recovering an administrator on the controller’s host also removes the ad
   root.token = again.token
 })
 
-test('the stored factor contains neither its secret nor its codes in plaintext', async () => {
+test('the stored MFA factor contains neither its secret nor its codes in plaintext', async () => {
   const app = await turnOnMfa(controller, alice)
   const log = Buffer.concat(controller.cluster.entries.map(({ data }) => Buffer.from(data)))
   const record = JSON.stringify(controller.state.get('mfa', identityId))

@@ -73,9 +73,9 @@ async function authenticatorOf(identityId: string): Promise<string> {
 }
 
 describe.each([false, true])(
-  'a client whose certificate must be extended, with a new key: %s',
+  'a client whose certificate an administrator asks to extend, with a new key: %s,',
   (rollKeys) => {
-    test('sees the request to extend in its session, and keeps the session with the next certificate', async () => {
+    test('sees the request in its session, and keeps this session with the extended certificate', async () => {
       const { id, key } = await enrolled()
       const authenticatorId = await authenticatorOf(id)
       const authenticator = `${management}/authenticators/${authenticatorId}`
@@ -113,7 +113,7 @@ async function codeBy(door: OidcClient): Promise<string> {
   return await door.codeOf(step)
 }
 
-test('concurrent log-ins with a new certificate all succeed', async () => {
+test('several log-ins at the same time with a new certificate all succeed', async () => {
   const { key } = await enrolled()
   const doors = [1, 2, 3].map(() => new OidcClient(certificates.door(key)))
   const codes = await Promise.all(doors.map(codeBy))
@@ -124,7 +124,7 @@ test('concurrent log-ins with a new certificate all succeed', async () => {
 })
 
 describe('an authorization code from a log-in by certificate', () => {
-  test('is invalid once the certificate was replaced by a new one', async () => {
+  test('is invalid once the client’s certificate was replaced by an extended one', async () => {
     const { id, key } = await enrolled()
     const door = new OidcClient(certificates.door(key))
     const ask = bearer((await door.logInByCertificate()).access_token, key)
@@ -144,7 +144,7 @@ describe('an authorization code from a log-in by certificate', () => {
     expect(redeemed).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
   })
 
-  test('is invalid once its authenticator is deleted', async () => {
+  test('is invalid once the client’s authenticator is deleted', async () => {
     const { id, key } = await enrolled()
     const door = new OidcClient(certificates.door(key))
     const code = await codeBy(door)
@@ -156,7 +156,7 @@ describe('an authorization code from a log-in by certificate', () => {
   })
 })
 
-test('an OIDC session gets session certificates, with the leaf before its issuers', async () => {
+test('an OIDC session gets session certificates, each followed by the certificates of its issuers', async () => {
   const { id, username } = await newPerson()
   const log = async (): Promise<ReturnType<typeof bearer>> => {
     const { access_token: token } = await new OidcClient(controller).logIn(username, password)

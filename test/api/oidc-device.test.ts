@@ -91,8 +91,8 @@ async function follow({ headers }: OidcReply): Promise<OidcReply> {
   return await browser.send('GET', pathname + search, undefined, html)
 }
 
-describe('a device', () => {
-  test('gets its codes from the endpoint that discovery announces, and waits for approval', async () => {
+describe('a device in the OAuth device flow', () => {
+  test('gets its codes from the endpoint that discovery announces, and waits for the user’s approval', async () => {
     const device = new Device()
     const { json } = await device.begin()
     expect(json).toMatchObject({
@@ -130,7 +130,7 @@ describe('a device', () => {
     expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
   })
 
-  test('also waits for the user’s second factor, and gets tokens that are not bound to the browser’s key', async () => {
+  test('also waits for the user’s second factor, and gets tokens that are not bound to the key of the user’s browser', async () => {
     const device = await begunDevice()
     const name = await person()
     const caller = new CallerOf(controller)
@@ -149,7 +149,7 @@ describe('a device', () => {
     expect(claims).toMatchObject({ amr: ['password', 'totp'], z_cfs: null })
   })
 
-  test('gets slow_down if it polls too often, and access_denied after the user has refused', async () => {
+  test('gets slow_down if it polls too often, and access_denied after the user has refused the log-in', async () => {
     const device = await begunDevice()
     await device.ask()
     await device.askAtOnce()
@@ -160,7 +160,7 @@ describe('a device', () => {
     expect((await enter(device.userCode)).status).toBe(404)
   })
 
-  test('gets its tokens once', async () => {
+  test('gets its tokens only once', async () => {
     const device = await begunDevice()
     await follow(await logIn(idOn(await enter(device.userCode)), await person()))
     const { json } = await device.ask()
@@ -170,7 +170,7 @@ describe('a device', () => {
     expect(refreshed.json['error']).toBe('invalid_grant')
   })
 
-  test('gets expired_token after waiting too long, and then its code is invalid', async () => {
+  test('gets expired_token if the user does not approve in time, and its code is then invalid', async () => {
     const device = await begunDevice()
     controller.clock.advance(deviceLimits.deviceLogInMs)
     expect((await device.ask()).json['error']).toBe('expired_token')
@@ -180,12 +180,12 @@ describe('a device', () => {
   test.each([
     [{ client_id: 'openziti' }, 'invalid_grant'],
     [{ device_code: 'made up' }, 'invalid_grant'],
-  ])('is refused with %j', async (changes, error) => {
+  ])('is refused if its token request contains %j', async (changes, error) => {
     const device = await begunDevice()
     expect((await device.ask(changes)).json['error']).toBe(error)
   })
 
-  test('can be approved with a user code that another controller issued', async () => {
+  test('can be approved at one controller with a user code that another controller issued', async () => {
     const device = await begunDevice()
     const { waitingDevices } = controller
     const key = device.userCode.replace('-', '')
@@ -197,7 +197,7 @@ describe('a device', () => {
   })
 })
 
-test('the code page shows the code from the URL, HTML-escaped, and asks the user for consent first', async () => {
+test('the page for user codes shows the code from the URL, HTML-escaped, and asks the user for consent first', async () => {
   const page = await browser.send('GET', '/oidc/device?user_code=%22%3E%3Cscript%3E')
   expect(page.text).toContain('value="&#34;&#62;&#60;script&#62;"')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'")

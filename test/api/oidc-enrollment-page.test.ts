@@ -81,7 +81,7 @@ test('a user without an authenticator app sets up an app on the log-in page, and
   expect((await submit(last, { code: app.recoveryCodes[0] ?? '' })).status).toBe(302)
 })
 
-test('a wrong code shows the same key and recovery codes again, until there were too many wrong codes', async () => {
+test('the log-in page shows the same key and recovery codes again after a wrong code, until there were too many wrong codes', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)
@@ -98,7 +98,7 @@ test('a wrong code shows the same key and recovery codes again, until there were
   expect((await submit(last, { code: app.code() })).status).toBe(302)
 })
 
-test('an enrollment page offers a restart if the user has meanwhile begun another TOTP enrollment in another window', async () => {
+test('an enrollment page offers to start again if the user has begun another TOTP enrollment in another window', async () => {
   const { offer, submit } = await atOffer()
   const first = await submit(offer)
   const second = await submit(offer)
@@ -109,7 +109,7 @@ test('an enrollment page offers a restart if the user has meanwhile begun anothe
   expect((await submit(third, { code: appOfPage(controller, third).code() })).status).toBe(302)
 })
 
-test('an enrollment page that was opened before TOTP was verified asks for the code of the verified authenticator app', async () => {
+test('an enrollment page that was opened before the user verified TOTP asks for a code of the verified app', async () => {
   const { offer, submit } = await atOffer()
   const page = await submit(offer)
   const app = appOfPage(controller, page)

@@ -74,7 +74,7 @@ test('an identity whose policy requires a code enrolls in MFA during its log-in,
   expect(again.json['authQueries']).toMatchObject([{ isTotpEnrolled: true }])
 })
 
-test('an unverified MFA enrollment is removed by the request that OpenZiti tunnelers send', async () => {
+test('the request that OpenZiti tunnelers send removes an unverified MFA enrollment', async () => {
   const { username } = await person()
   const { oidc, id, json } = await pending(username)
   const query = `${enrollPath}?id=${encodeURIComponent(id)}`
@@ -119,7 +119,7 @@ test('a password alone cannot replace or remove a verified TOTP factor', async (
   expect((await thief.json('POST', `${enrollPath}/verify`, app.freshCode())).status).toBe(404)
 })
 
-test('enrollment in MFA requires primary authentication', async () => {
+test('a log-in can enroll in MFA only after primary authentication', async () => {
   const oidc = new OidcClient(controller)
   const id = await oidc.begin()
   for (const [method, path] of [

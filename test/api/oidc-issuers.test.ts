@@ -38,7 +38,7 @@ test.each([
   'console.example.org:1280',
   'wiki.apps.example.org:1280',
   'wiki.apps.example.org',
-])('the controller is an OIDC issuer at %s, because its certificates contain that host', (host) => {
+])('a controller is an OIDC issuer at %s, because its certificates contain that host', (host) => {
   expect(issuers.of(at(host))).toBe(`https://${host.toLowerCase()}/oidc`)
 })
 
@@ -59,11 +59,11 @@ test.each([
   'other.org:1280',
   'anything:1280',
   'spiffe://trust/controller/ctrl1',
-])('the controller is not an OIDC issuer at %j', (host) => {
+])('a controller is not an OIDC issuer at %j', (host) => {
   expect(issuers.of(at(host))).toBe(null)
 })
 
-test('if a certificate has a wildcard name, the controller serves the console only at the host name that was requested, not at other names that match', () => {
+test('if a certificate has a wildcard name, the controller serves the console at the requested host name only, not at others that match', () => {
   const hosts = issuers.hosts(at('wiki.apps.example.org:1280'))
   expect(hosts).toContain('wiki.apps.example.org:1280')
   expect(issuers.hosts(at('localhost:1280'))).not.toContain('wiki.apps.example.org:1280')

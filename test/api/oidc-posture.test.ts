@@ -30,7 +30,7 @@ async function sweep(): Promise<void> {
 const refused = { ok: false, fault: 'posture' }
 
 describe('an OIDC client', () => {
-  test('has its service session before it reports posture, and can dial after it reported posture to its router', async () => {
+  test('can request a service session before it reports posture, and can dial after it has reported posture to its router', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token)).toMatchObject(refused)
@@ -42,7 +42,7 @@ describe('an OIDC client', () => {
     expect(services.text).toContain('"isPassing":true')
   })
 
-  test('is refused a dial, and operators can see the failed checks', async () => {
+  test('is refused a dial if posture checks fail, and operators can see the failed checks', async () => {
     const device = await devices.behind(atWork)
     expect(await devices.dial(device, await devices.openSession(device))).toMatchObject(refused)
     const path = `${management}/identities/${device.id}/failed-service-requests`
@@ -79,10 +79,10 @@ describe('an OIDC client', () => {
   })
 })
 
-describe('a router that evaluates posture itself', () => {
+describe('a router that evaluates posture', () => {
   const isJudgedByRouter = true
 
-  test('is trusted for posture that only the device knows, and only for the current dial', async () => {
+  test('is trusted, for the current dial only, about posture that only the device knows', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })

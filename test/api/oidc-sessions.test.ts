@@ -74,14 +74,14 @@ describe('the challenge of a refused request', () => {
     )
   })
 
-  test('reports an expired access token', async () => {
+  test('reports an access token that has expired', async () => {
     const { username } = await person()
     const { access_token: token } = await new OidcClient(controller).logIn(username, password)
     controller.clock.advance(controller.parts.limits.accessTokenMs)
     expect(challengeOf(await get(ownIdentity, token))).toBe(bearerChallenge('expired'))
   })
 
-  test('is absent if the operation works without a session', async () => {
+  test('is absent if the operation does not require a session', async () => {
     expect((await get(`${client}/version`, 'x')).status).toBe(200)
   })
 })
@@ -110,7 +110,7 @@ test('a session shows the expiry of its access token, and the time when the sess
 })
 
 describe('a log-in whose policy requires an external JWT', () => {
-  test('continues once its request carries a JWT for that identity', async () => {
+  test('continues once a request of the log-in contains a JWT for the same identity', async () => {
     const { id: identityId, username } = await person({ authPolicyId: bySigner })
     const oidc = new OidcClient(controller)
     const id = await oidc.begin()
@@ -168,7 +168,7 @@ describe('a log-in whose policy requires an external JWT', () => {
   })
 })
 
-test('the log-in page shows a user that the JWT is missing, before or after the TOTP code is given', async () => {
+test('the log-in page shows a user that an external JWT is missing, before or after the user enters the TOTP code', async () => {
   const { id: identityId, username } = await person()
   const caller = new CallerOf(controller)
   await caller.logIn({ username, password }, client)
@@ -193,8 +193,8 @@ test('the log-in page shows a user that the JWT is missing, before or after the 
   expectMissing(await oidc.send('POST', '/oidc/login/password', form, accept))
 })
 
-describe('an exchange of a TOTP code for tokens', () => {
-  test('succeeds for a valid code in an OIDC session, and for its repetition with the same time of issue', async () => {
+describe('the exchange of a TOTP code for tokens', () => {
+  test('succeeds for a valid code in an OIDC session, and again for the same code with the same time of issue', async () => {
     const { id: identityId, username } = await person()
     const caller = new CallerOf(controller)
     await caller.logIn({ username, password }, client)
@@ -247,7 +247,7 @@ describe('an exchange of a TOTP code for tokens', () => {
   })
 })
 
-test('a request that waits is accepted although its token was evicted from the cache, unless the token was revoked', async () => {
+test('a request that waits in a queue is accepted even if the cache has evicted its token, unless the token was revoked', async () => {
   await raiseLevel(small.controller)
   const logIn = async (): Promise<string> => {
     const name = `name-${newShortId()}`

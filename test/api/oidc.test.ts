@@ -112,7 +112,7 @@ describe('a log-in by the authorization code flow', () => {
     expect([multipart.status, multipart.json['code']]).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE'])
   })
 
-  test('accepts the id of the authorization request in the query, and a JSON body', async () => {
+  test('accepts the id of the authorization request as a query parameter, and accepts a JSON body', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     for (const name of ['authRequestID', 'id']) {
@@ -125,7 +125,7 @@ describe('a log-in by the authorization code flow', () => {
     }
   })
 
-  test('asks for a TOTP code under the same id if the identity has MFA', async () => {
+  test('asks for a TOTP code under the same log-in id if the identity has MFA', async () => {
     const { id: identityId, username, password } = await person()
     const alice = new CallerOf(controller)
     await alice.logIn({ username, password }, client)
@@ -152,7 +152,7 @@ describe('a log-in by the authorization code flow', () => {
   })
 })
 
-test('a log-in whose state would not fit into a URL is refused at its start', async () => {
+test('a log-in whose state parameter would not fit into a URL is refused at its start', async () => {
   const { username, password } = await person()
   const oidc = newClient()
   const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })
@@ -162,7 +162,7 @@ test('a log-in whose state would not fit into a URL is refused at its start', as
   expect((await oidc.authorize({ configTypes: types })).status).toBe(400)
 })
 
-test('a user with a wrong password sees the page again, and an event reports the failure', async () => {
+test('a user who enters a wrong password sees the page again, and an event reports the failure', async () => {
   const { username } = await person()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -177,7 +177,7 @@ test('a user with a wrong password sees the page again, and an event reports the
   ])
 })
 
-describe('tokens', () => {
+describe('OIDC tokens', () => {
   test('belong to the same session after a refresh, and become invalid with that session', async () => {
     const { id, username, password } = await person()
     const oidc = newClient()
@@ -194,7 +194,7 @@ describe('tokens', () => {
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_grant'])
   })
 
-  test('are issued for parameters in the query if the body is empty, as BrowZer requests them', async () => {
+  test('are issued for parameters in the query if the body is empty, because BrowZer sends requests of this form', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -215,7 +215,7 @@ describe('tokens', () => {
     expect([again.status, await bearer(String(again.json['access_token']))]).toEqual([200, 200])
   })
 
-  test('have the form that OpenZiti clients parse if they come from a token exchange', async () => {
+  test('have the claims that OpenZiti clients parse if a token exchange issued them', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -231,7 +231,7 @@ describe('tokens', () => {
     expect(id.json['refresh_token']).toBeUndefined()
   })
 
-  test('do not include a refresh token if a token exchange requests an access token', async () => {
+  test('do not include a refresh token if a token exchange requests only an access token', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(username, password)
@@ -253,7 +253,7 @@ describe('tokens', () => {
     expect((await oidc.refresh(token)).status).toBe(400)
   })
 
-  test('are refused by userinfo once their session has ended', async () => {
+  test('are refused by the userinfo endpoint once their session has ended', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(username, password)
@@ -264,7 +264,7 @@ describe('tokens', () => {
     expect((await oidc.send('GET', '/oidc/userinfo', undefined, headers)).status).toBe(401)
   })
 
-  test('are issued to a client that identifies itself by HTTP Basic, but not if the Basic header is malformed', async () => {
+  test('are issued to a client that authenticates with HTTP Basic, but not if its Basic header is malformed', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn(username, password)
@@ -279,7 +279,7 @@ describe('tokens', () => {
     }
   })
 
-  test('are revoked individually by their id', async () => {
+  test('can be revoked one by one by their jti', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const first = await oidc.logIn(username, password)
@@ -303,12 +303,12 @@ describe('tokens', () => {
     expect((await oidc.refresh(String(next.json['refresh_token']))).status).toBe(200)
   })
 
-  test('require a grant type; the error for a request without a grant type says so', async () => {
+  test('are refused to a request without a grant type, with the error invalid_request', async () => {
     const refused = await newClient().refresh('any', { grant_type: '' })
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
   })
 
-  test('are valid only at the API where they were first used', async () => {
+  test('are valid only at the API (client or management) where they were first used', async () => {
     const oidc = newClient()
     const { access_token: access } = await oidc.logIn(admin.username, admin.password)
     expect(await bearer(access, `${client}/current-identity`)).toBe(200)
@@ -319,7 +319,7 @@ describe('tokens', () => {
 })
 
 describe('an authorization code', () => {
-  test('ends the session that was opened with it when it is used twice', async () => {
+  test('ends its session if a client redeems the code twice', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -338,7 +338,7 @@ describe('an authorization code', () => {
     ['another verifier', { code_verifier: 'v'.repeat(43) }],
     ['another client', { client_id: 'openziti' }],
     ['another address', { redirect_uri: 'http://localhost:9/auth/callback' }],
-  ])('is refused with %s', async (_what, changes) => {
+  ])('is refused if the client redeems it with %s', async (_what, changes) => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -348,7 +348,7 @@ describe('an authorization code', () => {
   })
 })
 
-describe('a request to authorize', () => {
+describe('an OIDC authorization request', () => {
   test.each([
     ['client_id', 'somebody', 'invalid_client'],
     ['redirect_uri', 'https://evil.example/auth/callback', 'invalid_request'],
@@ -360,12 +360,12 @@ describe('a request to authorize', () => {
     ['code_challenge_method', 'plain', 'invalid_request'],
     ['code_challenge', '', 'invalid_request'],
     ['nonce', 'n'.repeat(513), 'invalid_request'],
-  ])('is refused with %s %s', async (name, value, error) => {
+  ])('is refused with the parameter %s = %s', async (name, value, error) => {
     const refused = await newClient().authorize({ [name]: value })
     expect([refused.status, refused.json['error']]).toEqual([400, error])
   })
 
-  test('is answered with 404 at a foreign host name', async () => {
+  test('gets the response 404 at a host name that the controller does not have', async () => {
     const oidc = newClient()
     oidc.host = 'evil.example:443'
     expect((await oidc.authorize()).status).toBe(404)
@@ -373,7 +373,7 @@ describe('a request to authorize', () => {
   })
 })
 
-test('discovery names the issuer by the requested host, and its keys verify the tokens', async () => {
+test('discovery uses the requested host as issuer, and the published keys verify the tokens', async () => {
   const oidc = newClient()
   const { json } = await oidc.send('GET', '/oidc/.well-known/openid-configuration')
   expect(json['issuer']).toBe(`https://${oidc.host}/oidc`)
@@ -381,7 +381,7 @@ test('discovery names the issuer by the requested host, and its keys verify the 
   expect(keys['keys']).toMatchObject([{ use: 'sig', kty: 'EC' }])
 })
 
-test('the log-in page needs no script, and cannot be shown in a frame of another page', async () => {
+test('the log-in page works without scripts, and cannot be shown in a frame of another page', async () => {
   const oidc = newClient()
   const id = await oidc.begin()
   const page = await oidc.send(

@@ -204,8 +204,8 @@ describe.each([
   ['client', client],
   ['management', management],
   ['fabric', fabric],
-])('the document of the %s API', (_name, base) => {
-  test('is OpenAPI 3.1', async () => {
+])('the OpenAPI document of the %s API', (_name, base) => {
+  test('conforms to OpenAPI 3.1', async () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true })
     const check = ajv.compile(metaSchema)
     const isValid = check(await documentAt(base))
@@ -230,14 +230,14 @@ describe.each([
     }
   })
 
-  test('has only formats that the controller validates', async () => {
+  test('uses only string formats that the controller validates', async () => {
     const formats = [...walk(await documentAt(base))].flatMap(({ key, value }) =>
       key === 'format' && typeof value === 'string' ? [value] : [],
     )
     expect(Object.keys(bodyFormats)).toEqual(expect.arrayContaining([...new Set(formats)]))
   })
 
-  test('lists each operation once, and its path parameters', async () => {
+  test('lists each operation once, with its path parameters', async () => {
     const operations = operationsOf(await documentAt(base))
     const ids = operations.map(([, , { operationId }]) => operationId)
     expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([])
@@ -280,7 +280,7 @@ describe.each([
   })
 })
 
-test('one list declares optional members that none of its rows has, because as in OpenZiti’s API specification, declares them', async () => {
+test('the list of service edge router policies of an edge router declares optional members that no row has, as OpenZiti’s API specification does', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>
@@ -308,7 +308,7 @@ test('one list declares optional members that none of its rows has, because as i
 })
 
 // The documents contain every operation that OpenZiti clients call, and each of them is served.
-describe('the served documents and OpenZiti’s contract', () => {
+describe('the served OpenAPI documents and OpenZiti’s contract', () => {
   const known = readMissing()
   const contracts = { client: readContract('client'), management: readContract('management') }
 
@@ -322,7 +322,7 @@ describe('the served documents and OpenZiti’s contract', () => {
     return faultsOf(contracts[api], document as ServedDocument).map((fault) => `${api} ${fault}`)
   }
 
-  test('differ exactly as documented', async () => {
+  test('differ exactly as the list of differences says', async () => {
     const found = [
       ...(await faultsAfter('client', () => {})),
       ...(await faultsAfter('management', () => {})),
@@ -453,7 +453,7 @@ describe('the served documents and OpenZiti’s contract', () => {
       },
       ['GET /services listServices: data is no list'],
     ],
-  ])('differ if a document loses %s', async (_what, lose, faults) => {
+  ])('differ if a document lacks %s', async (_what, lose, faults) => {
     const found = await faultsAfter('client', lose)
     const more = found.filter((line) => !known.includes(line))
     expect(more).toEqual(faults.map((fault) => `client ${fault}`))

@@ -132,7 +132,7 @@ describe('every operation of the management API', () => {
 })
 
 describe('the client API and the fabric API', () => {
-  test('admit no caller because of a granted permission, except ops on the fabric API', async () => {
+  test('admit no caller because of a granted permission, except for ops on the fabric API', async () => {
     for (const base of [client, fabric]) {
       for (const { method, path, ...described } of await operationsOf(base)) {
         const needed = described['x-permission']
@@ -181,7 +181,7 @@ describe('a non-administrator with identity permissions', () => {
     await isDenied('DELETE', `${url}/service-configs`, [])
   })
 
-  test('is refused by apply if the target identity has meanwhile become an administrator', async () => {
+  test('is refused when the log entry is applied if the target identity has become an administrator in the meantime', async () => {
     given('identity')
     const id = await newIdentity()
     const { cluster } = controller
@@ -196,7 +196,7 @@ describe('a non-administrator with identity permissions', () => {
   })
 })
 
-describe('a change of rights between the permission check and apply', () => {
+describe('a change of the caller’s rights between the permission check and the application of the log entry', () => {
   /** Puts another entry into the log before the next one. */
   function before(data: () => void): void {
     const { cluster } = controller
@@ -208,7 +208,7 @@ describe('a change of rights between the permission check and apply', () => {
     }
   }
 
-  test('takes effect if a permission was revoked', async () => {
+  test('takes effect if the caller’s permission was revoked', async () => {
     const id = await newIdentity()
     given('identity.update')
     before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))

@@ -51,7 +51,7 @@ describe('a posture check', () => {
     ['PROCESS', process],
     ['PROCESS_MULTI', multi],
     ['MFA', mfa],
-  ])('with the type %s has only the fields of that type', async (_type, body) => {
+  ])('of the type %s has only the fields of that type', async (_type, body) => {
     const id = idOf(await create({ ...body, roleAttributes: ['b', 'a'] }))
     const detail = await shown(id)
     expect(detail).toMatchObject({ ...body, roleAttributes: ['a', 'b'], version: 1 })
@@ -103,13 +103,13 @@ describe('a posture check', () => {
     ['processes', { typeId: 'PROCESS_MULTI', semantic: 'AllOf', processes: [] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many] }],
     ['semantic', { typeId: 'PROCESS_MULTI', processes: [many], semantic: 'Some' }],
-  ])('is refused, with the field %s, for %j', async (field, body) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, body) => {
     const reply = await create(body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('stores addresses without separators, and hashes and signers as written', async () => {
+  test('stores addresses without separators, but hashes and signers as the caller wrote them', async () => {
     const macs = ['00:1B:44:11:3A:B7', '00-1b-44-11-3a-b8', '001b.4411.3ab9']
     const id = idOf(await create({ typeId: 'MAC', macAddresses: macs }))
     const addresses = ['001b44113ab7', '001b44113ab8', '001b44113ab9']
@@ -138,7 +138,7 @@ describe('a posture check', () => {
   })
 
   test.each([[0], [-5], [null], [undefined]])(
-    'with the type MFA treats the timeout %j as no timeout',
+    'of the type MFA treats the timeout %j as no timeout',
     async (timeoutSeconds) => {
       const id = idOf(await create({ typeId: 'MFA', timeoutSeconds }))
       expect(await shown(id)).toMatchObject({
@@ -150,7 +150,7 @@ describe('a posture check', () => {
     },
   )
 
-  test('requires its type in a patch; the type cannot change, and omitted fields are kept', async () => {
+  test('requires its unchanged type in a patch, and keeps omitted fields', async () => {
     const id = idOf(await create({ ...multi, roleAttributes: ['a'], tags: { x: 1 } }))
     const patch = (body: object): Promise<Reply> => root.call('PATCH', `${checks}/${id}`, body)
     expect((await patch({ semantic: 'AllOf' })).body.error?.cause?.['field']).toBe('typeId')
@@ -177,7 +177,7 @@ describe('a posture check', () => {
     expect(untyped.status, untyped.text).toBe(200)
   })
 
-  test('with one process keeps the hashes and the signer if a patch omits them', async () => {
+  test('for one process keeps the hashes and the signer if a patch omits them', async () => {
     const id = idOf(await create(process))
     const patch = (body: object): Promise<Reply> =>
       root.call('PATCH', `${checks}/${id}`, { typeId: 'PROCESS', process: body })
@@ -193,7 +193,7 @@ describe('a posture check', () => {
     })
   })
 
-  test('is found by its type, its prompts and its role attributes', async () => {
+  test('can be found by its type, its prompts and its role attributes', async () => {
     const id = idOf(await create({ ...mfa, roleAttributes: ['found'] }))
     const found = async (query: string): Promise<unknown[]> =>
       ((await root.get(`${checks}?${query}`)).body.data as { id: string }[]).map((row) => row.id)
@@ -204,7 +204,7 @@ describe('a posture check', () => {
     expect(await found(`filter=${filter}`)).toContain(id)
   })
 
-  test('can be deleted once no policy names it', async () => {
+  test('can be deleted once no policy references it', async () => {
     const id = idOf(await create(domain))
     const policy = { name: 'p', type: 'Dial', semantic: 'AnyOf', postureCheckRoles: [`@${id}`] }
     const policyId = idOf(await root.call('POST', `${management}/service-policies`, policy))

@@ -103,7 +103,7 @@ test('a TOTP code given in the session grants access to the service until the MF
   expect((await dial(person)).status).toBe(201)
 })
 
-test('the service update marker changes when a TOTP code times out, and again when the next code is given', async () => {
+test('the service update marker changes when the timeout of a TOTP code passes, and again when the next code is given', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const marker = async (): Promise<string> => {
@@ -128,7 +128,7 @@ test('the service update marker changes when a TOTP code times out, and again wh
   await holds(1, false)
 })
 
-test('after a machine wakes, the services that require a new TOTP code are listed, with five minutes remaining', async () => {
+test('after a device wakes, the response lists the services that require a new TOTP code, with five minutes remaining', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 7200 })
   await giveCode(person.caller, person.app.freshCode())
   expect((await dial(person)).status).toBe(201)

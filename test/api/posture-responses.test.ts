@@ -141,7 +141,7 @@ describe('a client that reports the required posture', () => {
       ['/a', '/b'].map((path) => ({ typeId: 'PROCESS', path, isRunning: true })),
     ],
   ])(
-    'passes a check of the type %s, sees that it passes, and may dial',
+    'passes a check of the type %s, sees the passed check, and may dial',
     async (_type, check, told) => {
       const person = await Person.behind(check)
       expect((await person.dial()).body.error?.code).toBe('INVALID_POSTURE')
@@ -193,7 +193,7 @@ describe('a client that reports the required posture', () => {
     expect(await person.sessions()).toEqual([session])
   })
 
-  describe('a client whose policy changes after its checks were evaluated and before the log entry is applied', () => {
+  describe('a client whose policy changes between the evaluation of its checks and the application of the log entry', () => {
     /**
      * Runs `change` when the next session has been checked and before its log entry is proposed.
      */
@@ -253,7 +253,7 @@ describe('a client that reports the required posture', () => {
     })
   })
 
-  test('a client obtains access only for its own identity', async () => {
+  test('a client obtains access by its posture reports only for its own identity', async () => {
     const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
     await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     expect((await bob.dial()).status).toBe(409)
@@ -390,7 +390,7 @@ describe('a posture report', () => {
     })
   })
 
-  test('takes effect on a controller that did not receive it, and is discarded when the controller that received it leaves the cluster the cluster', async () => {
+  test('takes effect on a controller that did not receive it, and is discarded when the controller that received it leaves the cluster', async () => {
     const person = await Person.behind(corp)
     const topic = new LocalTopic<Uint8Array>('ctrl2')
     const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -432,7 +432,7 @@ describe('a posture report', () => {
     }
   })
 
-  test('is evaluated with the current check: the leader ends sessions that no longer pass', async () => {
+  test('is evaluated with the current check: the leader ends sessions that do not pass a changed check', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
     await person.dialled()
@@ -446,7 +446,7 @@ describe('a posture report', () => {
   })
 })
 
-test('the leader evaluates sessions when a check changes, without waiting for its next periodic run', async () => {
+test('the leader evaluates sessions again when a posture check changes, without waiting for its next periodic run', async () => {
   const person = await Person.behind(corp)
   await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
   controller.scheduler.run(parts.limits.sweepMs)
@@ -457,7 +457,7 @@ test('the leader evaluates sessions when a check changes, without waiting for it
   await expect.poll(() => person.sessions()).toEqual([])
 })
 
-test('the leader applies a changed check to a client that keeps reporting to another controller', async () => {
+test('the leader applies a changed posture check to a client that keeps reporting to another controller', async () => {
   const person = await Person.behind(corp)
   const topic = new LocalTopic<Uint8Array>('ctrl2')
   const elsewhere = new PostureReports('ctrl2', topic, controller.clock)
@@ -484,7 +484,7 @@ test('the leader applies a changed check to a client that keeps reporting to ano
   expect(await sweep()).toEqual([])
 })
 
-test('the service update marker changes when a machine wakes, if the policy then requires a second factor again', async () => {
+test('the service update marker changes when a device wakes, if the policy then requires a second factor again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],
@@ -497,7 +497,7 @@ test('the service update marker changes when a machine wakes, if the policy then
   }
 })
 
-test('a controller that stores the maximum total size of reports refuses further reports', async () => {
+test('a controller that stores the maximum total size of posture reports refuses further reports', async () => {
   const person = await Person.behind(corp)
   controller.posture.isFull = true
   const reply = await tell(person.caller, { id: 'c', typeId: 'DOMAIN', domain: 'corp.test' })
@@ -518,7 +518,7 @@ describe('an invalid posture response', () => {
     ['no MAC addresses', { id: 'x', typeId: 'MAC' }, 'macAddresses'],
     ['no OS version', { id: 'x', typeId: 'OS', type: 'Linux' }, 'version'],
   ]
-  test.each(wrong)('with %s is refused, naming the field', async (_what, body, field) => {
+  test.each(wrong)('with %s is refused with the name of the field', async (_what, body, field) => {
     const caller = sessionOf('alice-id')
     const reply = await tell(caller, body)
     expect(reply.status).toBe(400)
@@ -530,7 +530,7 @@ describe('an invalid posture response', () => {
     expect(shown.body.data).toMatchObject({ domain: { domain: '' } })
   })
 
-  test('returns the unknown fields in the response', async () => {
+  test('returns its unknown fields in the response', async () => {
     const reply = await tell(sessionOf('alice-id'), { id: 'x', typeId: 'PROCESS', weather: 1 })
     expect(reply.status).toBe(201)
     expect(reply.body.meta?.ignoredFields).toEqual(['weather'])

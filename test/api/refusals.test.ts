@@ -12,7 +12,7 @@ const anonymous = new CallerOf(controller)
 const services = `${management}/services`
 const good = { name: 'anything', encryptionRequired: true }
 
-describe('a body', () => {
+describe('a request body', () => {
   test.each([
     ['{"name":', 'cut off'],
     ['name=x', 'of another format'],
@@ -23,7 +23,7 @@ describe('a body', () => {
       'that names a prototype',
     ],
     [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
-  ])('is answered with 400 COULD_NOT_PARSE_BODY if it cannot be parsed (%#: %s)', async (text) => {
+  ])('gets 400 COULD_NOT_PARSE_BODY if it cannot be parsed (%#: %s)', async (text) => {
     const reply = await root.call('POST', services, text)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')
@@ -33,7 +33,7 @@ describe('a body', () => {
     ['an operation that requires none', 'POST', `${client}/authenticate?method=cert`, 401],
     ['an operation that requires one', 'POST', services, 400],
   ] as const)(
-    'with the value `null` counts as no body for %s',
+    'with the value `null` counts as a missing body for %s',
     async (_what, method, url, status) => {
       const as = status === 401 ? anonymous : root
       const expected = status === 401 ? 'INVALID_AUTH' : 'COULD_NOT_VALIDATE'
@@ -42,7 +42,7 @@ describe('a body', () => {
     },
   )
 
-  test('is answered with 400 if it is not UTF-8', async () => {
+  test('gets the response 400 if it is not valid UTF-8', async () => {
     const answer = await controller.app.inject({
       method: 'POST',
       url: services,
@@ -76,18 +76,15 @@ describe('a body', () => {
     [[], 'body', 'body in body must be of type object'],
     ['"text"', 'body', 'body in body must be of type object'],
     ['null', 'body', 'body in body is required'],
-  ])(
-    'with %j is answered with 400 COULD_NOT_VALIDATE and the field %s',
-    async (body, field, reason) => {
-      const reply = await root.call('POST', services, body)
-      expect(reply.status).toBe(400)
-      expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
-      expect(reply.body.error?.cause?.['field']).toBe(field)
-      expect(reply.body.error?.cause?.['reason']).toMatch(reason)
-    },
-  )
+  ])('that is %j gets 400 COULD_NOT_VALIDATE with the field %s', async (body, field, reason) => {
+    const reply = await root.call('POST', services, body)
+    expect(reply.status).toBe(400)
+    expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
+    expect(reply.body.error?.cause?.['field']).toBe(field)
+    expect(reply.body.error?.cause?.['reason']).toMatch(reason)
+  })
 
-  test('is required: without it, the response is 400', async () => {
+  test('is required by operations that declare it: without a body, the response is 400', async () => {
     for (const headers of [{}, { 'content-type': 'application/json' }]) {
       const reply = await root.call('POST', services, undefined, headers)
       expect(reply.status).toBe(400)
@@ -95,7 +92,7 @@ describe('a body', () => {
     }
   })
 
-  test('with another media type is answered with 415; a request that accepts no supported media type is answered with 406', async () => {
+  test('of another media type gets the response 415, and a request that accepts no supported media type gets 406', async () => {
     const xml = await root.call('POST', services, '<a/>', { 'content-type': 'application/xml' })
     expect(xml.status).toBe(415)
     expect(xml.body.error?.code).toBe('COULD_NOT_VALIDATE')
@@ -111,7 +108,7 @@ describe('a body', () => {
     }
   })
 
-  test('is answered with 413 in the envelope, for any caller, if its declared length exceeds 1 MiB', async () => {
+  test('gets the response 413 in the envelope, for any caller, if its declared length exceeds 1 MiB', async () => {
     const big = JSON.stringify({ ...good, tags: { a: 'x'.repeat(1024 * 1024) } })
     for (const caller of [root, anonymous]) {
       const reply = await caller.call('POST', services, big)
@@ -123,7 +120,7 @@ describe('a body', () => {
 })
 
 describe('a request that needs a session', () => {
-  test('is answered with 401 and a challenge with the reason if it has no session token', async () => {
+  test('gets 401 and a challenge with the reason if it has no session token', async () => {
     const reply = await anonymous.get(services)
     expect(reply.status).toBe(401)
     expect(reply.body.error?.code).toBe('UNAUTHORIZED')
@@ -133,7 +130,7 @@ describe('a request that needs a session', () => {
     )
   })
 
-  test('is answered with 401 and a challenge with the reason if its token is forged, foreign or unknown', async () => {
+  test('gets 401 and a challenge with the reason if its token is forged, foreign or unknown', async () => {
     const foreignKeys = new TestTokenKeys()
     const foreign = new TokenSigner(foreignKeys).tokenOf('someSession')
     const own = root.token ?? ''
@@ -186,7 +183,7 @@ describe('a request that needs a session', () => {
 })
 
 describe('a request path', () => {
-  test('is answered with 404 and repeated in the response if it does not exist', async () => {
+  test('gets a 404 that repeats the path if no operation exists there', async () => {
     for (const path of [
       `${management}/nothing`,
       `${client}/nothing`,
@@ -201,17 +198,17 @@ describe('a request path', () => {
     }
   })
 
-  test('is answered with 404 if it contains an id that exceeds the maximum length', async () => {
+  test('gets a 404 if it contains an id that exceeds the maximum length', async () => {
     expect((await root.get(`${services}/${'x'.repeat(5000)}`)).status).toBe(404)
   })
 
-  test('is answered with 400 if it is not a valid URL', async () => {
+  test('gets a 400 if it is not a valid URL', async () => {
     const reply = await root.get(`${services}/%zz`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_VALIDATE')
   })
 
-  test('is answered with 405 if the method is not supported, with or without a session', async () => {
+  test('gets a 405 if it does not support the method, with or without a session', async () => {
     for (const [method, path] of [
       ['DELETE', services],
       ['POST', `${services}/x`],
@@ -226,7 +223,7 @@ describe('a request path', () => {
   })
 })
 
-describe('the error for a list query', () => {
+describe('the error response to a list query', () => {
   test.each([
     ['filter=nothing%20%3D%20%22x%22', 'INVALID_FILTER'],
     ['filter=name%20%3D', 'INVALID_FILTER'],
@@ -241,13 +238,13 @@ describe('the error for a list query', () => {
     ['roleFilter=x', 'COULD_NOT_VALIDATE'],
     ['roleFilter=%23x&roleSemantic=Some', 'COULD_NOT_VALIDATE'],
     ['consistency=eventual', 'COULD_NOT_VALIDATE'],
-  ])('for the query %s is 400 %s', async (query, code) => {
+  ])('is, for the query %s, 400 with the code %s', async (query, code) => {
     const reply = await root.get(`${services}?${query}`)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe(code)
   })
 
-  test('contains the unknown symbol and its position', async () => {
+  test('contains the unknown symbol and its position in the filter', async () => {
     const unknown = await root.get(`${services}?filter=nothing%20%3D%20%22x%22`)
     expect(unknown.body.error?.cause?.['message']).toContain('unknown symbol nothing')
     const broken = await root.get(`${services}?filter=name%20%3D%20)`)
@@ -277,7 +274,7 @@ describe('a log-in request', () => {
     ['?method=password', { username: 'Admin', password: admin.password }, 401, 'INVALID_AUTH'],
     ['?method=password', { username: 'nobody', password: admin.password }, 401, 'INVALID_AUTH'],
     ['?method=password', { username: 'mallory', password: user.password }, 401, 'INVALID_AUTH'],
-  ])('%s with %j is answered with %i %s', async (query, body, status, code) => {
+  ])('with the query %s and the body %j gets %i %s', async (query, body, status, code) => {
     const reply = await anonymous.call('POST', url + query, body)
     expect(reply.status).toBe(status)
     expect(reply.body.error?.code).toBe(code)
@@ -287,7 +284,7 @@ describe('a log-in request', () => {
   })
 })
 
-describe('a header', () => {
+describe('the request header', () => {
   test.each([
     ['net-min-index', 'five', 400, 'COULD_NOT_VALIDATE'],
     ['net-min-index', '3:', 400, 'COULD_NOT_VALIDATE'],
@@ -295,7 +292,7 @@ describe('a header', () => {
     ['net-min-index', '4:1', 503, 'INDEX_NOT_REACHED'],
     ['net-request-id', 'x', 400, 'COULD_NOT_VALIDATE'],
     ['net-request-id', '2b0e8a4c-6a6e-4e0b-9c55-0d4f2d1f8a11', 400, 'COULD_NOT_VALIDATE'],
-  ])('%s: %s is answered with %i %s', async (name, value, status, code) => {
+  ])('%s: %s gets the response %i %s', async (name, value, status, code) => {
     const reply = await root.call('POST', services, good, { [name]: value })
     expect(reply.status).toBe(status)
     expect(reply.body.error?.code).toBe(code)
@@ -303,7 +300,7 @@ describe('a header', () => {
   })
 })
 
-test('every error contains code, message, request id and both versions', async () => {
+test('every error response contains a code, a message, the request id and both versions', async () => {
   const first = await anonymous.get(services)
   const second = await anonymous.get(services)
   expect(first.body.error?.message).toBe(
@@ -316,7 +313,7 @@ test('every error contains code, message, request id and both versions', async (
   expect(first.headers['content-type']).toBe('application/json')
 })
 
-test('a quarantined controller answers only health requests', async () => {
+test('a quarantined controller answers only health checks', async () => {
   controller.refusal = 'NODE_QUARANTINED'
   try {
     const reply = await root.get(services)
@@ -330,7 +327,7 @@ test('a quarantined controller answers only health requests', async () => {
   }
 })
 
-describe('a replicated state whose corruption is detected during a request', () => {
+describe('a replicated state that a controller finds to be corrupt during a request', () => {
   afterEach(() => {
     controller.refusal = null
   })
@@ -349,7 +346,7 @@ describe('a replicated state whose corruption is detected during a request', () 
     })
   }
 
-  test('makes the outcome of the write unknown, whether the write was accepted or refused', async () => {
+  test('makes the outcome of the request’s write unknown, whether the write was accepted or refused', async () => {
     const body = { name: 'made under a wrong state', encryptionRequired: true }
     for (const attempt of ['is made', 'is refused as a duplicate']) {
       findWrongDuring('propose')

@@ -98,7 +98,7 @@ test('a service can be created, shown, replaced, patched and deleted', async () 
   expect(again.body.error?.code).toBe('NOT_FOUND')
 })
 
-test('a name in use is refused at create, replace and patch', async () => {
+test('a service name that is in use is refused at create, replace and patch', async () => {
   await created(services, { name: 'taken', encryptionRequired: true })
   const other = await created(services, { name: 'other', encryptionRequired: true })
   for (const [method, url] of [
@@ -113,14 +113,14 @@ test('a name in use is refused at create, replace and patch', async () => {
   }
 })
 
-test('a string with characters beyond ASCII is stored unchanged', async () => {
+test('a string with characters beyond ASCII is returned unchanged', async () => {
   for (const name of ['Prüfgerät', 'プリンター 🖨', 'plain']) {
     const id = await created(services, { name, encryptionRequired: true })
     expect((await detail(`${services}/${id}`)).name).toBe(name)
   }
 })
 
-test('a write to an unknown record is answered with 404, and so is a write with an unknown reference', async () => {
+test('a write gets the response 404 if its record is unknown, or if it references an unknown record', async () => {
   for (const [method, url, body] of [
     ['PUT', `${services}/nobody`, { name: 'x' }],
     ['PATCH', `${services}/nobody`, { name: 'x' }],
@@ -133,7 +133,7 @@ test('a write to an unknown record is answered with 404, and so is a write with 
   }
 })
 
-test('a policy refuses invalid roles and shows valid ones with names', async () => {
+test('a policy is refused with invalid roles, and shows the names of the records in valid roles', async () => {
   const service = await created(services, { name: 'wiki', encryptionRequired: true })
   const base = { name: 'readers', type: 'Dial', semantic: 'AnyOf' }
   for (const [field, roles] of [
@@ -176,7 +176,7 @@ test('a policy refuses invalid roles and shows valid ones with names', async () 
   expect((await alice.get(`${client}/services/${service}`)).status).toBe(404)
 })
 
-test('on the client API an administrator sees only the services that the administrator’s own policies grant, but may change every service', async () => {
+test('on the client API an administrator sees only services that policies grant to the administrator, but may change every service', async () => {
   const id = await created(services, { name: 'unreached', encryptionRequired: true })
   expect((await root.get(`${client}/services/${id}`)).status).toBe(404)
   expect((await root.call('PATCH', `${client}/services/${id}`, { name: 'reached' })).status).toBe(
@@ -188,7 +188,7 @@ test('on the client API an administrator sees only the services that the adminis
   )
 })
 
-test('a sub-list of an unknown record is empty for some kinds and answered with 404 for others, as documented', async () => {
+test('a list below an unknown record is empty for some kinds of records and a 404 for others, as the docs describe', async () => {
   expect((await root.get(`${management}/identities/nobody/services`)).status).toBe(404)
   const empty = await root.get(`${services}/nobody/service-policies`)
   expect(empty.status).toBe(200)

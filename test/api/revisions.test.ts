@@ -29,7 +29,7 @@ function patched(url: string, ifMatch: string, name = `renamed ${(serial += 1)}`
   return root.call('PATCH', url, { name }, { 'if-match': ifMatch })
 }
 
-describe('a write with If-Match', () => {
+describe('a write with the header If-Match', () => {
   test('succeeds for the revision that its caller has read, and fails for a later revision', async () => {
     const url = await newService()
     const tag = await tagOf(url)
@@ -46,14 +46,14 @@ describe('a write with If-Match', () => {
     expect((await patched(url, now)).status).toBe(412)
   })
 
-  test('succeeds if one of several given revisions matches, or with * on any existing record', async () => {
+  test('succeeds if one of several given revisions matches, or with * if the record exists', async () => {
     const url = await newService()
     expect((await patched(url, `"1.old", ${await tagOf(url)}`)).status).toBe(200)
     expect((await patched(url, '*')).status).toBe(200)
     expect((await patched(`${services}/nobody`, '*')).status).toBe(412)
   })
 
-  test('fails for a weak ETag and for an ETag of another record', async () => {
+  test('fails if the header contains a weak ETag or the ETag of another record', async () => {
     const url = await newService()
     for (const tag of [`W/${await tagOf(url)}`, '"x"', '"0"', '""', '"99999999999999999999"']) {
       expect((await patched(url, tag)).status, tag).toBe(412)
@@ -78,7 +78,7 @@ describe('a write with If-Match', () => {
     expect((await root.get(url)).text).toContain('first')
   })
 
-  test('takes effect once if its request id is repeated, although the write itself changed the ETag', async () => {
+  test('takes effect once if its request id is repeated, although the first request changed the ETag', async () => {
     const url = await newService()
     const headers = {
       'if-match': await tagOf(url),
@@ -89,7 +89,7 @@ describe('a write with If-Match', () => {
     expect((await root.call('PATCH', url, body, headers)).status).toBe(200)
   })
 
-  test('is refused for kinds of records without ETags', async () => {
+  test('is refused for kinds of records that have no ETags', async () => {
     const reply = await root.call('POST', services, {}, { 'if-match': '*' })
     expect(reply.status).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe('If-Match')
@@ -109,7 +109,7 @@ describe('the response with the details of one record', () => {
     expect((await root.get(url, { 'if-none-match': '"x"' })).status).toBe(200)
   })
 
-  test('has a new ETag when only related records change, but a write with the previous ETag still succeeds', async () => {
+  test('has a new ETag if only related records change, but a write with the previous ETag still succeeds', async () => {
     const url = `${management}/identities/alice-id`
     const before = await tagOf(url)
     controller.openSession('alice-id')
@@ -132,7 +132,7 @@ describe('The ETag of one record', () => {
     return responseWithEtag(call, record, responseFromJsonText(text)).headers?.['etag']
   }
 
-  test('contains the record’s revision, so it differs from the ETag of another record with the same JSON', () => {
+  test('contains the revision of the record, so it differs from the ETag of another record with the same JSON', () => {
     // Revisions that differ by 4,096 use the same slot of the cache for ETags.
     expect([tagAt(1), tagAt(4097), tagAt(1)].map((tag) => String(tag).split('.')[0])).toEqual([
       '"1',

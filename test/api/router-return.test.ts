@@ -104,7 +104,7 @@ async function otherSessions(): Promise<void> {
 const other = await dialer('nothing')
 await newRouter('of-nothing', 'nothing')
 
-test('the response with a new service session waits until a router that its client may use has reported its address', async () => {
+test('a controller delays the response with a new service session until a router that the client may use has reported its address', async () => {
   const who = await dialer('returning')
   const router = await enrolledRouter('returns', 'returning')
   const opened = open(who)
@@ -118,7 +118,7 @@ test('the response with a new service session waits until a router that its clie
   expect(await open(who).routers).toEqual([{ name: 'returns', urls: protocols }])
 })
 
-test('the response with a new service session does not wait for a router that cannot serve the client', async () => {
+test('a controller does not delay the response with a new service session for a router that cannot serve the client', async () => {
   const who = await dialer('hopeless')
   await newRouter('never-enrolled', 'hopeless')
   const disabled = await enrolledRouter('disabled', 'hopeless')
@@ -130,7 +130,7 @@ test('the response with a new service session does not wait for a router that ca
   expect(names.sort()).toEqual(['disabled', 'links-only', 'never-enrolled'])
 })
 
-test('the number of waiting requests and the duration of each wait are limited', async () => {
+test('the number of delayed responses with new service sessions and the duration of each delay are limited', async () => {
   const who = await dialer('away')
   await enrolledRouter('away', 'away')
   const away = [{ name: 'away', urls: {} }]

@@ -51,7 +51,7 @@ describe('a new edge router', () => {
     expect(enrollment).not.toHaveProperty('identity')
   })
 
-  test('accepts a listener without groups: with an empty list or null', async () => {
+  test('accepts a listener without link groups: with an empty list or null', async () => {
     const ctrlChanListeners = { 'tls:one:6262': null, 'tls:two:6262': [], 'tls:three:6262': ['a'] }
     const id = await newRouter('listening', { ctrlChanListeners })
     const known = { ...ctrlChanListeners, 'tls:one:6262': [] }
@@ -63,7 +63,7 @@ describe('a new edge router', () => {
     })
   })
 
-  test('is created in one entry with its enrollment', async () => {
+  test('is created in one log entry together with its enrollment', async () => {
     const before = controller.cluster.proposals.length
     await newRouter('one entry')
     expect(controller.cluster.proposals.length).toBe(before + 1)
@@ -135,13 +135,13 @@ describe('a new edge router', () => {
     ['cost', { name: 'refused', cost: 65_536 }],
     ['roleAttributes', { name: 'refused', roleAttributes: ['#a'] }],
     ['ctrlChanListeners.a', { name: 'refused', ctrlChanListeners: { a: 'x' } }],
-  ])('is refused for its %s: %j', async (field, body) => {
+  ])('is refused because of an invalid %s: %j', async (field, body) => {
     const reply = await root.call('POST', edgeRouters, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error).toMatchObject({ code: 'COULD_NOT_VALIDATE', cause: { field } })
   })
 
-  test('ignores fields that only an enrollment sets', async () => {
+  test('ignores fields that are set only by an enrollment', async () => {
     const forged = { isVerified: true, fingerprint: 'ab', certPem: 'x', isEdge: false }
     const reply = await root.call('POST', edgeRouters, { name: 'forged', ...forged })
     expect(reply.body.meta?.ignoredFields).toEqual(Object.keys(forged))
@@ -154,13 +154,13 @@ describe('a new edge router', () => {
 })
 
 describe.each(['edge-routers', 'routers', 'transit-routers'])(
-  'the configs of a router below /%s',
+  'the configs of a router at the path %s',
   (collection) => {
     const url = `${management}/${collection}`
     const newConfig = (name: string, configTypeId: string, data: object): Promise<string> =>
       made(root, `${management}/configs`, { name: `${collection} ${name}`, configTypeId, data })
 
-    test('must have a type that targets routers, at most one per type, and are removed by an empty list', async () => {
+    test('must be of a type that targets routers, with at most one per type, and can be removed with an empty list', async () => {
       const link = await newConfig('link', 'router.link.v1', {})
       const again = await newConfig('again', 'router.link.v1', {})
       const host = await newConfig('host', 'proxy.v1', { port: 1, protocols: ['tcp'] })
@@ -178,7 +178,7 @@ describe.each(['edge-routers', 'routers', 'transit-routers'])(
   },
 )
 
-test('the list of edge routers accepts a role filter and omits other routers', async () => {
+test('the list of edge routers can be filtered by roles, and omits routers of other kinds', async () => {
   const id = await newRouter('filtered', { roleAttributes: ['north'] })
   await made(root, `${management}/routers`, { name: 'not edge' })
   const north = await listed(root, `${edgeRouters}?roleFilter=%23north`)
@@ -189,7 +189,7 @@ test('the list of edge routers accepts a role filter and omits other routers', a
   expect(none).toEqual([])
 })
 
-describe('an edge router that tunnels', () => {
+describe('an edge router with an enabled tunneler', () => {
   const identityUrl = (id: string): string => `${management}/identities/${id}`
 
   test('has an identity with the type Router, which cannot be created in another way', async () => {
@@ -225,7 +225,7 @@ describe('an edge router that tunnels', () => {
     })
   })
 
-  test('is refused if an identity has the same name, and then creates no records', async () => {
+  test('is refused if an identity has the same name, and the refused request creates no records', async () => {
     await newIdentity(root, 'taken by one')
     const before = controller.machine.count('enrollment')
     const reply = await root.call('POST', edgeRouters, {
@@ -266,8 +266,8 @@ describe('an edge router that tunnels', () => {
   })
 })
 
-describe('Edge router, enrolled → re-enroll', () => {
-  test('requires a new enrollment with a new token, invalidates any earlier token, and changes no other properties', async () => {
+describe('The re-enrollment of an enrolled edge router', () => {
+  test('requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
     const tokens = [(await shown(root, url))['enrollmentToken']]
@@ -285,7 +285,7 @@ describe('Edge router, enrolled → re-enroll', () => {
     }
   })
 
-  test('answers 404 for an unknown router and for a router that is not an edge router', async () => {
+  test('returns 404 for an unknown router and for a router that is not an edge router', async () => {
     const transit = await made(root, `${management}/transit-routers`, { name: 'transit only' })
     for (const id of ['nowhere', transit]) {
       expect((await root.call('POST', `${edgeRouters}/${id}/re-enroll`)).status).toBe(404)
@@ -293,11 +293,11 @@ describe('Edge router, enrolled → re-enroll', () => {
   })
 })
 
-describe.each(['routers', 'transit-routers'])('the path /%s', (collection) => {
+describe.each(['routers', 'transit-routers'])('the API path /%s', (collection) => {
   const url = `${management}/${collection}`
   const other = collection === 'routers' ? 'transit-routers' : 'routers'
 
-  test('creates routers that enroll by trott, and shows them at either path', async () => {
+  test('creates routers that enroll by the method trott, and shows them at either path', async () => {
     const body = { name: `${collection} one`, cost: 5, noTraversal: true, disabled: true }
     const id = await made(root, url, body)
     for (const path of [collection, other]) {
@@ -325,7 +325,7 @@ describe.each(['routers', 'transit-routers'])('the path /%s', (collection) => {
     expect((await root.get(`${edgeRouters}/${id}`)).status).toBe(404)
   })
 
-  test('can change all routers that were created there', async () => {
+  test('can change all routers that were created at this path', async () => {
     const id = await made(root, url, { name: `${collection} two`, cost: 5 })
     const patch = await root.call('PATCH', `${url}/${id}`, { noTraversal: true, disabled: true })
     expect(patch.status).toBe(200)
@@ -367,7 +367,7 @@ describe.each(['routers', 'transit-routers'])('the path /%s', (collection) => {
 describe('the fabric API', () => {
   const routers = `${fabric}/routers`
 
-  test('shows the interfaces of a connected router, also in the record of its tunneler’s identity, and the addresses of its link listeners', async () => {
+  test('shows the interfaces of a connected router in its record and in the identity of its tunneler, and the addresses of its link listeners', async () => {
     const id = await made(root, `${management}/edge-routers`, {
       name: 'with interfaces',
       isTunnelerEnabled: true,
@@ -441,13 +441,13 @@ describe('the fabric API', () => {
     ['cost', { id: 'n', name: 'n', noTraversal: false }],
     ['noTraversal', { id: 'n', name: 'n', cost: 0 }],
     ['fingerprint', { id: 'n', name: 'n', cost: 0, noTraversal: true, fingerprint: 'no hex' }],
-  ])('refuses a router for its %s: %j', async (field, body) => {
+  ])('refuses a router because of its %s: %j', async (field, body) => {
     const reply = await root.call('POST', routers, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause).toMatchObject({ field })
   })
 
-  test('replaces a router and keeps its fingerprint if none is given', async () => {
+  test('replaces a router and keeps its fingerprint if the request contains none', async () => {
     const body = { name: 'core 9', cost: 1, noTraversal: false }
     await made(root, routers, { id: 'core.9', ...body, fingerprint: '0909' })
     expect((await root.call('PUT', `${routers}/core.9`, { ...body, cost: 2 })).status).toBe(200)
@@ -458,7 +458,7 @@ describe('the fabric API', () => {
     expect((await root.get(`${routers}/core.9`)).status).toBe(404)
   })
 
-  test('creates services that the other APIs do not show', async () => {
+  test('creates services that only the fabric API shows', async () => {
     const services = `${fabric}/services`
     const id = await made(root, services, { name: 'inner', maxIdleTimeMillis: 7 })
     expect(await shown(root, `${services}/${id}`)).toMatchObject({
@@ -482,7 +482,7 @@ describe('the fabric API', () => {
     expect((await root.call('DELETE', `${services}/${id}`)).status).toBe(200)
   })
 
-  test('has no links and circuits before a router is connected', async () => {
+  test('shows no links and circuits before a router is connected', async () => {
     for (const kind of ['links', 'circuits']) {
       const list = await root.get(`${fabric}/${kind}?limit=9999&offset=-4`)
       expect(list.body.data).toEqual([])
@@ -494,7 +494,7 @@ describe('the fabric API', () => {
     expect((await root.call('PATCH', `${fabric}/links/x`, { down: 'yes' })).status).toBe(400)
   })
 
-  test('admits administrators only', async () => {
+  test('is accessible to administrators only', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     for (const kind of ['routers', 'services', 'terminators', 'links', 'circuits']) {

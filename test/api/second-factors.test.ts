@@ -52,7 +52,7 @@ const totpQuery = {
   isTotpEnrolled: false,
 }
 
-test('a log-in under a policy that requires a code opens a session that lists the missing factor', async () => {
+test('a log-in under a policy that requires a TOTP code opens a session that lists the missing factor', async () => {
   await ask({ requireTotp: true })
   const alice = new CallerOf(controller)
   const expected = { authQueries: [totpQuery], isMfaRequired: true, isMfaComplete: false }
@@ -106,7 +106,7 @@ test('a policy change applies to existing sessions at their next request', async
   expect((await alice.get(`${client}/services`)).status).toBe(200)
 })
 
-test('an administrator sees for every session whether a code is required', async () => {
+test('an administrator sees for every session whether it requires a code', async () => {
   await ask({ requireTotp: true })
   const alice = sessionOf('alice-id')
   const { id } = (await alice.get(session)).body.data as { id: string }
@@ -116,7 +116,7 @@ test('an administrator sees for every session whether a code is required', async
   expect(own).toMatchObject({ isMfaRequired: false, authQueries: [] })
 })
 
-test('a write is refused when it is applied if an earlier log entry began to require a factor, even if the proposer did not know that entry', async () => {
+test('a write is refused when its log entry is applied if an earlier log entry began to require a second factor, even if the proposer did not know this', async () => {
   const alice = sessionOf('alice-id')
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)

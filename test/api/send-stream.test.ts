@@ -72,7 +72,7 @@ class Endless implements ByteStream {
   }
 }
 
-test('chunks arrive in order, followed by the end', async () => {
+test('the chunks of a stream arrive in order, followed by the end of the stream', async () => {
   const told: string[] = []
   const pipe = new TextToByteStream(1024, {
     onTaken: () => told.push('taken'),
@@ -90,7 +90,7 @@ test('chunks arrive in order, followed by the end', async () => {
   expect(told.filter((one) => one === 'returned')).toHaveLength(1)
 })
 
-test('an idle stream ends when its client disconnects', async () => {
+test('an idle stream closes when its client disconnects', async () => {
   let returned = 0
   const parts = { ...nobody(), onReturned: () => (returned += 1) }
   const answer = await ask({ chunks: new TextToByteStream(1024, parts) })
@@ -101,7 +101,7 @@ test('an idle stream ends when its client disconnects', async () => {
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('the source produces only as fast as the client reads, and a stalled client is disconnected', async () => {
+test('the source of a stream produces data only as fast as the client reads, and a stalled client is disconnected', async () => {
   const endless = new Endless()
   const answer = await ask(endless)
   answer.pause()
@@ -111,7 +111,7 @@ test('the source produces only as fast as the client reads, and a stalled client
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('a source that limits its own pace is not disconnected as stalled', async () => {
+test('a stream is not disconnected as stalled if its source limits its own pace', async () => {
   const patience = new AbortController()
   const endless = new Endless(patience.signal)
   const answer = await ask(endless)
@@ -123,7 +123,7 @@ test('a source that limits its own pace is not disconnected as stalled', async (
   expect(endless.asked).toBeLessThan(1024)
 })
 
-test('an error of the source resets the connection, so that the client does not mistake the error for the end of the stream', async () => {
+test('an error of the source resets the stream’s connection, so that the client does not mistake the error for the end of the stream', async () => {
   async function* failing(): AsyncGenerator<Uint8Array> {
     yield await Promise.resolve(PIECE)
     throw new Error('the disk is gone')
@@ -133,7 +133,7 @@ test('an error of the source resets the connection, so that the client does not 
   await expect(sent.at(-1)).resolves.toBe('the disk is gone')
 })
 
-test('the writer limits buffered data, and resumes after a drain', async () => {
+test('the writer of a stream limits the buffered data, and resumes once the buffer is empty', async () => {
   let taken = 0
   const pipe = new TextToByteStream(10, { ...nobody(), onTaken: () => (taken += 1) })
   expect(pipe.write('12345')).toBe(true)

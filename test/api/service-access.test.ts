@@ -54,7 +54,7 @@ async function lastChangeAt(caller: CallerOf = alice): Promise<string> {
   return (reply.body.data as { lastChangeAt: string }).lastChangeAt
 }
 
-test('sub-lists that follow router policies are consistent, from whichever kind of record the caller starts', async () => {
+test('router policies give the same result in the lists of identities, services and edge routers, whichever record the caller starts from', async () => {
   const printer = await service('printer', ['office'])
   const east = await router('east', ['east'])
   const west = await router('west', ['west'])
@@ -128,7 +128,7 @@ test('sub-lists that follow router policies are consistent, from whichever kind 
   await removed('services', printer)
 })
 
-test('a service session is refused if a check fails, with the checks in their order, and lists its routers once all checks pass', async () => {
+test('a service session is refused with all failed checks in their order, and lists its routers once all checks pass', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
@@ -266,7 +266,7 @@ function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : 1
 }
 
-test('a session token is valid only for its API session and service', async () => {
+test('the token of a service session is valid only for its API session and its service', async () => {
   const [mail, chat] = [await service('mail'), await service('chat')]
   await grant('mail and chat', 'Dial', [`@${mail}`, `@${chat}`])
   await router('any')
@@ -295,7 +295,7 @@ test('a session token is valid only for its API session and service', async () =
   expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
 })
 
-test('the service update marker changes exactly when the services that the client sees change', async () => {
+test('the service update marker of a client changes exactly when the services that the client sees change', async () => {
   const start = await lastChangeAt()
   expect(start).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   expect(await lastChangeAt()).toBe(start)
@@ -332,7 +332,7 @@ test('the service update marker changes exactly when the services that the clien
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config change moves the service update marker of identities that use the config, but not of identities that have their own config instead', async () => {
+test('a config change updates the service update marker of identities that use the config, but not of identities that override the config', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(
@@ -364,7 +364,7 @@ test('a config change moves the service update marker of identities that use the
   expect(await change(own, { data: { port: 4 } })).toBe(true)
 })
 
-test('a refused change leaves every service update marker unchanged', async () => {
+test('a change that the controller refuses leaves every service update marker unchanged', async () => {
   const before = await lastChangeAt()
   controller.clock.advance(10)
   const body = { name: 'seen', encryptionRequired: true, roleAttributes: ['shared'] }

@@ -91,7 +91,7 @@ test('a log-in returns the session, its expiry, and its token in both headers', 
   }
 })
 
-test('no command and no record contains the token', async () => {
+test('no log entry and no record contains the token of a session', async () => {
   const { token } = root
   const kept = JSON.stringify([
     controller.machine.list('apiSession', {}).records,
@@ -103,7 +103,7 @@ test('no command and no record contains the token', async () => {
   expect(kept).not.toContain(admin.password)
 })
 
-test('logging out ends the session at once', async () => {
+test('a log-out ends the session immediately', async () => {
   expect((await root.call('DELETE', current)).status).toBe(200)
   const reply = await root.get(current)
   expect(reply.status).toBe(401)
@@ -126,7 +126,7 @@ test('a session expires by inactivity, and every use counts as activity', async 
 const touches = () =>
   controller.cluster.proposals.filter(({ kind }) => kind === CommandKind.SESSION_TOUCH)
 
-test('activity is sent to the other controllers directly, not through the log, if it advanced by more than half a minute', async () => {
+test('a controller sends session activity directly to the other controllers, not through the log, after half a minute of new activity', async () => {
   controller.clock.advance(29_000)
   await root.get(current)
   await spread()
@@ -142,7 +142,7 @@ test('activity is sent to the other controllers directly, not through the log, i
   expect(touches()).toHaveLength(0)
 })
 
-test('the leader periodically writes activity to the log, and then stops sending the logged activity directly to the other controllers', async () => {
+test('the leader periodically writes session activity to the log, and then stops sending the logged activity directly to the other controllers', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await spread()
@@ -171,21 +171,21 @@ test('a request to another controller keeps the session alive, even after that c
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a session use that is reported with a future time counts as a use now', async () => {
+test('a session use that another controller reports with a future time is recorded with the current time', async () => {
   const { id } = (await root.get(current)).body.data as Session
   controller.activity.hear('ctrl2', id, controller.clock.nowMs() + 600 * minute)
   controller.clock.advance(30 * minute + 1)
   expect((await root.get(current)).status).toBe(401)
 })
 
-test('a controller publishes pending activity before it stops', async () => {
+test('a controller publishes unsent session activity before it stops', async () => {
   controller.clock.advance(31_000)
   await root.get(current)
   await controller.app.close()
   expect(controller.activity.own.size).toBe(1)
 })
 
-test('the leader removes expired sessions only after it has led long enough to learn of uses at other controllers', async () => {
+test('a new leader removes expired sessions only after the other controllers had time to report recent uses', async () => {
   await new CallerOf(controller).logIn(user)
   expect(controller.machine.count('apiSession')).toBe(2)
   controller.clock.advance(40 * minute)
@@ -208,7 +208,7 @@ test('a session used at this controller is not removed, even if its use has not 
   expect((await root.get(current)).status).toBe(200)
 })
 
-test('a controller without contact to the leader accepts sessions for a quarter of an hour', async () => {
+test('a controller without contact to the leader accepts existing sessions for 15 minutes', async () => {
   controller.cluster.contactMs = 15 * minute
   expect((await root.get(current)).status).toBe(200)
   controller.cluster.contactMs = 15 * minute + 1
@@ -217,7 +217,7 @@ test('a controller without contact to the leader accepts sessions for a quarter 
   expect(reply.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('an administrator lists and ends sessions, and sees only the token of its own session', async () => {
+test('an administrator lists and ends sessions, and sees no token except that of the calling session', async () => {
   const alice = new CallerOf(controller)
   const mine = (await alice.logIn(user)).body.data as Session
   const list = (await root.get(`${management}/api-sessions`)).body.data as Session[]
@@ -234,7 +234,7 @@ test('an administrator lists and ends sessions, and sees only the token of its o
   expect((await root.call('DELETE', url)).status).toBe(404)
 })
 
-test('after ten wrong passwords even the right password must wait, and the response contains the waiting time', async () => {
+test('after ten wrong passwords even the right password is delayed, and the response contains the waiting time', async () => {
   const guesser = new CallerOf(controller)
   for (let guess = 0; guess < 10; guess += 1) {
     expect((await guesser.logIn({ ...user, password: 'a wrong guess' })).status).toBe(401)

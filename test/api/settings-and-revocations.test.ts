@@ -6,7 +6,7 @@ import { claimsOf, type Detail, made, newIdentity } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
 
-describe('a revocation', () => {
+describe('a revocation of tokens', () => {
   const revocations = `${management}/revocations`
   const tokenId = '0197b3a0-5b1e-7c4e-9d2f-0123456789ab'
 
@@ -35,7 +35,7 @@ describe('a revocation', () => {
     expect((await root.call('DELETE', `${revocations}/${tokenId}`)).status).toBe(405)
   })
 
-  test('that revokes an identity or a session ends earlier sessions, but not later ones', async () => {
+  test('for an identity or a session ends earlier sessions, but not later ones', async () => {
     const bob = await newIdentity(root, 'bob')
     const [first, second] = [sessionOf(bob), sessionOf(bob)]
     const status = async (caller: CallerOf) =>
@@ -50,7 +50,7 @@ describe('a revocation', () => {
     expect(await status(sessionOf(bob))).toBe(200)
   })
 
-  test('can be repeated, and ends the sessions opened since the previous revocation', async () => {
+  test('can be repeated for an identity, and ends the sessions opened since the previous revocation', async () => {
     const eve = await newIdentity(root, 'eve')
     const revoke = (type: string, id: string) => root.call('POST', revocations, { id, type })
     for (let round = 0; round < 3; round += 1) {
@@ -68,7 +68,7 @@ describe('a revocation', () => {
     expect([other.status, other.body.error?.cause?.['field']]).toEqual([400, 'id'])
   })
 
-  test('that revokes an enrollment token deletes the enrollment', async () => {
+  test('for an enrollment token deletes the enrollment', async () => {
     const identityId = await newIdentity(root, 'fay')
     const expiresAt = new Date(controller.clock.nowMs() + 3_600_000).toISOString()
     const wanted = { identityId, method: 'updb', username: 'fay of old', expiresAt }
@@ -85,7 +85,7 @@ describe('a revocation', () => {
     expect(enrolled.status).toBe(400)
   })
 
-  test('that revokes an administrator is refused if the caller is not an administrator', async () => {
+  test('for an administrator is refused if the caller is not an administrator', async () => {
     const body = { permissions: ['revocation'] }
     await root.call('PATCH', `${management}/identities/alice-id`, body)
     const alice = sessionOf('alice-id')
@@ -110,13 +110,13 @@ describe('a revocation', () => {
     ['id', { id: `${tokenId} `, type: 'JTI' }],
     ['type', { id: 'a' }],
     ['type', { id: 'a', type: 'EVERYTHING' }],
-  ])('is refused, with the field %s, for %j', async (field, body) => {
+  ])('is refused, and the error names the field %s, for the body %j', async (field, body) => {
     const reply = await root.call('POST', revocations, body)
     expect(reply.status, reply.text).toBe(400)
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('that revokes an identity requires that the identity exists', async () => {
+  test('for an identity is refused if the identity does not exist', async () => {
     const unknown = await root.call('POST', revocations, { id: 'nobody', type: 'IDENTITY' })
     expect(unknown.status).toBe(404)
     expect(unknown.body.error?.code).toBe('NOT_FOUND')
@@ -140,7 +140,7 @@ describe('controller settings', () => {
   const shown = async (path: string): Promise<unknown> =>
     (await root.get(`${settings}/${path}`)).body.data
 
-  test('for one controller take precedence over those for all controllers', async () => {
+  test('for one controller take precedence over the settings for all controllers', async () => {
     const all = {
       controllerId: 'global',
       oidc: { redirectUris: ['https://a.test'], postLogoutUris: ['https://b.test'] },
@@ -170,7 +170,7 @@ describe('controller settings', () => {
     expect(odd.body.error?.cause?.['field']).toBe('controllerId')
   })
 
-  test('can be patched by member, replaced and deleted, and take effect', async () => {
+  test('can be patched one member at a time, replaced and deleted, and take effect', async () => {
     const path = `${settings}/ctrl1/effective`
     const patch = { oidc: { postLogoutUris: ['https://d.test'], redirectUris: null } }
     expect((await root.call('PATCH', path, patch)).status).toBe(200)

@@ -57,15 +57,18 @@ describe('a terminator', () => {
   test.each([
     ['udp:host:53', 'udp'],
     ['tcp:host:53', 'transport'],
-  ])('at %s with an empty binding has the binding %s', async (address, binding) => {
-    const id = await hosted({ address, binding: '' })
-    expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
-    await root.call('PATCH', `${terminators}/${id}`, { binding: 'other' })
-    await root.call('PATCH', `${terminators}/${id}`, { binding: '' })
-    expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
-  })
+  ])(
+    'that is created at %s with an empty binding gets the binding %s',
+    async (address, binding) => {
+      const id = await hosted({ address, binding: '' })
+      expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
+      await root.call('PATCH', `${terminators}/${id}`, { binding: 'other' })
+      await root.call('PATCH', `${terminators}/${id}`, { binding: '' })
+      expect(await shown(root, `${terminators}/${id}`)).toMatchObject({ binding })
+    },
+  )
 
-  test('keeps service, identity and secret; only router, address, binding, cost and precedence can change', async () => {
+  test('keeps its service, identity and secret; only its router, address, binding, cost and precedence can change', async () => {
     const id = await hosted({ identity: 'host-1' })
     const url = `${terminators}/${id}`
     const other = await newService(root, `other ${serial}`)
@@ -105,7 +108,7 @@ describe('a terminator', () => {
     [400, 'cost', 65_536],
     [400, 'precedence', 'never'],
     [400, 'identitySecret', 'no base64!'],
-  ])('is refused with %i for %s = %j', async (status, name, value) => {
+  ])('is refused with status %i for %s = %j', async (status, name, value) => {
     const body = { service, router, binding: '', address: 'a', [name]: value }
     const reply = await root.call('POST', terminators, body)
     expect(reply.status, reply.text).toBe(status)
@@ -170,7 +173,7 @@ describe('a terminator', () => {
 describe('the terminators of a service on the client API', () => {
   const url = (id: string): string => `${client}/services/${id}/terminators`
 
-  test('are visible only to callers who may use the service, including administrators', async () => {
+  test('are visible only to callers who may use the service, even if the caller is an administrator', async () => {
     await hosted()
     for (const caller of [alice, root]) {
       expect((await caller.get(url(service))).status).toBe(404)

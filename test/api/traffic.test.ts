@@ -85,8 +85,8 @@ function minutesOf(counts: TrafficCounts, kind: TrafficKind, id: string, nowMs: 
   )
 }
 
-describe('A ring of figures', () => {
-  test('keeps the newest rows, ignores older ones, and begins each row with zeros', () => {
+describe('A ring buffer of traffic counts', () => {
+  test('keeps the newest rows, ignores reports about older ones, and starts each row with zeros', () => {
     const ring = new FigureRing(3, 2)
     ring.add(10, 0, 1)
     ring.add(11, 1, 2)
@@ -101,7 +101,7 @@ describe('A ring of figures', () => {
     expect(ring.sums(12, 12)).toEqual([7, 0])
   })
 
-  test('adds all rows of another ring', () => {
+  test('adds the rows of another ring buffer', () => {
     const [one, other] = [new FigureRing(3, 1), new FigureRing(3, 1)]
     one.add(5, 0, 1)
     one.add(7, 0, 2)
@@ -112,8 +112,8 @@ describe('A ring of figures', () => {
   })
 })
 
-describe('Traffic', () => {
-  test('of a service is the bytes at its clients, its circuits and its failed dials', () => {
+describe('The traffic', () => {
+  test('of a service contains the bytes of its clients, its circuits and its failed dials', () => {
     const { clock, counts } = counting()
     clock.advance(MINUTE_MS - (clock.nowMs() % MINUTE_MS) + 30_000)
     counts.note(created('s', ['r1', 'r2'], 30))
@@ -148,7 +148,7 @@ describe('Traffic', () => {
     expect(day()).toEqual([{ id: 's', figures: { hour: none, day: none } }])
   })
 
-  test('of a router is all bytes that it read and wrote, its circuits, links, and failed terminators', () => {
+  test('of a router contains all bytes that the router read and wrote, its circuits, its links, and failed dials to its terminators', () => {
     const { clock, counts } = counting()
     counts.note(created('s', ['r1', 'r2'], 30))
     counts.note(dial('terminatorRefused'))
@@ -169,14 +169,14 @@ describe('Traffic', () => {
     ])
   })
 
-  test('of a circuit whose report names no service belongs to the service of the circuit', () => {
+  test('of a circuit counts for the circuit’s service even if a report does not name the service', () => {
     const { clock, counts } = counting()
     counts.note(report('r1', [usage('ingress.rx', 5, null)]))
     const { rows } = counts.totals('service', clock.nowMs())
     expect(rows.map(({ id, figures: { day } }) => [id, day[0]])).toEqual([['of circuit', 5]])
   })
 
-  test('in a report of a long interval is distributed over its last quarter of an hour', () => {
+  test('in a report about a long interval is distributed over the last 15 minutes of the interval', () => {
     const { clock, counts } = counting()
     clock.advance(MINUTE_MS - (clock.nowMs() % MINUTE_MS))
     counts.note(report('r1', [usage('ingress.rx', 1500, 's', 7 * 24 * 3600)]))
@@ -184,7 +184,7 @@ describe('Traffic', () => {
     expect(minutesOf(counts, 'service', 's', clock.nowMs())).toEqual(Object.fromEntries(minutes))
   })
 
-  test('keeps the service with the most traffic when many small ones come and go', () => {
+  test('of the largest service remains when many small services appear and are evicted', () => {
     const { clock: now, counts } = counting()
     counts.note(report('r', [usage('ingress.rx', 1_000_000, 'large', 0)]))
     for (let n = 0; n < 2 * trafficLimits.trafficServicesMax; n += 1) {
@@ -207,10 +207,10 @@ function totalsOf(row: Detail | undefined): unknown {
   return [hour.totals, day.totals]
 }
 
-describe('The API', () => {
+describe('The traffic API', () => {
   const none = { rxBytes: 0, txBytes: 0, circuits: 0, dialFailures: 0, latencyMs: null }
 
-  test('adds what all controllers have counted, and names those that do not respond', async () => {
+  test('adds up the counts of all controllers, and names the controllers that do not respond', async () => {
     const id = await newService(root, 'wiki')
     clock.advance(MINUTE_MS - (clock.nowMs() % MINUTE_MS) + 59_000)
     const path = `${management}/traffic/services/${id}`
@@ -255,7 +255,7 @@ describe('The API', () => {
     ])
   })
 
-  test('lists the services with the most traffic, and the sum of all others', async () => {
+  test('lists the services with the most traffic, and the sum of all other services', async () => {
     const ids: string[] = []
     for (const name of ['small', 'large', 'failing']) ids.push(await newService(root, name))
     const [small = '', large = '', failing = ''] = ids
@@ -290,7 +290,7 @@ describe('The API', () => {
     expect((await top('limit=-1')).rows).toHaveLength(1)
   })
 
-  test('shows traffic of a router on both APIs', async () => {
+  test('shows the traffic of a router on the management and the fabric API', async () => {
     const id = await made(root, `${management}/edge-routers`, { name: 'gate' })
     traffic.own.note(report(id, [usage('fabric.rx', 77, null, 0)], [3_000_000]))
     const sum = { ...none, rxBytes: 77, latencyMs: 3 }

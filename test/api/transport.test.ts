@@ -73,12 +73,12 @@ const create =
   `POST ${management}/services HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n` +
   'expect: 100-continue\r\n'
 
-test('a caller without a session is refused before it sends its body', async () => {
+test('a caller without a session is refused before it has sent its body', async () => {
   const answer = await ask(`${create}content-length: 50\r\n${close}`)
   expect(answer).toMatchObject({ status: 401, code: 'UNAUTHORIZED' })
 })
 
-test('a caller that may send a body gets 100 Continue', async () => {
+test('a caller that may send a body gets the status 100 Continue', async () => {
   const body = JSON.stringify({ name: 'asked-for', encryptionRequired: true })
   const socket = connect(port, '127.0.0.1')
   socket.write(`${create}net-session: ${token}\r\ncontent-length: ${body.length}\r\n${close}`)
@@ -93,7 +93,7 @@ test.for([
   ['404', 'POST /edge/management/v1/nowhere', 'NOT_FOUND'],
   ['413', `POST ${management}/services`, 'REQUEST_ENTITY_TOO_LARGE'],
 ] as const)(
-  'a response with %s reaches a client that is still sending its body',
+  'a response with status %s reaches a client that is still sending its body',
   async ([status, what, code]) => {
     const bytes = status === '413' ? 3_000_000 : 900_000
     const socket = connect(port, '127.0.0.1')
@@ -120,7 +120,7 @@ test('a connection without complete headers is closed after the timeout', async 
   expect(tookMs).toBeGreaterThan(300)
 })
 
-test('a refused connection is closed even if the client keeps its side open', async () => {
+test('a refused connection is closed even if the client does not close its side', async () => {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   socket.write('HELLO\r\n\r\n')
   socket.on('data', () => undefined)

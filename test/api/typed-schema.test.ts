@@ -38,19 +38,19 @@ test('the TypeScript type of a body has the members, nulls and lists of its sche
   objectSchema('order', { id: { type: 'string' } }, ['name'])
 })
 
-test('a schema without required members lists none', () => {
+test('the TypeScript type of a schema without required members has no required members', () => {
   const { schema } = objectSchema('choice', { id: { type: 'string' } })
   expectTypeOf<Record<never, never>>().toExtend<SchemaValue<typeof schema>>()
   expect(schema).toEqual({ type: 'object', properties: { id: { type: 'string' } } })
 })
 
-test('the type of an optional body, or of a body that may be a string, has only optional members', () => {
+test('the TypeScript type of an optional body, or of a body that may be a string, has only optional members', () => {
   const body = { schema: order, isRequired: false, textTypes: ['text/plain'] } as const
   expectTypeOf<string>().toExtend<OperationBody<typeof body>>()
   expectTypeOf<Partial<Order>>().toExtend<OperationBody<typeof body>>()
 })
 
-test('a handler can read only members that the schema names', () => {
+test('the code of an operation can read only those members of a body that the schema names', () => {
   const operation = operationWithBody({
     operationId: 'order',
     summary: '',

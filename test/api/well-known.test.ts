@@ -28,7 +28,7 @@ test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])
 )
 
 test.each(['application/json', 'text/html', 'application/pkcs7-mime;q=0', 'nonsense'])(
-  'the CA certificates are sent for any Accept header: %s',
+  'the CA certificates of the network are sent for any Accept header: %s',
   async (accept) => {
     const reply = await anybody.get(`${client}${path}`, { accept })
     expect(reply.status).toBe(200)

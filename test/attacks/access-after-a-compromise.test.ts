@@ -30,7 +30,7 @@ async function enrollmentsOf(url: string, kinds: readonly string[]): Promise<str
 }
 
 describe('after the removal of a compromised controller', () => {
-  test('no earlier session and no earlier enrollment token is valid', async () => {
+  test('no session and no enrollment token from before the removal is valid', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const tokens = await oidc.logIn(username, password)
@@ -87,7 +87,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends all earlier sessions and deletes all earlier enrollments once the cluster key has changed', async () => {
+  test('the leader ends all sessions and deletes all enrollments from before the removal once the cluster key has changed', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({
@@ -111,7 +111,7 @@ describe('after the removal of a compromised controller', () => {
   })
 })
 
-test('a command for ending one session cannot be misused to end all sessions', async () => {
+test('a log entry that ends one session cannot be misused to end all sessions', async () => {
   const sessionId = root.token?.split('.')[1] ?? ''
   const { identityId } = controller.state.get('apiSession', sessionId) ?? {}
   const actor = anySession({ sessionId, identityId: identityId ?? '' })

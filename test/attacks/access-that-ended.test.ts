@@ -89,7 +89,7 @@ describe('A person with time-limited access', () => {
     expect(await seesService(of.identityId)).toBe(false)
   })
 
-  test('loses access when it expires, even if a tool that does not know expiries writes back an older copy of the records', async () => {
+  test('loses the access when it expires, even if a tool that does not know expiries writes an older copy of the records', async () => {
     const { attribute, identityId, policyId, serviceId } = await contractor()
     const identityPath = `${management}/identities/${identityId}`
     const policyPath = `${management}/service-policies/${policyId}`
@@ -132,7 +132,7 @@ test('a router receives the removal of access when a policy expires, even if not
   expect(whole.some((event) => 'value' in event && event.value.id === policyId)).toBe(false)
 })
 
-test('a session cannot propose the log entry that removes expired access', () => {
+test('a caller with a session cannot propose the log entry that removes expired access', () => {
   const { state, log } = formedState()
   log.raiseLevel()
   log.logIn('s1')

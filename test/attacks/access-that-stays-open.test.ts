@@ -212,7 +212,7 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
 }
 
 test.each(Object.keys(reasons))(
-  'a service session ends as %s, and its circuit at the router ends, but the circuit of another client does not',
+  'a service session and its circuit end as soon as %s, but the circuit of another client continues',
   async (reason) => {
     const of = await dialed()
     await reasons[reason]?.(of)
@@ -247,7 +247,7 @@ test.each([
   ['the CA that identifies its client no longer allows log-ins', ofCa],
   ['the CA that issued its client’s credential no longer allows log-ins', enrolledByCa],
 ])(
-  'a service session ends as %s, and its circuit at the router ends, but the circuit of another client does not',
+  'a service session and its circuit end once %s, but the circuit of another client continues',
   async (_reason, holder) => {
     const { caId, ...device } = await holder()
     const [of, other] = [await dialed(device), await dialed(await ofCa())]
@@ -267,15 +267,18 @@ const ofRouters: Readonly<Record<string, (of: Dialed) => Promise<void>>> = {
     manage('PATCH', `/edge-router-policies/${routerPolicyId}`, { identityRoles: ['#nobody'] }),
 }
 
-test.each(Object.keys(ofRouters))('a circuit ends at its router because %s', async (reason) => {
-  const [of, other] = [await dialed(), await dialed()]
-  await ofRouters[reason]?.(of)
-  routers.stage.channels.sweep()
-  await eventually(() => expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }]))
-  expect(unrouted(other)).toEqual([])
-})
+test.each(Object.keys(ofRouters))(
+  'the router of a client ends the client’s circuit once %s',
+  async (reason) => {
+    const [of, other] = [await dialed(), await dialed()]
+    await ofRouters[reason]?.(of)
+    routers.stage.channels.sweep()
+    await eventually(() => expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }]))
+    expect(unrouted(other)).toEqual([])
+  },
+)
 
-test('a pending circuit is not opened if its session ends', async () => {
+test('a controller does not open a pending circuit if its session ends', async () => {
   const of = await dialing()
   await manage('DELETE', `/service-policies/${of.policyId}`)
   await settle()
@@ -285,7 +288,7 @@ test('a pending circuit is not opened if its session ends', async () => {
   expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
 })
 
-test('a pending circuit is not opened if its client may no longer use the router', async () => {
+test('a controller does not open a pending circuit if its client may no longer use the router', async () => {
   routers.stage.channels.sweep()
   const of = await dialing()
   await manage('DELETE', `/edge-router-policies/${of.routerPolicyId}`)

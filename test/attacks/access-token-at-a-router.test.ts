@@ -22,7 +22,7 @@ async function isAdmitted(token: string, person = ann): Promise<boolean> {
   return (await bearers.bench.connect(person, { token })).isAdmitted
 }
 
-test('A token is refused without the client certificate to which it is bound', async () => {
+test('An access token is refused without the client certificate to which it is bound', async () => {
   const mallory = await bearers.person('mallory')
   expect(await isAdmitted(ann.token, mallory)).toBe(false)
   expect(await isAdmitted(ann.token), 'its owner').toBe(true)
@@ -34,22 +34,22 @@ test.each([
   ['is for another audience', { aud: ['https://elsewhere.example'] }],
   ['is for several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
   ['names no session', { z_asid: null }],
-])('A token that %s is refused', async (_what, claims) => {
+])('An access token that %s is refused', async (_what, claims) => {
   expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
 })
 
-test('A token is refused before it becomes valid and after it expires', async () => {
+test('An access token is refused before it becomes valid and after it expires', async () => {
   expect(await isAdmitted(await bearers.token(ann, { exp: nowSeconds() - 1 }))).toBe(false)
   expect(await isAdmitted(await bearers.token(ann, { nbf: nowSeconds() + 600 }))).toBe(false)
 })
 
-test('A token signed with a key for another purpose is refused', async () => {
+test('An access token that was signed with a key for another purpose is refused', async () => {
   const authority = await bearers.bench.network.leaf('authority', [], [])
   bearers.tellKey(authority.certificatePem, false)
   expect(await isAdmitted(await bearers.token(ann, {}, authority))).toBe(false)
 })
 
-test('A token with modified claims is refused', async () => {
+test('An access token with modified claims is refused', async () => {
   const [head = '', , mac = ''] = ann.token.split('.')
   const claims = { sub: 'ann', z_t: 'a', aud: ['openziti'], exp: nowSeconds() + 900 }
   const forged = Buffer.from(JSON.stringify(claims)).toString('base64url')
@@ -112,7 +112,7 @@ describe('A client that is connected with an access token', () => {
   })
 })
 
-test('A token from another client’s session cannot replace the token of a channel', async () => {
+test('An access token of another client’s session cannot replace the token of a channel', async () => {
   const mallory = await bearers.person('mallory')
   const thief = await bearers.bench.connect(mallory)
   const request = { contentType: 60_803, body: encodeText(ann.token) }

@@ -112,7 +112,7 @@ describe('A service does not intercept', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('its host within a network of addresses that it may intercept', async () => {
+  test('an address of this host, even if the host is in a network that the service may intercept', async () => {
     const stage = await running(taking(['10.9.9.9', '127.0.0.1', '0.0.0.0/0', 'localhost']))
     await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
     expect(routes()).toEqual(['10.9.9.9', '100.64.0.0/10'])
@@ -129,7 +129,7 @@ describe('A service does not intercept', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('the name of a controller that its wildcard covers, nor a name that another service lists explicitly', async () => {
+  test('the name of a controller that matches its wildcard, nor a name that another service lists explicitly', async () => {
     const stage = await running(hosted)
     await withMembers(stage, [CONTROLLER_NAME])
     const other = {
@@ -155,7 +155,7 @@ describe('A service does not intercept', () => {
   })
 })
 
-test('names below a wildcard do not use up the ports of another service', async () => {
+test('names that match a wildcard do not use up the ports of another service', async () => {
   const both = { protocols: ['tcp'], portRanges: [{ low: 1, high: 1000 }] }
   const wild = { 'intercept.v1': { ...both, addresses: ['*.example'] } }
   const stage = await running([...hosted, ...serviceOf('s1', wild, ['Dial'])])
@@ -253,18 +253,18 @@ describe('Another host', () => {
     return { connected, resolved, asked: stage.controller.asked.length }
   }
 
-  test('can use no service, and gets no answer of the name server', async () => {
+  test('cannot use any service, and gets no response from the name server', async () => {
     const seen = await reached('')
     expect(seen).toEqual({ connected: 'ECONNRESET', resolved: 'ETIMEOUT', asked: 0 })
   })
 
-  test('can use services and names if lanIf names its network, and nothing else', async () => {
+  test('can use services and names, and nothing else, if the option lanIf names its network', async () => {
     const seen = await reached(', lanIf: here')
     expect(seen).toMatchObject({ connected: 'read hello', resolved: 'EREFUSED' })
   })
 })
 
-test('the tunnel removes a route together with its service', async () => {
+test('the tunnel removes the route of a service together with the service', async () => {
   const { controller, network } = await running(taking(['10.9.9.9', 'fd77::/64']))
   await eventually(() => network.logged('service intercepted').length).toBe(1)
   await eventually(routes).toEqual(['10.9.9.9', '100.64.0.0/10', 'fd77::/64'])

@@ -8,7 +8,7 @@ import { allowsNamespaces, runInNamespace } from '../support/network-namespace.t
 // host.
 
 test.runIf(allowsNamespaces())(
-  'a tunneled service cannot make a host intercept any addresses but the service’s own',
+  'a tunneled service cannot make a host intercept any addresses except the service’s own',
   async () => {
     const file = 'test/attacks/addresses-a-service-takes.namespaced.ts'
     expect(await runInNamespace(file)).toMatch(/Tests +[0-9]+ passed/)

@@ -61,13 +61,13 @@ const addresses = (): string[] => [
   'not an address',
 ]
 
-describe('an address that does not belong to the controller', () => {
+describe('an address of another host in a log-in response of the controller', () => {
   test.each([
     'authorization_endpoint',
     'token_endpoint',
     'device_authorization_endpoint',
     'revocation_endpoint',
-  ])('ends the log-in if it is the %s', async (name) => {
+  ])('makes the log-in fail if it is the %s', async (name) => {
     for (const address of addresses()) {
       endpoints = { [name]: address }
       await expect(discovered(), address).rejects.toThrow(
@@ -77,7 +77,7 @@ describe('an address that does not belong to the controller', () => {
   })
 
   test.each(['verification_uri', 'verification_uri_complete'])(
-    'is not shown to the user if it is the %s',
+    'makes the log-in fail, and is not shown to the user, if it is the %s',
     async (name) => {
       const provider = await discovered()
       for (const address of addresses()) {
@@ -88,7 +88,7 @@ describe('an address that does not belong to the controller', () => {
   )
 })
 
-test('a browser is not started with an address that does not belong to the controller', async () => {
+test('the log-in does not open a browser at an address of another host', async () => {
   const seen = join(home, 'seen')
   const browser = join(home, 'browser')
   writeFileSync(browser, `#!/bin/sh\necho "$1" > '${seen}'\n`, { mode: 0o755 })
@@ -109,7 +109,7 @@ test('a browser is not started with an address that does not belong to the contr
   expect(other.requests).toEqual([])
 })
 
-test('a controller cannot control how often or how long the client polls', async () => {
+test('a controller cannot make the log-in client poll too often or for too long', async () => {
   device = { expires_in: 1e12, interval: 1e-9 }
   const begun = await (await discovered()).beginDevice()
   expect([begun.expiresInMs, begun.intervalMs]).toEqual([3_600_000, 1000])

@@ -45,7 +45,7 @@ test.each([
   ['an end in ten years', 10 * 365 * 24 * 60],
   ['an end in 16 minutes', 16],
 ])(
-  'a policy that locks the password with %s locks an administrator’s password for only 15 minutes',
+  'a policy that locks a password with %s locks an administrator’s password for only 15 minutes',
   async (_end, minutes) => {
     await lockAfter(1, minutes)
     expect((await guess(admin.username)).status).toBe(401)
@@ -57,7 +57,7 @@ test.each([
   },
 )
 
-test('each further wrong password locks an administrator’s password again, which limits guesses', async () => {
+test('each wrong password after a lock has ended locks an administrator’s password again, which limits guesses', async () => {
   await lockAfter(3, 0)
   for (let attempt = 0; attempt < 3; attempt += 1) await guess(admin.username)
   for (let hour = 0; hour < 4; hour += 1) {
@@ -68,7 +68,7 @@ test('each further wrong password locks an administrator’s password again, whi
   expect(controller.state.get('passwordAttempts', 'admin-updb')).toMatchObject({ count: 7 })
 })
 
-test('a policy with a lock of less than 15 minutes also applies to administrators', async () => {
+test('a policy with a lock of less than 15 minutes also applies unchanged to administrators', async () => {
   await lockAfter(2, 5)
   for (let attempt = 0; attempt < 2; attempt += 1) await guess(admin.username)
   controller.clock.advance(5 * minute - 1)
@@ -78,7 +78,7 @@ test('a policy with a lock of less than 15 minutes also applies to administrator
   expect((await logIn(admin)).status).toBe(200)
 })
 
-test('the record of an administrator shows when its lock ends', async () => {
+test('the record of an administrator shows when the lock of the password ends', async () => {
   await lockAfter(1, 0)
   await guess(admin.username)
   const lastAt = Number(controller.state.get('passwordAttempts', 'admin-updb')?.['lastAt'])

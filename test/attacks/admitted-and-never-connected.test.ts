@@ -42,7 +42,7 @@ function handlerOf(cluster: SecretsCluster): unknown {
   return nextReconcileStep(view, 1000)
 }
 
-test('a controller that does not connect during the validity of its ticket is removed', async () => {
+test('an admitted controller that does not connect before its ticket expires is removed', async () => {
   const cluster = await SecretsCluster.form(['ctrl1'])
   const { desk } = cluster.member('ctrl1')
   const invite = async () => (await desk.invite({ isVoter: true, lifetimeMs }, anOperator)).ticket

@@ -109,7 +109,7 @@ const leafOf = ({ certificatePem }: CertifiedKey): string =>
 const ofNetwork = (commonName: string): Promise<CertifiedKey> =>
   clientKey(controller.authorities.issuing, commonName, nowMs())
 
-test('A router’s certificate is adopted at its first connection, in one log entry, and the router keeps its public names', async () => {
+test('The certificate of a migrated router is stored (adopted) at the router’s first connection, in one log entry, and keeps the router’s public names', async () => {
   const { id } = await migratedRouter()
   const key = await issueLeaf({
     issuer: controller.authorities.issuing,
@@ -134,7 +134,7 @@ test('A router’s certificate is adopted at its first connection, in one log en
   expect(await connect(key)).toMatchObject(accepted)
 })
 
-test('Connections to several controllers adopt the certificate of a router once', async () => {
+test('Several controllers to which a migrated router connects adopt the router’s certificate only once', async () => {
   const { id, key } = await migratedRouter()
   const replies = await Promise.all([connect(key), connect(key), connect(key)])
   for (const reply of replies) expect(reply).toMatchObject(accepted)
@@ -240,7 +240,7 @@ async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void
   expect(state.get('authenticator', authenticatorId)).toEqual(before)
 }
 
-test('An authenticator’s certificate is adopted at its first log-in, in one log entry', async () => {
+test('The certificate of a migrated authenticator is adopted at its first log-in, in one log entry', async () => {
   const { key, authenticatorId } = await migratedDevice()
   // The log entry that stores the certificate, and the one that opens the session.
   expect(await attacked.entriesOf(() => attacked.logIn(key))).toBe(2)

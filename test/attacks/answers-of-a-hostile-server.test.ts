@@ -127,7 +127,7 @@ async function mustEndWithASentence(words: readonly string[], said: unknown): Pr
 }
 
 test(
-  'no command fails with a stack trace on any server response',
+  'no command prints a stack trace, whatever a server responds',
   { timeout: 120_000 },
   async () => {
     for (const words of verbs()) {
@@ -152,7 +152,7 @@ test(
   },
 )
 
-test('a status response with an invalid field is refused, with the path of the field', async () => {
+test('a cluster status with an invalid field is refused, with the path of the field', async () => {
   const member = {
     id: 'a',
     address: 'a:1',
@@ -187,7 +187,7 @@ test('a status response with an invalid field is refused, with the path of the f
   expect(await run({ ...status, term: 'passes' })).toEqual([0, ''])
 })
 
-test('a token that cannot be sent in a header opens no session', async () => {
+test('a session token that cannot be sent in a header opens no session', async () => {
   for (const token of ['two\r\nx-header: lines', 'ä', '', 'a'.repeat(70_000)]) {
     expect(() => readSessionResponse({ token, identity: { name: 'a' }, authQueries: [] })).toThrow(
       'no session',
@@ -205,7 +205,7 @@ test('a token that cannot be sent in a header opens no session', async () => {
   }
 })
 
-test('an event with values of unexpected types is printed as one line', () => {
+test('an event with values of unexpected types is printed on one line', () => {
   for (const value of [null, 7, 'text', [], {}, { author: null }, { author: 7 }]) {
     const event = { namespace: 'n', metadata: value, finalState: value, initialState: value }
     expect(eventLine(event).split('\n')).toHaveLength(1)

@@ -24,7 +24,7 @@ async function firstLine(request: string): Promise<string> {
   return chunk.toString('latin1').split('\r\n')[0] ?? ''
 }
 
-test('a source that does not read its responses is refused further large responses, but still gets small ones', async () => {
+test('a source address that does not read its responses gets no further large responses, but still gets small ones', async () => {
   // Three quarters of the limit: for each connection, one piece and the copy of it that TLS keeps.
   for (let at = 0; at < 3; at += 1) await stuckConnection({ accepted, connect }, get)
   expect(await firstLine(get)).toBe('HTTP/1.1 429 Too Many Requests')

@@ -105,7 +105,7 @@ test('a certificate is not signed if its issuance cannot be recorded', async () 
   stage.channels.stop()
 })
 
-test('a router can cause only a limited number of log entries per minute, all kinds together', async () => {
+test('a router can cause only a limited number of log entries of all kinds per minute', async () => {
   const { taken, write } = allowance()
   const half = Math.ceil(callerWriteLimits.routerWritesMax * 0.75)
   await write('r1', CommandKind.HOSTED_TERMINATOR_CREATE, half)
@@ -127,7 +127,7 @@ function remember(state: ClusterState, index: number, actor: string): void {
   state.forget()
 }
 
-test('audit records of the actor that floods the audit are evicted first, also after a restart', async () => {
+test('the audit records of an actor that floods the audit log are evicted before those of others, also after a restart', async () => {
   const state = new ClusterState()
   const store = new TestStore()
   state.featureLevel = 2
@@ -157,7 +157,7 @@ test('audit records of the actor that floods the audit are evicted first, also a
   expect(loaded.stateDigest()).toBe(state.stateDigest())
 })
 
-test('below feature level 2, the oldest audit record is evicted, regardless of its actor', () => {
+test('below feature level 2, the oldest audit record is evicted first, even if another actor floods the audit log', () => {
   const state = new ClusterState()
   remember(state, 1, 'alice')
   for (let index = 2; index <= auditLimits.recordsMax + 200; index += 1) {

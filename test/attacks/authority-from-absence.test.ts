@@ -41,28 +41,31 @@ const kind = CommandKind.ENTITY_PATCH
 test.each([
   ...incomplete,
   ['the API session of another identity', session('admin-id', aliceSession, 'admin')] as const,
-])('a log entry with %s makes no identity an administrator', (_what, actor) => {
+])('a log entry with %s does not make an identity an administrator', (_what, actor) => {
   const command = create(CommandSchema, { kind, level: 1, payload, actor })
   const { outcome } = controller.cluster.apply(toBinary(CommandSchema, command))
   expect(outcome).toMatchObject({ ok: false, code: 'UNAUTHORIZED' })
   expect(controller.state.get('identity', 'alice-id')?.['isAdmin']).toBe(false)
 })
 
-test.each(incomplete.slice(0, -1))('a write with %s is not even proposed', async (_what, actor) => {
-  const sent: Uint8Array[] = []
-  const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
-  const desk = new LocalProposals(
-    { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
-    {
-      selfId: 'ctrl1',
-      clock: new ManualClock(),
-      send: (proposals) => sent.push(proposals),
-      hasLeader: () => true,
-      featureLevel: () => 1,
-    },
-  )
-  const proposed = desk.propose({ kind, payload, actor: actor as Actor })
-  setImmediate(() => desk.close())
-  await expect(proposed).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
-  expect(sent).toEqual([])
-})
+test.each(incomplete.slice(0, -1))(
+  'a controller refuses a write with %s before it proposes the write',
+  async (_what, actor) => {
+    const sent: Uint8Array[] = []
+    const room = { outstandingMax: 9, outstandingSpanMax: 9, outstandingBytesMax: 1 << 20 }
+    const desk = new LocalProposals(
+      { storeId: new Uint8Array(16), boot: 1, proposeTimeoutMs: 1000, ...room },
+      {
+        selfId: 'ctrl1',
+        clock: new ManualClock(),
+        send: (proposals) => sent.push(proposals),
+        hasLeader: () => true,
+        featureLevel: () => 1,
+      },
+    )
+    const proposed = desk.propose({ kind, payload, actor: actor as Actor })
+    setImmediate(() => desk.close())
+    await expect(proposed).rejects.toMatchObject({ code: 'UNAUTHORIZED' })
+    expect(sent).toEqual([])
+  },
+)

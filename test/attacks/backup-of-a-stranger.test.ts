@@ -57,7 +57,7 @@ const odd: readonly Record<string, unknown>[] = [
   { encryption: { wrappedKey: 'a.b.c.d.e', recipientSha256: `r${ESC}` } },
 ]
 
-test('a backup with an invalid header is listed as invalid, and the valid ones are still listed', async () => {
+test('a backup file with an invalid header is listed as invalid, and the list still contains the valid files', async () => {
   for (const [at, changes] of odd.entries()) {
     writeFileSync(join(folder, `bad${at}.backup`), await withHead(changes))
   }

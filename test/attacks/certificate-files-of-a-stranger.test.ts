@@ -78,7 +78,7 @@ async function renewedBy(changes: Partial<LeafOptions>): Promise<void> {
   await renewer.reload().catch((error: unknown) => faults.push(String(error)))
 }
 
-test('a valid certificate is accepted, so the refusals in the following tests have the intended reason', async () => {
+test('a valid certificate file is accepted, which proves that the refusals in the other tests have the intended cause', async () => {
   await renewedBy({})
   expect([taken.length, faults]).toEqual([1, []])
 })
@@ -95,7 +95,7 @@ test('a certificate that the same authority issued without the controller’s SP
   expect(faults).toHaveLength(3)
 })
 
-test('a certificate that peers would refuse as a client certificate is refused', async () => {
+test('a certificate that peers would refuse for TLS clients is refused', async () => {
   await renewedBy({ usages: ['server'] })
   expect(taken).toEqual([])
   expect(faults.join()).toContain('lacks clientAuth')

@@ -152,7 +152,7 @@ test('an enrolling client is shown the server certificate whose key signed the t
   expect(other.sha256).not.toBe(sha256)
 })
 
-test('a client that enrolls through the console receives only the CA certificates of the network', async () => {
+test('a client that enrolls through the console receives no CA certificates except those of the network', async () => {
   const { status, text } = await ask('GET', '/.well-known/est/cacerts', CONSOLE, null)
   expect(status).toBe(200)
   const der = Buffer.from(text.replaceAll(/\s/g, ''), 'base64')

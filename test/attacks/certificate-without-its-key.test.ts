@@ -12,7 +12,7 @@ import { attackedByCertificates, dataOf, notLoggedIn } from './support/certifica
 const attacked = await attackedByCertificates()
 const { listener } = attacked
 
-test('a certificate in a header is ignored', async () => {
+test('a client certificate in a request header is ignored', async () => {
   const { key } = await attacked.newDevice()
   const { raw } = new X509Certificate(key.certificatePem)
   const der = raw.toString('base64')

@@ -54,7 +54,7 @@ async function missed(router: TestRouter | undefined, count: number): Promise<vo
   await eventually(() => at(router).forwarder.figures()['forwarder.faults']).toBe(count)
 }
 
-test('a router cannot send into a circuit that does not use its link', async () => {
+test('a router cannot send data into a circuit that does not use the router’s link', async () => {
   const { clientEnd, hostEnd } = await laid()
   for (const [victim, id] of [
     [client, 'l2'],
@@ -70,7 +70,7 @@ test('a router cannot send into a circuit that does not use its link', async () 
   expect([hostEnd.bodies, clientEnd.bodies]).toEqual([['mine'], []])
 })
 
-test('frames over a link that the circuit does not use are not counted as usage of the circuit', async () => {
+test('data over a link that a circuit does not use is not counted as traffic of the circuit', async () => {
   await laid()
   const told = (): object[] => {
     const circuits: object[] = []

@@ -30,7 +30,7 @@ test('a service that requires encryption gets no unencrypted circuit', async () 
   expect(target.sockets).toEqual([])
 })
 
-test('a circuit ends when its client loses the right to host the service', async () => {
+test('a circuit to a host ends when the host loses the right to host the service', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)
@@ -39,7 +39,7 @@ test('a circuit ends when its client loses the right to host the service', async
   expect(await controller.dial(address)).toMatchObject({ isSuccess: false })
 })
 
-test('a disabled identity hosts nothing', async () => {
+test('a disabled identity cannot host services', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)

@@ -81,11 +81,11 @@ test('A client has a limited rate of requests over all routers together', () => 
   expect(admitted(flood, 'r3', () => 'mallory')).toBe(circuitsOfClientPerSecond)
 })
 
-test('A router that dials with its own identity is limited like every other router', () => {
+test('A router that dials with its own identity has the same rate limit as every other router', () => {
   expect(admitted(2 * circuitsOfRouterBurst, 'r1', () => 'r1')).toBe(circuitsOfRouterBurst)
 })
 
-test('A router has a limited number of pending requests', () => {
+test('A router can have only a limited number of pending circuit requests', () => {
   for (let at = 0; at < circuitsWaitingMax; at += 1) allowance.begin('stolen')
   expect(() => allowance.begin('stolen')).toThrow('too many circuits')
   allowance.begin('r1')

@@ -216,7 +216,7 @@ test('a router cannot respond to route messages that were sent to other routers'
   expect(unroutes(stolen)).toEqual([id])
 })
 
-test('an intermediate router cannot replace the host’s encryption key', async () => {
+test('an intermediate router cannot replace the encryption key of the host', async () => {
   const { near, middle, far } = await dialed()
   const id = routeOf(near)?.circuitId ?? ''
   await answer(far, id, 'key of the host')

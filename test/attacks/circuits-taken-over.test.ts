@@ -40,7 +40,7 @@ test('a router cannot move a circuit of other routers to another controller', as
   ])
 })
 
-test('a circuit ends if the session of its client ended while no controller owned the circuit', async () => {
+test('a circuit ends if the session of its client ended while the circuit had no owning controller', async () => {
   const er1 = await stage.routers.dial('er1')
   const er2 = await stage.routers.dial('er2')
   stage.linked('l1', 'er2', 'er1')
@@ -51,7 +51,7 @@ test('a circuit ends if the session of its client ended while no controller owne
   expect([...unroutes(er1), ...unroutes(er2)]).toEqual(['c1 now', 'c1 now'])
 })
 
-test('a circuit of a tunneler ends if the tunneler lost the right to the circuit while no controller owned the circuit', async () => {
+test('a circuit of a tunneler ends if the tunneler lost its right to the circuit while the circuit had no owning controller', async () => {
   const er1 = await stage.routers.dial('er1')
   const { live } = circuitOf('c1')
   stage.told('ctrl0', 'c1', { live: { ...live, sessionId: '' }, isOfTunnel: true })

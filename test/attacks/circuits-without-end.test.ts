@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const target of targets.splice(0)) await target.close()
 })
 
-test('a router does not dial its own listeners by any address of the host', async () => {
+test('a router does not dial its own listeners, whichever address of the host a target uses', async () => {
   const listener = await TestTarget.open()
   const other = await TestTarget.open()
   targets.push(listener, other)

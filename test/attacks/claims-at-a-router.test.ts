@@ -64,7 +64,7 @@ beforeAll(async () => {
 const judged = (changes: Partial<ClientAccessRequest>): Promise<ClientAccessDecision> =>
   clients.judge({ ...claim, ...changes })
 
-describe('a claim (a client’s session token) at a router', () => {
+describe('a client’s session token that a router presents (a claim)', () => {
   test('is accepted for its own session, certificate and router', async () => {
     expect(await judged({})).toMatchObject({ ok: true, client: { identityId: 'alice-id' } })
   })
@@ -82,7 +82,7 @@ describe('a claim (a client’s session token) at a router', () => {
     expect(await judged({ apiSessionToken, fingerprints })).toEqual({ ok: false, fault: 'session' })
   })
 
-  test('is refused for a use (dial or bind) that its session does not allow', async () => {
+  test('is refused for a use (dial or bind) that the session does not allow', async () => {
     expect(await judged({ type: 'Bind' })).toEqual({ ok: false, fault: 'sessionType' })
   })
 
@@ -101,7 +101,7 @@ describe('a claim (a client’s session token) at a router', () => {
   })
 })
 
-test('a session that has ended or lacks a factor is not sent to any router', async () => {
+test('the controller does not send a session to routers if the session has ended or lacks a second factor', async () => {
   const ids = () => [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])
   expect(ids()).toContain('alice-id')
   const policy = await made(root, `${management}/auth-policies`, {

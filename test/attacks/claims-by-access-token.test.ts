@@ -87,15 +87,15 @@ async function claimOf({ access_token: access }: Tokens): Promise<ClientAccessRe
 
 const noSession = { ok: false, fault: 'apiSession' }
 
-describe('a claim of a session by access token', () => {
-  test('is accepted with the access token and the certificate of that session', async () => {
+describe('an access token of a client that a router presents (a claim)', () => {
+  test('is accepted with the certificate to which the token is bound', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = await claimOf(tokens)
     expect(await clients.judge(claim)).toMatchObject({ ok: true, client: { identityId } })
     expect(await clients.judge({ ...claim, fingerprints: [] })).toEqual(noSession)
   })
 
-  test('is refused with a token that is not the session’s access token', async () => {
+  test('is refused if it is not the access token of the session', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])
@@ -105,7 +105,7 @@ describe('a claim of a session by access token', () => {
     }
   })
 
-  test('is refused after the client has logged out, and the controller informs the routers', async () => {
+  test('is refused after the client has logged out, which the controller reports to the routers', async () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     await new OidcClient(controller).send('POST', '/oidc/revoke', {
@@ -123,8 +123,8 @@ function byServiceOf(claim: ClientAccessRequest, identityId: string): ClientAcce
   return { ...claim, sessionToken: '', serviceId, identityId }
 }
 
-describe('a claim that names a service', () => {
-  test('is accepted for the client of the access token, and opens one service session', async () => {
+describe('a router’s request with a client’s access token and the name of a service', () => {
+  test('is accepted for that client, and opens one service session', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const first = await clients.judge(claim)
@@ -146,7 +146,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge(byServiceOf(claim, bob.identityId))).toEqual(noSession)
   })
 
-  test('is refused in a session that is not an OIDC session', async () => {
+  test('is refused if the session is not an OIDC session', async () => {
     const legacy = sessionOf('alice-id')
     const { fingerprints } = await claimOf((await newPerson()).tokens)
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
@@ -166,7 +166,7 @@ describe('a claim that names a service', () => {
     expect(await clients.judge(claim)).toEqual(noSession)
   })
 
-  test('is refused for a service that no policy lets its identity dial', async () => {
+  test('is refused for a service that no policy allows the client to dial', async () => {
     const { identityId, tokens } = await newPerson()
     const claim = byServiceOf(await claimOf(tokens), identityId)
     const missing = await clients.judge({ ...claim, serviceId: 'nothing' })
@@ -179,7 +179,7 @@ describe('a claim that names a service', () => {
   })
 })
 
-test('the controller sends OIDC sessions to no router', async () => {
+test('the controller does not send OIDC sessions to routers', async () => {
   const { identityId, tokens } = await newPerson()
   await claimOf(tokens)
   const ids = [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])

@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Forged API sessions that one router claims cause a limited number of reads that wait for the latest commit', async () => {
+test('Forged API sessions that one router presents cause only a limited number of reads of the latest commit', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -111,7 +111,7 @@ test('Forged API sessions that one router claims cause a limited number of reads
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Refused claims of one client cause a limited number of reads that wait for the latest commit, counted separately from other clients of its router', async () => {
+test('Refused session tokens of one client cause only a limited number of reads of the latest commit, counted separately for each client of a router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1
@@ -125,7 +125,7 @@ test('Refused claims of one client cause a limited number of reads that wait for
   expect(looks).toBe(sessions * refusedClaimsOfSessionMax + 1)
 })
 
-test('A client causes no more log entries after a limited number of its log entries were rejected', async () => {
+test('A client causes no more log entries after a limited number of its log entries was rejected', async () => {
   outcome = {
     ok: false,
     code: 'COULD_NOT_VALIDATE',
@@ -143,7 +143,7 @@ test('A client causes no more log entries after a limited number of its log entr
   expect(await ask(router, 'of ann')).toBe(SUCCESS)
 })
 
-test('A terminator with too much data is not written to the log', async () => {
+test('A terminator with too much data is refused before it reaches the log', async () => {
   const router = await stage.dial('stolen')
   const bytes = routerLimits.routerEntryBytesMax
   expect(await ask(router, 'of mallory', bytes)).toBe(FAILED_OTHER)

@@ -73,7 +73,7 @@ describe.each([
     port = await SharedPort.open(limits, { balancers, isSeparate })
   }
 
-  test('uses the client address of each connection’s PROXY header, and ignores headers inside the connection', async () => {
+  test('takes the client address from the PROXY header of each connection, and ignores address headers inside the connection', async () => {
     await open()
     expect(await addressOfLogIn(await balanced(CLIENT))).toBe(CLIENT)
     expect(await addressOfLogIn(await balanced('2001:db8::7'))).toBe('2001:db8::7')
@@ -96,7 +96,7 @@ describe.each([
     ])
   })
 
-  test('refuses connections of a load balancer that do not begin with a valid PROXY header', async () => {
+  test('refuses a load balancer’s connections that do not begin with a valid PROXY header', async () => {
     await open()
     const tooLong = rawProxyHeader(0x21, 0x11, Buffer.alloc(521)).subarray(0, 16)
     const v1 = Buffer.from('PROXY TCP4 198.51.100.7 127.0.0.1 1 443\r\n')
@@ -127,7 +127,7 @@ describe.each([
   })
 })
 
-test('A controller sees a router behind a load balancer at the address in the PROXY header', async () => {
+test('A controller uses the address in the PROXY header as the address of a router behind a load balancer', async () => {
   port = await SharedPort.open({}, { balancers })
   port.stage.admitNext('er1')
   const below = await connection(BALANCER, proxyHeader(CLIENT, 40_000))
@@ -135,7 +135,7 @@ test('A controller sees a router behind a load balancer at the address in the PR
   expect(port.stage.channels.connection('er1')?.address).toBe(CLIENT)
 })
 
-describe('Connections without a complete PROXY header', () => {
+describe('Connections whose PROXY header is incomplete', () => {
   /** A port that expects PROXY headers from 127.0.0.1. */
   async function openPort(handshakeTimeoutMs: number, room = new FairShare(1000)) {
     port = await SharedPort.open()

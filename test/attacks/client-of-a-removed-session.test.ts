@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('A client whose API session was removed loses its channel, circuits and terminators', async () => {
+test('A client loses its channel, circuits and terminators when its API session is removed', async () => {
   const person = await bench.person('mallory')
   bench.controller.tellSessions([person])
   const client = await bench.connect(person)
@@ -26,7 +26,7 @@ test('A client whose API session was removed loses its channel, circuits and ter
   expect((await bench.connect(person)).isAdmitted, 'again').toBe(false)
 })
 
-test('A client whose session ended while its controller was disconnected loses its channel', async () => {
+test('A client loses its channel when its session ended while the router was disconnected from the controller', async () => {
   const person = await bench.person('mallory')
   bench.controller.tellSessions([person])
   await bench.connect(person)
@@ -34,7 +34,7 @@ test('A client whose session ended while its controller was disconnected loses i
   expect(bench.edge.channels).toBe(0)
 })
 
-test('A client whose service session was removed loses the circuit and keeps its channel', async () => {
+test('A client loses the circuit and keeps its channel when its service session is removed', async () => {
   const client = await bench.admitted('mallory')
   bench.controller.circuits = () => madeCircuit('c1')
   await client.request(60_783, 7, serviceToken('dial1'))

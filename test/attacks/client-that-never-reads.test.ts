@@ -14,7 +14,7 @@ afterEach(() => bench.close())
 const CIRCUITS = 16
 const MIB = 1024 * 1024
 
-test('Data that a client does not read waits at the other endpoints of the client’s circuits', async () => {
+test('Data that a client does not read is held back at the other endpoints of the client’s circuits', async () => {
   const client = await bench.admitted('mallory')
   for (let id = 1; id <= CIRCUITS; id += 1) {
     bench.controller.circuits = () => madeCircuit(`c${id}`)
@@ -30,7 +30,7 @@ test('Data that a client does not read waits at the other endpoints of the clien
   expect(bench.edge.channels, 'it is as slow as it likes').toBe(1)
 })
 
-test('Data that a circuit does not accept waits in the client', async () => {
+test('Data that a circuit does not accept is held back in the client', async () => {
   const client = await bench.admitted('mallory')
   bench.controller.circuits = () => madeCircuit('c1')
   await client.request(60_783, 1, serviceToken('s1'))

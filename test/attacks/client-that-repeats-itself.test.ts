@@ -110,7 +110,7 @@ test.each([
   },
 )
 
-test('A client is served while another client of the same router repeats data continuously', async () => {
+test('A client is served while another client of the same router sends the same data repeatedly', async () => {
   const ids = Array.from({ length: 90 }, (_, at) => `c${at}`)
   const places = await Promise.all(ids.map((id) => circuitOf('mallory', id)))
   const ann = await circuitOf('ann', 'of ann')
@@ -124,7 +124,7 @@ test('A client is served while another client of the same router repeats data co
   expect(await settled(places)).toBe(9000)
 })
 
-test('A channel that always has more messages handles only a few before other channels are served', async () => {
+test('A channel that always has more messages handles only a few of them before the router serves other channels', async () => {
   const [near, far] = duplexPair()
   let handled = 0
   const stretches: number[] = []

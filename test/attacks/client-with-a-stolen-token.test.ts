@@ -14,7 +14,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('A token is refused without the certificate of its session', async () => {
+test('A session token is refused without the certificate of its session', async () => {
   const [ann, mallory] = [await bench.person('ann'), await bench.person('mallory')]
   bench.controller.tellSessions([ann])
   bench.controller.tellSessions([mallory])
@@ -24,7 +24,7 @@ test('A token is refused without the certificate of its session', async () => {
   expect((await bench.connect(ann)).isAdmitted, 'its owner').toBe(true)
 })
 
-test('A certificate that names another session, identity or network is refused', async () => {
+test('A client certificate that names another session, identity or network is refused', async () => {
   const ann = await bench.person('ann')
   bench.controller.tellSessions([ann])
   const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
@@ -42,7 +42,7 @@ test('A certificate that names another session, identity or network is refused',
   expect(admitted).toEqual([])
 })
 
-test('A certificate that names the session but was issued by a foreign authority is refused', async () => {
+test('A client certificate that names the session but was issued by a foreign CA is refused', async () => {
   const ann = await bench.person('ann')
   bench.controller.tellSessions([ann])
   const other = await EdgeBench.open()

@@ -28,7 +28,7 @@ afterEach(async () => {
   edge = null
 })
 
-test('disconnected clients occupy no slots that clients need to wait for their session', async () => {
+test('disconnected clients do not occupy slots in which clients wait for their session', async () => {
   const bench = await EdgeBench.open({ options: ', lookupApiSessionTimeout: 1h' })
   edge = bench
   const ann = await bench.person('ann')

@@ -59,7 +59,7 @@ afterEach(() => {
 describe.each([
   ['while the leader knows the clocks of the other controllers', true],
   ['before the leader knows the clocks of the other controllers', false],
-])('A leader whose clock is a day ahead, %s,', (_when, isNoticed) => {
+])('A leader whose clock is a day ahead (%s)', (_when, isNoticed) => {
   test('ends no session that is in use', async () => {
     const alice = new CallerOf(controller)
     expect((await alice.logIn(user, client)).status).toBe(200)
@@ -84,7 +84,7 @@ test.each([
   ['once its clock is correct again', true],
   ['while its clock is ahead', false],
 ])(
-  'A leader ends an unused session that was opened while its clock was ahead, %s',
+  'A leader ends an unused session that was opened while the leader’s clock was ahead (%s)',
   async (_when, isRight) => {
     jump(DAY_MS, true)
     const alice = new CallerOf(controller)
@@ -99,7 +99,7 @@ test.each([
   },
 )
 
-test('A controller whose clock was ahead shares session activity with the others once its clock has been corrected', async () => {
+test('A controller whose clock was ahead shares session activity with the others again once its clock is corrected', async () => {
   jump(20 * minute, true)
   await root.get(`${management}/current-api-session`)
   scheduler.run(limits.activityFlushMs)
@@ -141,7 +141,7 @@ test('A leader whose clock is ahead does not end service sessions, although by i
   expect(controller.state.table('session').indexes.ids('identityId', id).size).toBe(1)
 })
 
-test('A controller whose clock is ahead does not end the session of a client that sends its last refresh token again', async () => {
+test('A controller whose clock is ahead does not end the session of a client that repeats its last refresh token', async () => {
   const oidc = new OidcClient(controller)
   const { refresh_token: first } = await oidc.logIn(user.username, user.password)
   const second = String((await oidc.refresh(first)).json['refresh_token'])

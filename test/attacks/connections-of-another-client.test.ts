@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => bench.close())
 
-test('The ID of a connection or circuit gives no access to the connections or circuits of another client', async () => {
+test('A client cannot access connections or circuits of another client by using their IDs', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   bench.controller.circuits = () => madeCircuit('c1')
   await ann.request(60_783, 7, serviceToken('s1'))
@@ -34,7 +34,7 @@ test('The ID of a connection or circuit gives no access to the connections or ci
   expect(bench.circuits.left).toEqual([])
 })
 
-test('A listener of another client cannot be taken over, unbound or changed, even with the service session of that client', async () => {
+test('A client cannot take over, unbind or change a listener of another client, even with that client’s service session', async () => {
   const [ann, mallory] = [await bench.admitted('ann'), await bench.admitted('mallory')]
   const token = serviceToken('bind1')
   const listener = [[1021, encodeText('listener')]] as const

@@ -16,7 +16,7 @@ const {
   connectionsPerSourceMax: 10,
 })
 
-test('one source can open only its share of a listener’s connections', async () => {
+test('one source address can open only its share of a listener’s connections', async () => {
   const held = await Promise.all(Array.from({ length: 10 }, connectFromFirst))
   const refused = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
   refused.on('error', () => undefined)

@@ -10,7 +10,7 @@ import { attackedMesh } from './support/mesh-port.ts'
 
 const mesh = await attackedMesh()
 
-test('connections from a source that exceeds its rate are closed at once, and other sources are served', async () => {
+test('connections beyond the rate limit of their source are closed immediately, and other sources are served', async () => {
   // Opened before all others, so that its time for a handshake ends first.
   const elder = mesh.tcp('127.0.0.10').resume()
   await once(elder, 'connect')

@@ -13,7 +13,7 @@ const PROBES = 10_000
 const PAYLOADS = 10_000
 const [latency, payload] = [3, 1100]
 
-test('control messages are rate limited, also on a channel whose data is not limited', async () => {
+test('control messages on a channel are rate limited even if data messages on it are not', async () => {
   const pipe = new Pipe()
   let payloads = 0
   const channel: Channel = new Channel({

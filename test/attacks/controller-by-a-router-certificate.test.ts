@@ -44,7 +44,7 @@ test('a router certificate is not accepted as a controller certificate, even if 
   }
 })
 
-test('a controller ID in a foreign trust domain is not accepted', async () => {
+test('a certificate with a controller ID in a foreign trust domain is not accepted', async () => {
   const attacker = await posing(['spiffe://attacker.example/controller/ctrl1'])
   expect(attacker.hellos).toEqual([])
   expect(network.logged('connected to controller')).toEqual([])

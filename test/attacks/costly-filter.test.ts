@@ -16,7 +16,7 @@ const pathOf = (count: number): string => {
   return `${management}/identities?filter=${filter}`
 }
 
-test('the filter of an administrator is evaluated in several event loop turns', async () => {
+test('the filter of an administrator is evaluated in several event loop turns, so that other requests are served in between', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1
@@ -28,7 +28,7 @@ test('the filter of an administrator is evaluated in several event loop turns', 
   expect(turns).toBeGreaterThan(10)
 })
 
-test('an expensive filter of a caller who is not an administrator is refused with a reason', async () => {
+test('an expensive filter of a caller who is not an administrator is refused, and the error contains the reason', async () => {
   const alice = await root.call('PATCH', `${management}/identities/alice-id`, {
     permissions: ['identity.read'],
   })

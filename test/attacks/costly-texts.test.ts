@@ -49,7 +49,7 @@ async function costOf(task: () => unknown): Promise<number> {
   return Math.min(...costs)
 }
 
-test('searching long strings for a long string chosen by an attacker takes about as long as searching for a harmless one', async () => {
+test('a search in long strings for a long string of an attacker takes about as long as a search for a harmless one', async () => {
   const look = async (part: string): Promise<void> => {
     const reply = await filtered(reader, `tags.long contains "${part}"`)
     expect([reply.status, reply.body.data]).toEqual([200, []])
@@ -69,7 +69,7 @@ test('a filter term that searches long strings counts as several terms', async (
   expect((await filtered(reader, onNames)).status).toBe(200)
 })
 
-test('searches of long strings take turns with other requests', async () => {
+test('searches of long strings take turns with other requests on the main thread', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1
@@ -82,7 +82,7 @@ test('searches of long strings take turns with other requests', async () => {
   expect(turns).toBeGreaterThan(40)
 })
 
-test('finding the external ID that a CA rule selects takes no longer in an adversarial certificate name', async () => {
+test('splitting the external ID of an adversarial certificate name takes no longer than splitting that of a normal name', async () => {
   const rule: ExternalIdRule = {
     index: 0,
     location: 'SAN_EMAIL',
@@ -99,14 +99,14 @@ test('finding the external ID that a CA rule selects takes no longer in an adver
   expect(await costOf(look('a'))).toBeLessThan(20 * Math.max(1, plain))
 })
 
-test('a claim selector is evaluated only to the maximum depth of a token', () => {
+test('a claim selector is evaluated only to the maximum depth of a token’s claims', () => {
   let claims: JsonObject = { sub: 'admin-id' }
   for (let depth = 0; depth < 1000; depth += 1) claims = { a: claims }
   expect(selectClaim(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()
   expect(selectClaim(claims, '/~0'.repeat(2000))).toBeUndefined()
 })
 
-test('a claim selector, a process, a hash and a version have maximum lengths', async () => {
+test('claim selectors, process paths, hashes and versions have maximum lengths', async () => {
   const long = 'a'.repeat(20_000)
   const signer = { name: 's', issuer: 's', audience: 'us', enabled: true }
   const jwksEndpoint = 'https://issuer.test/keys'
@@ -137,7 +137,7 @@ test('a claim selector, a process, a hash and a version have maximum lengths', a
   expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 400))
 })
 
-test('adversarial versions and version ranges are evaluated quickly', async () => {
+test('adversarial versions and version ranges are compared within a short time', async () => {
   const version = `1.2.3-${'9'.repeat(122)}`
   const ranges = [
     '1.2.3 '.repeat(85),
@@ -159,7 +159,7 @@ test('adversarial versions and version ranges are evaluated quickly', async () =
   expect(isVersionRange(`>1.0.0-${'9'.repeat(65)}`)).toBe(false)
 })
 
-test('a regular expression whose evaluation never ends delays only the caller who sent it', async () => {
+test('a regular expression whose evaluation never ends delays only requests of the caller who sent it', async () => {
   const appRegex = `^${'('.repeat(24)}.*${')*'.repeat(24)}!$`
   const before = process.threadCpuUsage()
   const reply = await root.call('POST', `${fabric}/inspections`, {

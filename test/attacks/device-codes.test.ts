@@ -100,7 +100,7 @@ async function logIn(id: string, username: string): Promise<number> {
   return step.status
 }
 
-test('one source can guess only a few device codes per minute, even if it has a valid code', async () => {
+test('one source can try only a few device codes per minute, even if it has a valid code', async () => {
   const address = '198.51.100.1'
   const own = await begin(address)
   const statuses: number[] = []
@@ -113,7 +113,7 @@ test('one source can guess only a few device codes per minute, even if it has a 
   expect((await enter(own.userCode, '198.51.100.2')).status).toBe(200)
 })
 
-test('the guesses that all sources together may make are too few to find a device code', async () => {
+test('all sources together can try too few device codes per minute to find a valid one', async () => {
   controller.clock.advance(60_000)
   let refused = 0
   for (let count = 0; count <= deviceLimits.userCodesOfAllAtOnceMax; count += 1) {
@@ -124,7 +124,7 @@ test('the guesses that all sources together may make are too few to find a devic
   controller.clock.advance(60_000)
 })
 
-test('one source cannot use up the number of device log-ins that may be pending', async () => {
+test('one source cannot use up the limit of pending device log-ins', async () => {
   const address = '203.0.113.1'
   let last = 200
   for (let count = 0; count < deviceLimits.deviceLogInsMax && last === 200; count += 1) {
@@ -136,14 +136,14 @@ test('one source cannot use up the number of device log-ins that may be pending'
   expect((await begin(address)).status).toBe(200)
 })
 
-test('a device that polls without a pause receives slow_down, and learns nothing', async () => {
+test('a device that polls without a pause gets the error slow_down', async () => {
   const device = await begin()
   await logIn(await idOf(device.userCode), await person())
   const answers = await Promise.all(Array.from({ length: 10 }, () => ask({ ...device })))
   expect(answers.filter(({ json }) => json['error'] === 'slow_down').length).toBeGreaterThan(5)
 })
 
-test('a person who sees the device code on a screen can neither join nor end the log-in of the device’s owner', async () => {
+test('a person who sees the device code on a screen can neither approve nor refuse the log-in of the device’s owner', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const [owner, thief] = [await person(), await person()]
@@ -158,7 +158,7 @@ test('a person who sees the device code on a screen can neither join nor end the
   expect((await controller.app.inject({ method: 'GET', url, headers })).statusCode).toBe(200)
 })
 
-test('a device gets no token before the user’s second factor was given', async () => {
+test('a device gets no token before the user has passed the second factor', async () => {
   const device = await begin()
   const username = await person()
   const caller = new CallerOf(controller)
@@ -168,7 +168,7 @@ test('a device gets no token before the user’s second factor was given', async
   expect(await errorOf(device)).toBe('authorization_pending')
 })
 
-test('a device code is useless to another client, in the authorization code flow, and after the user has refused', async () => {
+test('a device code is refused from another client, in the authorization code flow, and after the user has refused', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const username = await person()
@@ -189,7 +189,7 @@ test('a device code is useless to another client, in the authorization code flow
   expect(await errorOf(other)).toBe('access_denied')
 })
 
-test('a device code typed by the user cannot insert markup into the page', async () => {
+test('a user code in the URL cannot insert markup into the page', async () => {
   const url = '/oidc/device?user_code=%22%3E%3Cform%20action%3D'
   const page = await send(url, {}, undefined, 'GET')
   expect(page.text).not.toContain('"><form action=')

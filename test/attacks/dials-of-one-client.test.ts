@@ -16,7 +16,7 @@ const { connectsAtOnceMax, connectsWaitingMax } = edgeLimits
 let close: () => Promise<void> | void
 afterEach(() => close())
 
-test('All channels of an identity together have a limited number of requests at a controller', async () => {
+test('All channels of an identity together can have only a limited number of pending requests at a controller', async () => {
   const bench = await EdgeBench.open()
   close = () => bench.close()
   const mallory = await bench.person('mallory')

@@ -192,7 +192,7 @@ test('an edge router cannot take over a circuit by using its ID', async () => {
   await eventually(() => peer.bytes).toBe(4)
 })
 
-test('an edge router reaches a hosted service only with the service session under which the service is hosted at this router', async () => {
+test('an edge router can dial a hosted service only with the service session under which the service is hosted at this router', async () => {
   const { one, toOne } = await connected()
   const dialed: string[] = []
   const events = {

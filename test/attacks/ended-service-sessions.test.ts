@@ -99,8 +99,8 @@ async function endSession(): Promise<void> {
   expect(machine.get('session', stage.sessionId)).toBeUndefined()
 }
 
-describe('the token of an ended service session', () => {
-  test('opens a session with the same ID for a dial, once access is granted again', async () => {
+describe('the token of a service session that has ended', () => {
+  test('opens a session with the same ID for a dial once the client has access again', async () => {
     await endSession()
     const { identityId, serviceId, sessionId } = stage
     expect(await judged()).toMatchObject({ ok: true, client: { identityId, serviceId, sessionId } })
@@ -112,7 +112,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toMatchObject({ ok: true, client: { sessionId: stage.sessionId } })
   })
 
-  test('dials in the session that the client has opened in the meantime', async () => {
+  test('makes a dial use the session that the client has opened in the meantime', async () => {
     await endSession()
     const other = await newClaim(stage.caller, stage.routerId, stage.serviceId)
     const sessionId = String(claimsOf(other.sessionToken).jti)
@@ -127,7 +127,7 @@ describe('the token of an ended service session', () => {
     expect(machine.appliedIndex).toBe(appliedIndex)
   })
 
-  test('grants nothing at a router that no policy permits for the service', async () => {
+  test('grants nothing at a router that no policy permits the service to use', async () => {
     await endSession()
     await remove(`service-edge-router-policies/${stage.waysId}`)
     expect(await judged()).toEqual(refusedBy('router'))
@@ -168,7 +168,7 @@ describe('the token of an ended service session', () => {
     expect(machine.get('session', stage.sessionId)).toBeUndefined()
   })
 
-  test('grants nothing for a use (dial or bind) other than that of its session', async () => {
+  test('grants nothing for another use (dial or bind) than that of its session', async () => {
     await endSession()
     expect(await judged({ type: 'Bind' })).toEqual(refusedBy('sessionType'))
   })
@@ -201,7 +201,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing with a certificate that the client no longer has', async () => {
+  test('grants nothing with a session certificate that was revoked', async () => {
     await endSession()
     const path = `${client}/current-api-session/certificates`
     const list = await stage.caller.get(path)
@@ -211,7 +211,7 @@ describe('the token of an ended service session', () => {
     expect(await judged()).toEqual(refusedBy('apiSession'))
   })
 
-  test('grants nothing if every request for a service session must carry an external JWT', async () => {
+  test('grants nothing if a policy requires an external JWT in every request for a service session', async () => {
     const signer = await made(root, `${management}/external-jwt-signers`, {
       name: `provider ${serial}`,
       issuer: `https://provider-${serial}.test`,
@@ -247,7 +247,7 @@ describe('the token of an ended service session', () => {
     expect(await racing.judge(stage.claim)).toEqual(refusedBy('session'))
   })
 
-  test('opens one session for simultaneous dials', async () => {
+  test('opens only one session for dials at the same time', async () => {
     await endSession()
     const { appliedIndex } = machine
     const all = await Promise.all([judged(), judged(), judged()])
@@ -274,7 +274,7 @@ describe('the token of an ended service session', () => {
   })
 })
 
-test('the list of a service’s edge routers is refused to a token that belongs to another API session', async () => {
+test('the list of a service’s edge routers is refused for a token that belongs to another API session', async () => {
   await endSession()
   const url = `${client}/services/${stage.serviceId}/edge-routers`
   const ask = async (caller: CallerOf): Promise<number> => {

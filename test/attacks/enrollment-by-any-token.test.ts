@@ -32,14 +32,14 @@ function before(entry: () => Promise<unknown>): void {
   }
 }
 
-test('a token enrolls nobody if enrollment is disabled on its signer before the log entry is applied', async () => {
+test('a JWT enrolls no identity if enrollment is disabled on its signer before the log entry is applied', async () => {
   before(() => patch('external-jwt-signers', signerId, { enrollToTokenEnabled: false }))
   expect((await enroll(await provider.token('one'))).status).toBe(409)
   expect(await countOf('one')).toBe(0)
   await patch('external-jwt-signers', signerId, open)
 })
 
-test('a token enrolls nobody if the auth policy of its signer stops accepting JWTs before the log entry is applied', async () => {
+test('a JWT enrolls no identity if the auth policy of its signer stops accepting JWTs before the log entry is applied', async () => {
   const { primary } = (await root.get(`${management}/auth-policies/default`)).body.data as {
     primary: object
   }
@@ -50,14 +50,14 @@ test('a token enrolls nobody if the auth policy of its signer stops accepting JW
   await patch('auth-policies', 'default', { primary })
 })
 
-test('a token that is used twice at once enrolls one identity', async () => {
+test('a JWT that is used twice at the same time enrolls one identity', async () => {
   const token = await provider.token('three')
   before(() => enroll(token))
   expect((await enroll(token)).status).toBe(409)
   expect(await countOf('three')).toBe(1)
 })
 
-test('a token can neither replace an administrator’s identity nor create an administrator', async () => {
+test('a JWT can neither replace an administrator’s identity nor create an administrator', async () => {
   await patch('identities', 'admin-id', { externalId: 'root@idp.test' })
   expect((await enroll(await provider.token('root@idp.test'))).status).toBe(409)
   const claims = { isAdmin: true, permissions: ['identity'], name: 'admin' }
@@ -70,7 +70,7 @@ test('a token can neither replace an administrator’s identity nor create an ad
   await patch('external-jwt-signers', signerId, { enrollNameClaimsSelector: '/sub' })
 })
 
-test('a token enrolls nobody if its signer is not the signer that the client requests', async () => {
+test('a JWT enrolls no identity if its signer is not the signer that the client requests', async () => {
   const other = await newSigner({ ...open, jwksEndpoint: server.url })
   const refused = await enroll(await provider.token('five'), { 'ziti-token-issuer-id': other })
   expect(refused.status).toBe(400)

@@ -43,7 +43,7 @@ const rights: readonly (readonly [string, object])[] = [
 ]
 
 describe('An enrollment token that was read before its identity gained rights', () => {
-  test.each(rights)('is invalid after the identity gains rights by %s %j', async (method, body) => {
+  test.each(rights)('is invalid after %s %j gives the identity rights', async (method, body) => {
     const attacker = await attackerWith('identity.read')
     const name = `victim ${method} ${JSON.stringify(body)}`
     const id = await newIdentity(root, name, { enrollment: { ott: true } })
@@ -62,7 +62,7 @@ describe('An enrollment token that was read before its identity gained rights', 
     expect(openIds(id)).toEqual([])
   })
 
-  test('is invalid after its identity gains a further right', async () => {
+  test('is invalid after its identity gains another permission', async () => {
     const attacker = await attackerWith('enrollment.create', 'service.read')
     const id = await newIdentity(root, 'assistant', { permissions: ['service.read'] })
     await made(attacker, enrollments, { identityId: id, method: 'ott', expiresAt })
@@ -72,8 +72,8 @@ describe('An enrollment token that was read before its identity gained rights', 
   })
 })
 
-describe('An enrollment', () => {
-  test('stays open if its identity already had the rights at its creation, whether the enrollment was created together with the identity or later', async () => {
+describe('An open enrollment', () => {
+  test('stays valid if its identity had the rights when it was created, whether together with the identity or later', async () => {
     const enrollment = { ott: true }
     const id = await newIdentity(root, 'new administrator', { isAdmin: true, enrollment })
     const updb = { identityId: id, method: 'updb', username: 'administrator', expiresAt }
@@ -84,7 +84,7 @@ describe('An enrollment', () => {
     expect((await root.call('DELETE', `${identities}/${id}`)).status).toBe(200)
   })
 
-  test('stays open while its identity keeps or loses rights', async () => {
+  test('stays valid while its identity keeps or loses rights', async () => {
     const permissions = ['service', 'ca']
     const id = await newIdentity(root, 'operator', { permissions, enrollment: { ott: true } })
     const change = { permissions: ['service.read'] }
@@ -95,7 +95,7 @@ describe('An enrollment', () => {
 })
 
 describe.each(['edge-routers', 'transit-routers'])(
-  'The enrollment of a router in %s',
+  'The enrollment of a router in the collection %s',
   (collection) => {
     const routers = `${management}/${collection}`
     const field = collection === 'edge-routers' ? 'edgeRouterId' : 'transitRouterId'
@@ -105,7 +105,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       return [...controller.state.table('enrollment').indexes.ids(field, routerId)]
     }
 
-    test('is deleted, if others could read its token, when the router is allowed a host name', async () => {
+    test('is deleted when the router is allowed a host name, if its token was readable for other callers', async () => {
       const attacker = await attackerWith('router.read')
       const id = await made(root, routers, { name: `reader of ${collection}` })
       expect(await shown(attacker, `${routers}/${id}`)).toHaveProperty('enrollmentToken')
@@ -113,7 +113,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toEqual([])
     })
 
-    test('is shown only to administrators if its router may have the host names of others', async () => {
+    test('is shown only to administrators if the router may use host names of others', async () => {
       const attacker = await attackerWith('router.read', 'enrollment.read')
       const id = await made(root, routers, { name: `shown ${collection}`, ...names })
       const { enrollmentToken } = await shown(root, `${routers}/${id}`)
@@ -128,7 +128,7 @@ describe.each(['edge-routers', 'transit-routers'])(
       expect(openOf(id)).toHaveLength(1)
     })
 
-    test('is created only by administrators if its router may have the host names of others', async () => {
+    test('can be refreshed or created again only by administrators if the router may use host names of others', async () => {
       const attacker = await attackerWith('router', 'enrollment')
       const id = await made(root, routers, { name: `made ${collection}`, ...names })
       const [enrollmentId = ''] = openOf(id)
@@ -144,7 +144,7 @@ describe.each(['edge-routers', 'transit-routers'])(
   },
 )
 
-test('the audit names each enrollment that was deleted because its identity gained rights', async () => {
+test('the audit log names each enrollment that was deleted because its identity gained rights', async () => {
   const id = await newIdentity(root, 'promoted', { enrollment: { ott: true } })
   const [enrollmentId = ''] = openIds(id)
   await root.call('PATCH', `${identities}/${id}`, { isAdmin: true })
@@ -155,7 +155,7 @@ test('the audit names each enrollment that was deleted because its identity gain
   ])
 })
 
-describe('A backup', () => {
+describe('A restored backup', () => {
   const open = { identityId: 'ann', method: 'ott', token: 'of ann', expiresAt: 4_000_000_000_000 }
   const administrator = { ...identity('ann'), isAdmin: true }
 
@@ -172,7 +172,7 @@ describe('A backup', () => {
     expect(restore.end()).toEqual({ ok: true, id: 'one' })
   }
 
-  test('gives, when restored, no rights to the holder of a token that could be read after the backup', () => {
+  test('gives no rights to the holder of an enrollment token that was readable after the backup', () => {
     const { state, log } = withAnn(administrator)
     log.patch('identity', 'ann', { isAdmin: false })
     restoredInto(log)
@@ -180,7 +180,7 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('gives, when restored, no host names to the holder of a router token that could be read after the backup', () => {
+  test('gives no host names to the holder of a router’s enrollment token that was readable after the backup', () => {
     const withRouter = () => {
       const formed = restorableState()
       formed.log.create('edgeRouter', 'r1', { name: 'r1', allowedNames: ['ctrl1.example'] })
@@ -199,20 +199,20 @@ describe('A backup', () => {
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('does not restore a token that a refresh has replaced since the backup', () => {
+  test('does not contain an enrollment token that a refresh has replaced since the backup', () => {
     const { state, log } = withAnn(administrator)
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'refreshed' })
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual([])
   })
 
-  test('restores the token of an identity that has the same rights now as in the backup', () => {
+  test('contains the enrollment token of an identity that has the same rights now as in the backup', () => {
     const { state, log } = withAnn(administrator)
     restoredInto(log)
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('that is restored as a new cluster contains no open enrollments of identities with rights', () => {
+  test('contains, as a new cluster, no open enrollments of identities with rights', () => {
     const { state, log } = withAnn(administrator)
     log.create('identity', 'bob', identity('bob'))
     const ofBob = { ...open, identityId: 'bob', token: 'of bob' }

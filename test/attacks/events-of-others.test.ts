@@ -31,7 +31,7 @@ function tap(token: string | null, query = ''): Promise<EventTap> {
   return EventTap.open(`${url}${fabric}/events${query}`, { 'net-session': token ?? '' })
 }
 
-test('a caller with only the permission to watch routers receives no events about records, even if it subscribes to records or to all events', async () => {
+test('a caller with permission to watch only routers receives no events about records, even if it subscribes to records or to all events', async () => {
   const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
   // A new event namespace must be refused here unless it is listed as one without records.
   for (const one of EVENT_NAMESPACES.filter((name) => !ofNoRecord.has(name))) {
@@ -51,7 +51,7 @@ test('a caller with only the permission to watch routers receives no events abou
   stream.close()
 })
 
-test('a caller whose session has ended receives no later event', async () => {
+test('a caller receives no events after its session has ended', async () => {
   const id = await newIdentity(root, 'leaver', { isAdmin: true })
   const leaver = sessionOf(id)
   const stream = await tap(leaver.token)

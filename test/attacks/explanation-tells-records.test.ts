@@ -60,7 +60,7 @@ async function eve(...permissions: readonly string[]): Promise<CallerOf> {
   return sessionOf(await created('identities', { name, type: 'User', isAdmin: false, permissions }))
 }
 
-test('a caller who may read only identities or only services receives no pairs', async () => {
+test('a caller who may read only identities or only services gets 401 for an explanation of access', async () => {
   for (const permissions of [['service.read'], ['identity.read'], []]) {
     const caller = await eve(...permissions)
     for (const asked of [url, url.replace(/identity=[^&]*&/, ''), url.replace(/&.*$/, '')]) {
@@ -71,7 +71,7 @@ test('a caller who may read only identities or only services receives no pairs',
   }
 })
 
-test('an explanation contains no records that its caller may not read', async () => {
+test('an explanation of access contains no records that its caller may not read', async () => {
   // Alice's session does not pass the posture check, so the explanation lists the session as an
   // obstacle.
   sessionOf('alice-id')
@@ -90,7 +90,7 @@ test('an explanation contains no records that its caller may not read', async ()
   }
 })
 
-test('records that the caller may not list are not counted as missing conditions', async () => {
+test('an explanation of access does not list records as missing conditions if the caller may not list them', async () => {
   const other = await created('services', { name: 'printer', encryptionRequired: true })
   await created('service-policies', {
     semantic,
@@ -113,7 +113,7 @@ test('records that the caller may not list are not counted as missing conditions
   expect(told.text).not.toMatch(/[0-9]+ Bind polic|vault/)
 })
 
-test('a filter with its own page size cannot make one request evaluate more explanations than the maximum page size', async () => {
+test('a filter with its own page size cannot make one request explain more pairs of identity and service than the maximum page size', async () => {
   for (let n = 0; n < 101; n += 1) {
     await created('services', { name: `one of many ${n}`, encryptionRequired: true })
   }

@@ -46,7 +46,7 @@ function bytesOf(kind: KindName): number {
   return bytes
 }
 
-test('an ordinary identity adds no large tags to its service sessions or its authenticator', async () => {
+test('an ordinary identity cannot add large tags to its service sessions or its authenticator', async () => {
   const alice = sessionOf('alice-id')
   const tags = { a: 'x'.repeat(9000) }
   const [serviceId = ''] = serviceIds
@@ -59,7 +59,7 @@ test('an ordinary identity adds no large tags to its service sessions or its aut
   expect(bytesOf('session')).toBe(0)
 })
 
-test('an ordinary identity can fill the state with the tags of its service sessions only up to the limit', async () => {
+test('an ordinary identity can store only a limited amount of tags in its service sessions', async () => {
   const tags = { a: 'x'.repeat(8000) }
   const statuses: number[] = []
   for (let apiSessions = 0; apiSessions < 2; apiSessions += 1) {
@@ -82,7 +82,7 @@ test('an ordinary identity can fill the state with the tags of its service sessi
   expect(other.status).toBe(201)
 })
 
-test('an ordinary identity opens no more API sessions than its limit', async () => {
+test('an ordinary identity can open only a limited number of API sessions', async () => {
   const open = controller.state.table('apiSession').indexes
   while (open.ids('identityId', 'alice-id').size < apiSessionsPerIdentityMax) sessionOf('alice-id')
   const reply = await sessionOf('alice-id').logIn(user)

@@ -85,7 +85,7 @@ test('a certificate with the same fingerprint as a router’s certificate cannot
   )
 })
 
-test('a caller with another client’s session but its own certificate does not obtain that client’s next certificate', async () => {
+test('a caller who has another client’s session but not its certificate cannot extend that client’s certificate', async () => {
   const stolen = String(dataOf(await attacked.logIn(victim.key))['token'])
   const stray = await deletedDevice()
   const path = `${client}/current-identity/authenticators/${victim.authenticatorId}/extend`

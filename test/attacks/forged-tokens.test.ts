@@ -31,7 +31,7 @@ function expectRefused(reply: Reply): void {
   expect(reply.body.error?.code).toBe('UNAUTHORIZED')
 }
 
-test('a token without a signature is refused, in any spelling of the algorithm none', async () => {
+test('a JWT without a signature is refused, in any spelling of the algorithm none', async () => {
   for (const alg of ['none', 'None', 'NONE', '']) {
     for (const kid of [rsa.kid, provider.key.kid]) {
       expectRefused(await logIn(await forged({ alg, kid }, () => '')))
@@ -40,7 +40,7 @@ test('a token without a signature is refused, in any spelling of the algorithm n
   }
 })
 
-test('a token signed with the public key of the provider as an HMAC secret is refused', async () => {
+test('a JWT that is signed with the public key of the provider as an HMAC secret is refused', async () => {
   const texts = [
     String(rsa.publicKey.export({ type: 'spki', format: 'pem' })),
     String(rsa.publicKey.export({ type: 'pkcs1', format: 'pem' })),
@@ -55,13 +55,13 @@ test('a token signed with the public key of the provider as an HMAC secret is re
   }
 })
 
-test('a token whose algorithm does not match the key is refused', async () => {
+test('a JWT whose algorithm does not match the key is refused', async () => {
   const other: ProviderKey = { ...rsa, algorithm: 'RS512' }
   expectRefused(await logIn(await provider.token('admin-id', { key: other })))
   expect((await logIn(await provider.token('admin-id', { key: rsa }))).status).toBe(200)
 })
 
-test('a token that contains its own key, or a reference to it, is refused', async () => {
+test('a JWT that contains its own key, or a reference to this key, is refused', async () => {
   const own = ecKey(provider.key.kid)
   const jwk = jwkOf(own)
   const { url } = server
@@ -80,7 +80,7 @@ test('a token that contains its own key, or a reference to it, is refused', asyn
   expect(server.requests - before).toBeLessThan(2)
 })
 
-test('a token whose kid is a path, a query, a list, or the name of another key is refused', async () => {
+test('a JWT whose kid is a path, a query, a list, or the name of another key is refused', async () => {
   const own = ecKey('own')
   for (const kid of ['../../dev/null', "' OR 1=1 --", '__proto__', '', ' first', 'FIRST', 'rsa']) {
     expectRefused(await logIn(await provider.token('admin-id', { key: own, header: { kid } })))
@@ -94,14 +94,14 @@ test('a token whose kid is a path, a query, a list, or the name of another key i
   }
 })
 
-test('a token with another audience, without an audience, or with an audience that has the same prefix is refused', async () => {
+test('a JWT with another audience, without an audience, or with an audience that has the same prefix is refused', async () => {
   const { audience } = provider
   for (const aud of ['other', [], ['other'], '', `${audience}x`, audience.slice(1), undefined]) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { aud } })))
   }
 })
 
-test('a token for any audience is refused if the signer configures no audience', async () => {
+test('a JWT for any audience is refused if the signer configures no audience', async () => {
   const issuer = 'https://no-audience.test'
   await newSigner({ issuer, audience: '', jwksEndpoint: server.url })
   for (const aud of ['', 'anything', undefined]) {
@@ -109,7 +109,7 @@ test('a token for any audience is refused if the signer configures no audience',
   }
 })
 
-test('a token from an issuer with a similar name is refused', async () => {
+test('a JWT from an issuer with a similar name is refused', async () => {
   const { issuer } = provider
   for (const iss of [
     `${issuer}/`,
@@ -122,13 +122,13 @@ test('a token from an issuer with a similar name is refused', async () => {
   }
 })
 
-test('a token without an expiry is refused', async () => {
+test('a JWT without an expiry is refused', async () => {
   for (const exp of [undefined, null, '9999999999', 'never']) {
     expectRefused(await logIn(await provider.token('admin-id', { claims: { exp } })))
   }
 })
 
-test('a token whose expiry is a number but not a date is refused', async () => {
+test('a JWT whose expiry is a number but not a date is refused', async () => {
   const header = { alg: 'RS256', kid: rsa.kid }
   const signed = (input: string): string =>
     sign('sha256', Buffer.from(input), rsa.privateKey).toString('base64url')
@@ -146,7 +146,7 @@ test('a token whose expiry is a number but not a date is refused', async () => {
   expect((await logIn(await claimsOf('4000000000'))).status).toBe(200)
 })
 
-test('a second signer that has the same issuer as an existing signer and an attacker’s keys is refused', async () => {
+test('a second external JWT signer with an existing issuer and an attacker’s keys is refused', async () => {
   const body = {
     name: 'twin',
     issuer: provider.issuer,
@@ -161,7 +161,7 @@ test('a second signer that has the same issuer as an existing signer and an atta
   expect((await root.call('PATCH', `${path}/${other}`, { issuer })).status).toBe(400)
 })
 
-test('a token with extremely nested claims, or of extreme length, is refused', async () => {
+test('a JWT with extremely nested claims, or of extreme length, is refused', async () => {
   let nested: unknown = 'leaf'
   for (let depth = 0; depth < 1000; depth += 1) nested = [nested]
   expectRefused(await logIn(await provider.token('admin-id', { claims: { nested } })))
@@ -169,7 +169,7 @@ test('a token with extremely nested claims, or of extreme length, is refused', a
   expectRefused(await logIn(await provider.token('admin-id', { claims: { filler } })))
 })
 
-test('a token is refused if the selected claim is not a string, or not an own property of the claims', async () => {
+test('a JWT is refused if the selected claim is not a string, or not an own property of the claims', async () => {
   for (const selector of [
     '/__proto__/constructor/name',
     '/constructor/name',
@@ -185,7 +185,7 @@ test('a token is refused if the selected claim is not a string, or not an own pr
   }
 })
 
-test('a token of one identity is refused as the second factor of another', async () => {
+test('a JWT of one identity is refused as the second factor of another', async () => {
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })
   const alice = sessionOf('alice-id')
@@ -198,7 +198,7 @@ test('a token of one identity is refused as the second factor of another', async
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
-test('a log-in that was verified before the auth policy disallowed JWTs is refused', async () => {
+test('a log-in with a JWT is refused if the auth policy disallows JWTs before the log entry is applied', async () => {
   const closed = await newPolicy('closed', { extJwt: { allowed: false, allowedSigners: [] } })
   const { cluster } = controller
   const propose = cluster.propose.bind(cluster)
@@ -231,7 +231,7 @@ test('a write that requires a JWT as second factor is refused if the signer is d
   await patch('identities', 'alice-id', { authPolicyId: 'default', isAdmin: false })
 })
 
-test('a token signed with a stolen key that the provider has withdrawn is refused', async () => {
+test('a JWT that is signed with a stolen key is refused once the provider has withdrawn the key', async () => {
   const token = await provider.token('alice-id')
   expect((await logIn(token)).status).toBe(200)
   const next = ecKey('next')
@@ -242,7 +242,7 @@ test('a token signed with a stolen key that the provider has withdrawn is refuse
   provider.key = next
 })
 
-test('responses do not reveal which identities exist, are disabled, or may log in with tokens', async () => {
+test('refusals of JWTs do not reveal which identities exist, are disabled, or may log in with JWTs', async () => {
   const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
   await patch('identities', 'alice-id', { authPolicyId: closed })
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' })

@@ -25,7 +25,7 @@ async function logInAt(at: number, password: string): Promise<number> {
   return reply?.statusCode ?? 0
 }
 
-test('simultaneous guesses of one password through several controllers and sources are limited to the number in the policy', async () => {
+test('guesses of one password at the same time through several controllers and sources are limited to the number in the policy', async () => {
   await Promise.all(apps.map((app) => app.ready()))
   const reply = await root.call('PATCH', `${management}/auth-policies/default`, {
     primary: { updb: { maxAttempts, lockoutDurationMinutes: 0 } },

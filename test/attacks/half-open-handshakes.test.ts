@@ -18,7 +18,7 @@ function open(): Socket {
   return socket
 }
 
-test('silent connections are closed, and then the listener accepts connections again', async () => {
+test('connections that send nothing are closed, and then the listener accepts connections again', async () => {
   const sockets = Array.from({ length: 20 }, open)
   try {
     await until(async () => (await connections()) === 20)
@@ -29,7 +29,7 @@ test('silent connections are closed, and then the listener accepts connections a
   }
 })
 
-test('a handshake that occasionally sends a byte is closed at the same deadline', async () => {
+test('a TLS handshake that sends a byte from time to time is closed at the same deadline as any other', async () => {
   const socket = open()
   // The header of a ClientHello record that announces 512 bytes; the bytes follow one at a time.
   socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]))
@@ -43,7 +43,7 @@ test('a handshake that occasionally sends a byte is closed at the same deadline'
   }
 })
 
-test('bytes that are not TLS close the connection at once', async () => {
+test('a connection that sends something other than TLS is closed immediately', async () => {
   const socket = open()
   try {
     await until(async () => (await connections()) === 1)

@@ -28,7 +28,7 @@ async function entriesOf(act: () => Promise<unknown>): Promise<number> {
 
 const storedHash = (): string => state.get('authenticator', 'alice-updb')?.passwordHash ?? ''
 
-test('A weak hash is replaced once, at the next log-in, and existing sessions remain valid', async () => {
+test('A weak password hash of a migrated network is replaced once, at the next log-in, and existing sessions remain valid', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const earlier = new CallerOf(controller)
   earlier.token = controller.openSession('alice-id')
@@ -40,14 +40,14 @@ test('A weak hash is replaced once, at the next log-in, and existing sessions re
   expect(await logIn()).toBe(200)
 })
 
-test('A wrong password replaces nothing', async () => {
+test('A log-in with a wrong password does not replace the weak hash', async () => {
   const weak = await weakHash(user.password)
   setPasswordHash(controller, weak)
   expect(await entriesOf(() => logIn('a guess that is wrong'))).toBe(0)
   expect(storedHash()).toBe(weak)
 })
 
-test('A session cannot store the hash of a password that the session did not verify', async () => {
+test('A session cannot store the hash of a password that was not verified in that session', async () => {
   const passwordHash = await weakHash('of an attacker')
   const message = create(PasswordRehashSchema, { authenticatorId: 'alice-updb', passwordHash })
   const payload = toBinary(PasswordRehashSchema, message)
@@ -61,7 +61,7 @@ test('A session cannot store the hash of a password that the session did not ver
   expect(storedHash()).toBe(before)
 })
 
-test('Log-ins at the same time replace a hash once', async () => {
+test('Several log-ins at the same time replace a weak hash only once', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const count = await entriesOf(async () => {
     expect(await Promise.all([logIn(), logIn(), logIn()])).toEqual([200, 200, 200])
@@ -78,7 +78,7 @@ test.each([
   ['passes', { timeCost: 5 }],
   ['threads', { parallelism: 5 }],
 ])(
-  'A hash that needs more %s than the program’s own hashes matches no password',
+  'A migrated hash that needs more %s than Flotilla’s own hashes matches no password',
   async (_, cost) => {
     setPasswordHash(controller, await weakHash(user.password, cost))
     expect(await logIn()).toBe(401)

@@ -51,7 +51,7 @@ const whoIs = (head: readonly string[]): Promise<Answer> =>
 const alice = controller.openSession('alice-id')
 const admin = controller.openSession('admin-id')
 
-test('a session is accepted under either name of its header, in any case', async () => {
+test('a session token is accepted under either name of its header, in capital or small letters', async () => {
   for (const head of [
     [`net-session: ${alice}`],
     [`ZT-Session: ${alice}`],
@@ -62,7 +62,7 @@ test('a session is accepted under either name of its header, in any case', async
   }
 })
 
-test('two sessions in one request are refused, with one header name or both, in any order, case and spelling', async () => {
+test('two session tokens in one request are refused, with one header name or both, in any order, case and spelling', async () => {
   for (const head of [
     [`net-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${admin}`, `net-session: ${alice}`],
@@ -73,7 +73,7 @@ test('two sessions in one request are refused, with one header name or both, in 
   }
 })
 
-test('a repeated header does not select one of its values', async () => {
+test('a session header that is repeated is refused, so that no value takes precedence', async () => {
   for (const head of [
     [`zt-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${alice}`, `ZT-SESSION: ${admin}`],
@@ -85,7 +85,7 @@ test('a repeated header does not select one of its values', async () => {
   }
 })
 
-test('a header with a similar name is ignored', async () => {
+test('a header with a name similar to the session header is ignored', async () => {
   for (const name of ['zt_session', 'net_session', 'net.session', 'x-net-session', 'cookie']) {
     expect((await whoIs([`${name}: ${alice}`])).status, name).toBe(401)
     // The invalid header does not affect the valid one either.
@@ -94,7 +94,7 @@ test('a header with a similar name is ignored', async () => {
   }
 })
 
-test('a request whose end is ambiguous is refused, and its connection is closed', async () => {
+test('a request whose end is ambiguous is refused, and the connection is closed', async () => {
   const ownHead = [`net-session: ${alice}`, 'connection: close']
   const hidden = request(`DELETE ${client}/current-api-session`, ownHead)
   const chunked = `0\r\n\r\n${hidden}`
@@ -136,7 +136,7 @@ test('a request head with folded lines, stray line ends, blanks before a colon o
   }
 })
 
-test('a request for two hosts is refused', async () => {
+test('a request with two Host headers is refused', async () => {
   const answer = await whoIs(['host: another', `net-session: ${alice}`])
   expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('"Host"')])
 })
@@ -165,7 +165,7 @@ const told = (who: string): string[] => [
   'x-http-method-override: GET',
 ]
 
-test('headers that a proxy adds change neither the caller nor the requested path', async () => {
+test('headers that a proxy usually adds change neither the caller nor the requested path', async () => {
   expect((await whoIs(told('admin-id'))).status).toBe(401)
   const own = await whoIs([...told('admin-id'), `net-session: ${alice}`])
   expect([own.status, own.text]).toEqual([200, expect.stringContaining('"alice-id"')])
@@ -176,7 +176,7 @@ test('headers that a proxy adds change neither the caller nor the requested path
   expect([kept.status, controller.state.get('identity', 'alice-id')?.id]).toEqual([200, 'alice-id'])
 })
 
-test('headers that a proxy adds do not change the source address to which a wrong guess is attributed', async () => {
+test('headers that a proxy usually adds do not change the source address to which a wrong guess is attributed', async () => {
   const body = JSON.stringify({ username: user.username, password: 'a guess that is wrong' })
   const statuses: number[] = []
   for (let at = 0; at <= controller.parts.limits.logInFailuresMax; at += 1) {
@@ -201,7 +201,7 @@ test('headers that a proxy adds do not change the source address to which a wron
   expect(statuses.at(-1)).toBe(429)
 })
 
-test('two tokens for different identities in one request are refused', async () => {
+test('two tokens of different identities in one request are refused', async () => {
   const bearer = async (who: string): Promise<string> =>
     `Authorization: Bearer ${await provider.token(who)}`
   const logIn = (head: readonly string[]): Promise<Answer> =>
@@ -219,7 +219,7 @@ test('two tokens for different identities in one request are refused', async () 
   expect((await logIn(['authorization: Basic YTpi', await bearer('alice-id')])).status).toBe(200)
 })
 
-test('a token for another identity is ignored if the request also has a session token', async () => {
+test('a bearer token of another identity is ignored if the request also has a session token', async () => {
   const { signerId, newPolicy, patch } = withProvider
   const secondary = { requireTotp: false, requireExtJwtSigner: signerId }
   await patch('identities', 'alice-id', { authPolicyId: await newPolicy('two', { secondary }) })

@@ -81,7 +81,7 @@ function probe(localAddress: string): Promise<number> {
   })
 }
 
-test('A health probe is answered although its source address also has half-open handshakes', async () => {
+test('A health check is answered even if its source address also has half-open handshakes', async () => {
   await running('60s')
   const some = await Promise.all(
     Array.from({ length: limits.monitoringConnectionsMax }, () => half('127.0.0.2')),
@@ -91,7 +91,7 @@ test('A health probe is answered although its source address also has half-open 
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('A health probe is answered while many sources leave their handshakes unfinished', async () => {
+test('A health check is answered even if many sources leave their handshakes unfinished', async () => {
   await running('60s')
   const sources = Array.from({ length: 16 }, (_, number) => `127.0.1.${number + 1}`)
   const some = await Promise.all(
@@ -101,7 +101,7 @@ test('A health probe is answered while many sources leave their handshakes unfin
   expect(await probe('127.0.0.3')).toBe(200)
 })
 
-test('One source can keep only a few connections open, and a health probe from another source is answered', async () => {
+test('One source can keep only a few connections open, so that a health check from another source is answered', async () => {
   await running('60s')
   const some: Socket[] = []
   for (let count = 0; count < limits.monitoringConnectionsMax; count += 1) {

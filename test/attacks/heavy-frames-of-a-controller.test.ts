@@ -21,7 +21,7 @@ test.each([
   ['empty addresses', 1037, empties(1, messageBounds.updateCtrlAddresses.elementsMax + 1)],
   ['empty names to inspect', 1013, empties(1, messageBounds.inspect.elementsMax + 1)],
 ])(
-  'a router refuses a message with %s before decoding; after another such message, it closes only the channel to that controller',
+  'a router refuses a message with %s before decoding it, and after another such message closes the channel to that controller',
   async (_, contentType, body) => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])

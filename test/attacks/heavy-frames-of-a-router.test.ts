@@ -74,7 +74,7 @@ test('an oversized body is not buffered while it arrives', async () => {
   expect(reason()).toContain('bytes of body')
 })
 
-test('a second oversized message closes the channel', async () => {
+test('a second oversized message closes the router’s channel', async () => {
   const pipe = await dialed()
   const body = empties(1, messageBounds.removeTerminators.elementsMax + 1)
   pipe.say({ contentType: 1038, sequence: 7, body })
@@ -104,7 +104,7 @@ const clients = Buffer.concat(
   ),
 )
 
-test('the controller does other work in between while it processes one frame', async () => {
+test('the controller handles other events while it processes one frame of many steps', async () => {
   const pipe = await dialed()
   // Sends until the router's work must wait for its share of processor time.
   for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 20_415, sequence: at, body: clients })
@@ -122,7 +122,7 @@ test('the controller does other work in between while it processes one frame', a
   expect(turns).toBeGreaterThan(20)
 })
 
-test('the controller reads no further frame from a router until the router’s last frame is processed', async () => {
+test('the controller reads a further frame from a router only after it has processed the router’s last frame', async () => {
   const pipe = await dialed()
   let isWorked: () => void = () => undefined
   const done = new Promise<void>((resolve) => {
@@ -152,7 +152,7 @@ test('the controller reads no further frame from a router until the router’s l
   expect(wasPaused).toBe(true)
 })
 
-test('processing messages of a busy router leaves half of the time to other work', async () => {
+test('processing messages of a busy router leaves half of the processor time to other work', async () => {
   const pipe = await dialed()
   const works: { fromMs: number; toMs: number; workedMs: number }[] = []
   stage.channels.add({
@@ -201,7 +201,7 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
   return { pipe: await stage.dial('er1'), proposed }
 }
 
-test('each log entry removes at most a hundred terminators, however many a router names', async () => {
+test('each log entry removes at most a hundred terminators, however many terminators a router’s request names', async () => {
   const { pipe, proposed } = await writing()
   const terminatorIds = Array.from({ length: 950 }, (_, at) => `terminator ${at}`)
   const message = create(RemoveTerminatorsSchema, { terminatorIds })
@@ -216,7 +216,7 @@ test('each log entry removes at most a hundred terminators, however many a route
   expect(Math.max(...named.map((ids) => ids.length))).toBeLessThanOrEqual(100)
 })
 
-test('a message that would create a log entry larger than the limit for routers is refused', async () => {
+test('a router’s message that would create a log entry larger than the limit is refused', async () => {
   const { pipe, proposed } = await writing()
   const terminatorIds = ['x'.repeat(routerLimits.routerEntryBytesMax)]
   const removal = create(RemoveTerminatorsSchema, { terminatorIds })

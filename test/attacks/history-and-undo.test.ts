@@ -35,7 +35,7 @@ function undo(caller: CallerOf, { index }: Detail): Promise<Reply> {
 
 // The attack: somebody undoes a change that they could not make themselves.
 
-test('an undo needs the permission for every write that it makes', async () => {
+test('an undo requires the permission for every write that it makes', async () => {
   const id = await newService(root, 'payroll')
   const url = `${management}/services/${id}`
   const policyId = await made(root, `${management}/service-policies`, {
@@ -77,7 +77,7 @@ test('an undo needs the permission for every write that it makes', async () => {
   expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))
 })
 
-test('an undo gives no right that its caller may not give', async () => {
+test('an undo cannot grant a right that its caller may not grant', async () => {
   const id = await newIdentity(root, 'Eve', { permissions: ['identity'] })
   await root.call('PATCH', `${management}/identities/${id}`, { permissions: [] })
   const demoted = await newest('record=Eve')
@@ -91,7 +91,7 @@ test('an undo gives no right that its caller may not give', async () => {
   expect(await shown(root, `${management}/identities/${id}`)).toMatchObject({ isAdmin: true })
 })
 
-test('the preview of an undo shows no records of kinds that its reader may not see', async () => {
+test('the preview of an undo shows its reader no records of kinds that the reader may not see', async () => {
   const id = await newService(root, 'ledger')
   await root.call('PATCH', `${management}/services/${id}`, { roleAttributes: ['books'] })
   const { index } = await newest('record=ledger')
@@ -108,7 +108,7 @@ test('the preview of an undo shows no records of kinds that its reader may not s
 
 // The attack: somebody reads the history of records that they may not read.
 
-test('the history shows only entries and changes of kinds that its reader may read', async () => {
+test('the history shows its reader only entries and changes of kinds that the reader may read', async () => {
   const configType = await made(root, `${management}/config-types`, { name: 'hidden type' })
   const config = { name: 'hidden config', configTypeId: configType, data: { key: 'hidden value' } }
   const configId = await made(root, `${management}/configs`, config)
@@ -144,7 +144,7 @@ test('the history shows only entries and changes of kinds that its reader may re
 
 // The attack: somebody writes so much that the audit log evicts the changes of others.
 
-test('when one actor floods the history, the changes by this actor are evicted first, also after a restart', async () => {
+test('if one actor floods the history, this actor’s changes are evicted first, also after a restart', async () => {
   const state = new ClusterState()
   const store = new TestStore()
   const text = JSON.stringify([{ kind: 'config', id: 'c', name: 'x'.repeat(8000) }])

@@ -17,7 +17,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true })
 })
 
-test('the name of a backup file is never interpreted by a shell', async () => {
+test('a shell never interprets the name of a backup file', async () => {
   writeFileSync(path('hook'), `#!/bin/sh\nprintf '%s' "$*" > '${path('noted')}'\n`)
   chmodSync(path('hook'), 0o755)
   const name = `; touch ${path('pwned')}`

@@ -35,7 +35,7 @@ const costs = (): number[] =>
 
 const listener = (name: string) => [[1021, Buffer.from(name)]] as const
 
-test('Only the latest change of a terminator is sent, at a limited rate', async () => {
+test('A router sends only the latest change of a terminator, at a limited rate', async () => {
   await host.request(bind, 1, token)
   for (let cost = 1; cost <= 1000; cost += 1) {
     host.send(updateBind, 1, token, [[1004, Uint8Array.of(cost & 255, cost >> 8)]])
@@ -53,7 +53,7 @@ test('Only the latest change of a terminator is sent, at a limited rate', async 
   expect(bench.controller.ofType(health).length).toBeLessThan(20)
 })
 
-test('All terminators of an identity share one rate limit for changes, and each terminator gets its turn', async () => {
+test('All terminators of an identity share one rate limit for changes, and take turns', async () => {
   const count = 2 * edgeLimits.hostChangesBurst
   const ids = Array.from({ length: count }, (_, at) => at + 1)
   for (const id of ids) await host.request(bind, id, token, listener(`${id}`))
@@ -65,7 +65,7 @@ test('All terminators of an identity share one rate limit for changes, and each 
   await eventually(() => costs().toSorted((a, b) => a - b)).toEqual(ids)
 })
 
-test('An identity can create terminators only at a limited rate, even if it unbinds others in between', async () => {
+test('An identity can create terminators only at a limited rate, even if it unbinds others at the same time', async () => {
   const { hostCreationsBurst, hostedPerChannelMax } = edgeLimits
   expect(hostCreationsBurst, 'a channel may host all at once').toBeGreaterThanOrEqual(
     hostedPerChannelMax,

@@ -32,7 +32,7 @@ function pageWith(file: Buffer, flag: number): number {
   throw new Error(`no page has the flag ${flag}`)
 }
 
-test('a database page that two branch pages reference is refused, because its content would be read twice', () => {
+test('a bbolt page that two branch pages reference is refused, because its content would be read twice', () => {
   const file = database(400, 100)
   check(file)
   const branch = pageWith(file, 1)
@@ -44,7 +44,7 @@ test('a database page that two branch pages reference is refused, because its co
   expect(() => check(file)).toThrow(/is used twice/)
 })
 
-test('a database is refused if values in it share bytes, because together the values would be larger than the file', () => {
+test('a database is refused if several values share bytes of the file, because the values together would exceed the size of the file', () => {
   const file = database(60, 40)
   check(file)
   const leaf = pageWith(file, 2)
@@ -61,7 +61,7 @@ test('a database is refused if values in it share bytes, because together the va
   expect(() => check(file)).toThrow(/an element leaves its page/)
 })
 
-test('a database copy with a page that is neither in use nor free is refused', () => {
+test('a database copy that contains a page neither in use nor free is refused', () => {
   const file = database(400, 100)
   const list = pageWith(file, 0x10)
   file.writeUInt16LE(0, list + 10)

@@ -102,7 +102,7 @@ describe('a router that hosts a service through its own tunneler', () => {
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })
   })
 
-  test('is refused before the feature level at which all controllers support this', () => {
+  test('is refused below the feature level that lets routers host through their tunneler', () => {
     const hosting = tunneling()
     hosting.state.featureLevel = 1
     expect(hosting.host(itself)).toMatchObject({ code: 'INVALID_AUTH' })

@@ -84,7 +84,7 @@ test('controllers that are not members share a few connections, and cannot displ
   for (const socket of [...held, ...sockets]) socket.destroy()
 })
 
-describe('a mesh connection is closed, even for a member, if it', () => {
+describe('a mesh connection, even that of a member, is closed if it', () => {
   test.each([
     ['pings', frame(PING, Buffer.alloc(8))],
     ['settings', frame(SETTINGS, Buffer.alloc(0))],

@@ -35,7 +35,7 @@ function closedEarly(sockets: readonly Socket[]): () => number {
   return () => count
 }
 
-test('one source can hold a limited number of idle connections, and a peer at the same address can still connect', async () => {
+test('one source address can hold a limited number of idle connections, and a member at the same address can still connect', async () => {
   const { meshHandshakesPerSourceMax } = meshLimits
   const count = meshHandshakesPerSourceMax * 3
   const sockets = Array.from({ length: count }, () => mesh.tcp('127.0.0.2').resume())
@@ -48,7 +48,7 @@ test('one source can hold a limited number of idle connections, and a peer at th
   expect(peer.authorized).toBe(true)
 })
 
-test('many sources together can hold a limited number of idle connections, and a peer can still connect', async () => {
+test('many source addresses together can hold a limited number of idle connections, and a member can still connect', async () => {
   const { meshHandshakesMax } = meshLimits
   const sources = Array.from({ length: 8 }, (_, at) => `127.0.1.${at + 1}`)
   const sockets = sources.flatMap((source) =>

@@ -26,7 +26,7 @@ const isDisabled = async (name: string): Promise<unknown> =>
     'disabled'
   ]
 
-test('an identity that is disabled until a certain time cannot log in before that time', async () => {
+test('an imported identity that is disabled until a certain time cannot log in before that time', async () => {
   await imported(identity('until', { disabled: true, disabledUntil: end }))
   expect(await isDisabled('until')).toBe(true)
   const file = person.file('network.yml', await person.out('export'))
@@ -41,7 +41,7 @@ test('an import with an ambiguous value for a disabled identity is refused, and 
   expect(await person.out('list', 'identities', '-o', 'name')).not.toContain('other')
 })
 
-test('an import reports the values that it drops', async () => {
+test('an import lists the values that it drops', async () => {
   const done = await imported(identity('holder', { enrollment: { ott: true } }))
   expect(done.stderr).toContain('not carried over: identities.enrollment of 1 (holder)')
 })

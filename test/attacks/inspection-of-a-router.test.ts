@@ -15,7 +15,7 @@ import { eventually } from '../support/eventually.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('a value with extremely deep nesting is returned as a string', async () => {
+test('a value of a router’s inspection with extremely deep nesting is returned as a string', async () => {
   const pipe = await stage.dial('er1')
   const asked = createRouterInspections(stage.channels).inspect('er1', ['links'])
   await eventually(() => expect(pipe.ofType(1013)).toHaveLength(1))
@@ -38,6 +38,6 @@ test('a value with extremely deep nesting is returned as a string', async () => 
   ])
 })
 
-test('the response reports an error for a router that does not respond, before the request times out', () => {
+test('the response to an inspection contains an error for a router that does not respond before the request times out', () => {
   expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultApiLimits.handlerTimeoutMs)
 })

@@ -34,7 +34,7 @@ async function formed(ids: readonly string[]): Promise<SecretsCluster> {
 }
 
 describe('after the removal of a compromised controller', () => {
-  test('no earlier join ticket admits a controller', () => {
+  test('no join ticket from before the removal admits a controller', () => {
     const cluster = new Joining()
     expect(cluster.invite('ticket-a').ok).toBe(true)
     revokeAccess(cluster)
@@ -67,7 +67,7 @@ describe('after the removal of a compromised controller', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('ctrl9')
   })
 
-  test('access through the controller’s secrets is revoked even if its id has been admitted again with another key', async () => {
+  test('the secrets of the removed controller are revoked even if its id has been admitted again with another key', async () => {
     const cluster = await formed(['ctrl1', 'ctrl2', 'ctrl3'])
     cluster.expel('ctrl3')
     const before = cluster.proposals.length

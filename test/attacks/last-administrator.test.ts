@@ -73,7 +73,7 @@ test.each([
   },
 )
 
-test('a policy that requires codes does not lock out an administrator, because a partial session can enroll in MFA', async () => {
+test('a policy that requires TOTP codes does not lock out an administrator, because a partial session can enroll in MFA', async () => {
   const totp = { secondary: { requireTotp: true } }
   expect((await root.call('PATCH', `${policies}/default`, totp)).status).toBe(200)
   const caller = new CallerOf(controller)

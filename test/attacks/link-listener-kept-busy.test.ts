@@ -71,7 +71,7 @@ async function linkOfAnotherRouter(localAddress: string): Promise<void> {
 
 beforeEach(() => leaves.clear())
 
-test('One source can have a limited number of pending handshakes, and a router with the same address can still link', async () => {
+test('One source can have a limited number of pending handshakes at a link listener, and a router at the same address can still link', async () => {
   const some = Array.from({ length: 3 * linkLimits.linkHandshakesPerSourceMax }, () =>
     idle('127.0.0.2'),
   )
@@ -79,14 +79,14 @@ test('One source can have a limited number of pending handshakes, and a router w
   await linkOfAnotherRouter('127.0.0.2')
 })
 
-test('Many sources together can have a limited number of pending handshakes', async () => {
+test('Many sources together can have a limited number of pending handshakes at a link listener', async () => {
   const sources = Array.from({ length: 24 }, (_, at) => `127.0.1.${at + 1}`)
   const some = sources.flatMap((source) => Array.from({ length: 20 }, () => idle(source)))
   await eventually(() => held(some)).toBeLessThanOrEqual(linkLimits.linkHandshakesMax)
   await linkOfAnotherRouter('127.0.0.3')
 })
 
-test('The holder of one certificate can have a limited number of connections that have not yet sent their hello', async () => {
+test('The holder of one certificate can have a limited number of link connections that have not sent their hello', async () => {
   const count = 3 * linkLimits.linksWaitingPerCertificateMax
   const some: Socket[] = []
   for (let at = 0; at < count; at += 1) some.push(await handshake('router3', `127.0.2.${at + 1}`))

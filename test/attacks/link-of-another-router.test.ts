@@ -81,7 +81,7 @@ test('a router that only claims another router’s name cannot open a link', asy
   expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router2')])).toBe(true)
 })
 
-test('a certificate that controllers no longer accept cannot open a link', async () => {
+test('a router whose certificate the controllers have stopped accepting cannot open a link', async () => {
   await start()
   controller.verifies = false
   expect(await isLinked('router2')).toBe(false)

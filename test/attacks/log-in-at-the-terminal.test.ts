@@ -46,7 +46,7 @@ async function isEnded(waiting: Promise<unknown>): Promise<boolean> {
   ])
 }
 
-test('a code from another log-in with a different state is not accepted', async () => {
+test('the code of a log-in with another state parameter is not accepted', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('the state of the log-in')
   expect(await statusOf(`${listener.uri}?state=another&code=stolen`)).toBe(400)
@@ -54,7 +54,7 @@ test('a code from another log-in with a different state is not accepted', async 
   await listener.close()
 })
 
-test('a web page that reaches the local redirect listener under its own host name does not end the log-in', async () => {
+test('a web page that reaches the local redirect listener under the page’s own host name does not end the log-in', async () => {
   const listener = await RedirectListener.open()
   const waiting = listener.wait('s')
   expect(await statusOf(`${listener.uri}?state=s&code=c`, 'rebound.example')).toBe(400)
@@ -88,7 +88,7 @@ test('a password is sent only to the trusted controller', async () => {
   other.close()
 })
 
-test('only one of several concurrent commands uses the refresh token when the session is about to expire', async () => {
+test('if the session is about to expire, only one of several commands running at the same time uses the refresh token', async () => {
   await person.logIn('--context', 'net')
   const file = JSON.parse(readFileSync(path(), 'utf8')) as {
     contexts: Record<string, { renewal: { expiresAtMs: number } }>
@@ -105,7 +105,7 @@ test('only one of several concurrent commands uses the refresh token when the se
   refresh.mockRestore()
 })
 
-test('a session file that other users can read is not used, and no request is sent with the sessions in it', async () => {
+test('a command does not use a session file that other users can read, and sends no request with a session in it', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -22,7 +22,7 @@ async function logInFrom(remoteAddress: string, payload: object): Promise<number
   return reply.statusCode
 }
 
-test('a log-in from another source is served before most of a flood from one source', async () => {
+test('a log-in from one source is served before most log-ins of a flood from another source', async () => {
   // The first attempt waits in the log until all others are in the queue.
   const primary = { updb: { maxAttempts: 50, lockoutDurationMinutes: 0 } }
   await root.call('PATCH', `${management}/auth-policies/default`, { primary })

@@ -43,7 +43,7 @@ test('no caller can move log time forward', () => {
   expect(state.logTimeMs).toBe(nowMs)
 })
 
-test('a request that took effect before log time ran ahead does not take effect again after the reset', () => {
+test('a request that took effect before log time ran ahead does not take effect again after log time is reset', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
   const id = newUuidv7(nowMs + requestIdAheadMsMax)

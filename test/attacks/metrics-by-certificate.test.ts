@@ -88,12 +88,12 @@ test('a monitoring certificate that `pki issue` creates gives access to metrics 
   expect(await statusOf('/metrics', null)).toBe(401)
 })
 
-test('a self-signed certificate is refused', async () => {
+test('a self-signed certificate gives no access to metrics', async () => {
   const own = await newCa('network root', controller.clock.nowMs())
   expect(await statusOf('/metrics', await leaf(own, [MONITOR]))).toBe(401)
 })
 
-test('an expired or not yet valid certificate is refused', async () => {
+test('a monitoring certificate that is expired or not yet valid gives no access to metrics', async () => {
   const { issuing } = controller.authorities
   for (const fromMs of [-3 * DAY_MS, 3 * DAY_MS]) {
     const shown = await leaf(issuing, [MONITOR], ['client'], controller.clock.nowMs() + fromMs)
@@ -121,7 +121,7 @@ test('certificates of controllers, identities and servers of the network give no
 })
 
 test.each(['NODE_QUARANTINED', 'CLUSTER_NO_LEADER'] as const)(
-  'while the state is unusable (%s), only a monitoring certificate gives access to metrics',
+  'if the state is unusable (%s), only a monitoring certificate gives access to metrics',
   async (refusal) => {
     const monitor = await leaf(controller.authorities.issuing, [MONITOR])
     const other = await leaf(controller.authorities.issuing, [])

@@ -74,7 +74,7 @@ function leafOf(issuer: CertifiedKey, uris: readonly string[]): Promise<Certifie
   })
 }
 
-test('A monitoring certificate can read metrics in the Prometheus format', async () => {
+test('A holder of a monitoring certificate can read a router’s metrics in the Prometheus format', async () => {
   await serve(BOTH)
   const { status, type, text } = await get('/metrics', await leafOf(network.root, [MONITOR]))
   expect([status, type]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
@@ -103,7 +103,7 @@ test('docs/reference/metrics.md lists every metric of a router (FLOTILLA_RECORD=
   expectOnMetricsPage('Routers', text)
 })
 
-test('Without a monitoring certificate of the network, metrics cannot be read', async () => {
+test('A router’s metrics cannot be read without a monitoring certificate of the network', async () => {
   await serve(BOTH)
   const stranger = await newCa('another network', Date.now())
   const refused = await Promise.all([
@@ -120,7 +120,7 @@ test('Without a monitoring certificate of the network, metrics cannot be read', 
   expect((await get('/health-checks')).status).toBe(200)
 })
 
-test('A server provides only the APIs in its configuration', async () => {
+test('A web server of a router serves only the APIs in its configuration', async () => {
   await serve('{binding: metrics}')
   expect((await get('/health-checks')).status).toBe(404)
 })

@@ -40,7 +40,7 @@ function get(port: number, host: string, path = '/metrics', method = 'GET'): Pro
   })
 }
 
-test('At the loopback interface, metrics can be read by IP address and as localhost, but under no other host name', async () => {
+test('A tunnel’s metrics can be read at the loopback interface by IP address and as localhost, but under no other host name', async () => {
   const metrics = () => [ONE] as never
   server = await startMetricsServer({ host: '127.0.0.1', port: 0 }, { metrics, log })
   const { port } = server
@@ -79,7 +79,7 @@ test('A tunnel refuses to serve metrics at an unspecified address, which every n
   }
 })
 
-test('An unlimited number of services uses memory for metrics of the first services only', () => {
+test('A tunnel with any number of services stores separate metrics only for the first ones', () => {
   const counts = new ServiceCounts()
   const { measuredServicesMax } = tunnelLimits
   for (let at = 0; at < 4 * measuredServicesMax; at += 1) counts.add(`s${at}`, 'failed')

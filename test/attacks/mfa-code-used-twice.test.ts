@@ -45,7 +45,7 @@ function giveTo(tokens: readonly (string | null)[], code: string) {
   }
 }
 
-test('a code that one session has passed is refused in every other session, also in one that has passed an earlier code', async () => {
+test('a TOTP code that one session has used is refused in every other session, also in one that has used an earlier code', async () => {
   const [first, second] = [sessionOf('alice-id'), sessionOf('alice-id')]
   const app = await turnOnMfa(controller, first)
   const give = async (by: typeof first, code: string): Promise<number> =>
@@ -61,7 +61,7 @@ test('a code that one session has passed is refused in every other session, also
   expect(ended.status).toBe(200)
 })
 
-test('a session that has passed with a recovery code cannot use a code that another session has passed', async () => {
+test('a session that has used a recovery code cannot use a TOTP code that another session has used', async () => {
   const [first, second] = [sessionOf('alice-id'), sessionOf('alice-id')]
   const app = await turnOnMfa(controller, first)
   const give = async (by: typeof first, code: string): Promise<number> =>
@@ -86,7 +86,7 @@ test('if two controllers receive the same time-based code in the same time step,
   await sessions[0]?.call('DELETE', `${client}/current-identity/mfa`)
 })
 
-test('if two controllers receive the same recovery code at once, only one of them accepts the code', async () => {
+test('if two controllers receive the same recovery code at the same time, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('admin-id'))
   const tokens = apps.map(() => sessionOf('admin-id').token)
   const [code = ''] = app.recoveryCodes

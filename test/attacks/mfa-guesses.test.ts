@@ -15,7 +15,7 @@ afterAll(() => Promise.all(apps.map((app) => app.close())))
 
 const guesses = 4 * mfaLimits.attemptsMax
 
-test('a session that repeats its code between guesses gets no more guesses', async () => {
+test('a session gets no more guesses of an MFA code if it repeats its own valid code between guesses', async () => {
   const session = sessionOf('admin-id')
   const authenticator = await turnOnMfa(controller, session)
   const code = authenticator.freshCode()
@@ -30,7 +30,7 @@ test('a session that repeats its code between guesses gets no more guesses', asy
   expect(statuses.slice(mfaLimits.attemptsMax).every((status) => status === 429)).toBe(true)
 })
 
-test('simultaneous guesses of a code through several controllers, sessions and sources are limited together', async () => {
+test('guesses of an MFA code at the same time through several controllers, sessions and sources have one common limit', async () => {
   await Promise.all(apps.map((app) => app.ready()))
   const authenticator = await turnOnMfa(controller, sessionOf('alice-id'))
   const wrong = authenticator.wrongCode()

@@ -23,7 +23,7 @@ test('a caller who may write identities cannot remove MFA from an administrator;
   expect(await isMfaEnabled(boss)).toBe(true)
 })
 
-test('codes of one identity are refused for another identity, and the MFA paths always refer to the caller', async () => {
+test('MFA codes of one identity are refused for another identity, and the MFA operations always apply to the caller', async () => {
   const ann = await newIdentity(root, 'ann', {})
   const ben = await newIdentity(root, 'ben', {})
   const ofAnn = await turnOnMfa(controller, sessionOf(ann))

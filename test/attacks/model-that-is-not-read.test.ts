@@ -71,7 +71,7 @@ async function deaf(id: string, times: number): Promise<Pipe> {
 
 const isServed = (pipe: Pipe): boolean => pipe.ofType(20_500).length === 1
 
-test('a router that requests the data model repeatedly occupies only one sending slot', async () => {
+test('a router that requests the data model repeatedly occupies only one of the controller’s sending slots', async () => {
   await deaf('deaf', 3 * routerLimits.modelSendsMax)
   const pipe = await reader('honest')
   await eventually(() => expect(isServed(pipe)).toBe(true))

@@ -54,7 +54,7 @@ const answerTo = (query: Buffer, address: string): Buffer => {
   return Buffer.concat([answer, Buffer.from(record)])
 }
 
-test("a host outside the listener's networks gets no answer to queries of any size", async () => {
+test('a host outside of the listener’s networks gets no response to DNS queries of any size', async () => {
   const server = await serving(false, null)
   const heard: Buffer[] = []
   const client = await bound((body) => heard.push(body))
@@ -78,7 +78,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
     (query) => answerTo(dnsQuery(query.readUInt16BE(0), 'bad.example'), '203.0.113.66'),
   ],
   ['that is the query itself', (query) => query],
-])('a response %s is not accepted from an upstream name server', async (_what, lie) => {
+])('a DNS response %s is not accepted from an upstream name server', async (_what, lie) => {
   const upstream = await bound((query, socket, port) => {
     socket.send(lie(query), port, '127.0.0.1')
     socket.send(answerTo(query, '203.0.113.1'), port, '127.0.0.1')
@@ -90,7 +90,7 @@ test.each<[string, (query: Buffer) => Buffer]>([
   expect((await asked.ask(query))?.subarray(-4).join('.')).toBe('203.0.113.1')
 })
 
-test('forwarded queries have an unpredictable ID and source port', async () => {
+test('forwarded DNS queries have an unpredictable ID and source port', async () => {
   const seen: string[] = []
   const upstream = await bound((query, socket, port) => {
     seen.push(`${query.readUInt16BE(0)} ${port}`)
@@ -105,7 +105,7 @@ test('forwarded queries have an unpredictable ID and source port', async () => {
   expect(new Set(seen.map((one) => one.split(' ')[1])).size).toBeGreaterThan(10)
 })
 
-test('a flood of queries causes a limited number of forwarded queries at a time', async () => {
+test('a flood of DNS queries causes only a limited number of forwarded queries at a time', async () => {
   const upstream = await bound(() => undefined)
   const servers = [{ host: '127.0.0.1', port: upstream.address().port }]
   const all = new DnsUpstream(servers, 'serial', seededRandom(1))
@@ -123,7 +123,7 @@ test('a flood of queries causes a limited number of forwarded queries at a time'
   await Promise.all(asked)
 })
 
-test('queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
+test('DNS queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
   const names = new ServiceNames(network, systemClock, () => false)

@@ -61,7 +61,7 @@ async function printed(...words: string[]): Promise<string> {
   return stdout
 }
 
-describe('names with control characters that were stored before the API refused them', () => {
+describe('Names with control characters that were stored by a release that accepted them', () => {
   test('cannot move the cursor in a table, a document or an export', async () => {
     for (const kind of kinds) {
       await printed('list', kind)
@@ -78,7 +78,7 @@ describe('names with control characters that were stored before the API refused 
     await printed('export', '-o', 'json')
   })
 
-  test('are replaced by IDs in a list of names with one name per line, so that a script finds the same record', async () => {
+  test('are replaced by IDs in a list with one name per line, so that a script finds the same record', async () => {
     for (const kind of kinds) {
       const names = (await printed('list', kind, '-o', 'name')).trimEnd().split('\n')
       expect(names).toContain(ids[kind])
@@ -89,7 +89,7 @@ describe('names with control characters that were stored before the API refused 
     )
   })
 
-  test('add no line to an explanation of access', async () => {
+  test('do not add a line to an explanation of access', async () => {
     const identity = ids['identities'] ?? ''
     const service = ids['services'] ?? ''
     for (const words of [[identity, service], [identity], ['--service', service]]) {
@@ -137,7 +137,7 @@ describe('names with control characters that were stored before the API refused 
   })
 })
 
-describe('once the feature level refuses names with control characters', () => {
+describe('When the feature level refuses names with control characters', () => {
   beforeAll(async () => {
     await raiseLevel(person.cluster.controller)
   })
@@ -159,7 +159,7 @@ describe('once the feature level refuses names with control characters', () => {
     }) as unknown,
   })
 
-  test('no record can be created with, or renamed to, such a name', async () => {
+  test('a record cannot be created with, or renamed to, such a name', async () => {
     expect(
       await refusal('POST', '/services', { name: evil('new'), encryptionRequired: true }),
     ).toEqual(refused('name'))
@@ -183,7 +183,7 @@ describe('once the feature level refuses names with control characters', () => {
     await cluster.ask('DELETE', `/config-types/${ids['config-types']}`)
   })
 
-  test('an enrollment by certificate or token with such a name is refused', async () => {
+  test('an enrollment with such a name by certificate or token is refused', async () => {
     const { cluster } = person.cluster.controller
     const actor = createSystemActor({ name: 'test' })
     const { id: caId } = await person.cluster.verifiedCa('another ca')

@@ -59,7 +59,7 @@ function expectNothingSecret(): void {
   expect([sent.includes('the password'), sent.includes('/authenticate')]).toEqual([false, false])
 }
 
-test('a log-in at an address that only another network’s server listed does not trust that network’s CA', async () => {
+test('a log-in at an address that only another network’s server listed does not trust that other network’s CA', async () => {
   await poisoned()
   expect(Object.values(contexts())).toMatchObject([
     { controllers: [hostile.origin, other.origin], named: [hostile.origin] },
@@ -72,7 +72,7 @@ test('a log-in at an address that only another network’s server listed does no
   expectNothingSecret()
 })
 
-test('a log-in at such an address does not trust that network’s CA even in the context of that network', async () => {
+test('a log-in in a network’s context does not trust the network’s CA at an address that only the network’s server listed', async () => {
   await poisoned('--context', 'net')
   expect((await logIn(other.origin, '--context', 'net')).code).toBe(1)
   expectNothingSecret()
@@ -88,7 +88,7 @@ test('a command with --url sends no session to an address that only the network�
   expect(other.requests).toEqual([])
 })
 
-test('the suggested log-in command contains no address that only a server listed', async () => {
+test('the suggested log-in command contains no address that only a server has listed', async () => {
   await poisoned('--context', 'net')
   await hostile.close()
   expect((await run('list', 'identities')).code).toBe(0)
@@ -99,7 +99,7 @@ test('the suggested log-in command contains no address that only a server listed
   )
 })
 
-test('a context that an earlier release stored is selected only by the address in the context’s name', async () => {
+test('a context of an earlier release is selected only by the address in the context’s name', async () => {
   await poisoned()
   const name = new URL(hostile.origin).host
   const { named: _, ...old } = contexts()[name] ?? { named: [] }

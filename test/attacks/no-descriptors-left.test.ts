@@ -46,7 +46,7 @@ async function asked(what: string): Promise<Said> {
   return await said()
 }
 
-test('connections from many sources leave file descriptors free, and a process that runs out of descriptors continues', async () => {
+test('connections from many sources leave some file descriptors free, and a process without free descriptors continues to run', async () => {
   const { port = 0 } = await said()
   const sockets = Array.from({ length: DESCRIPTORS * 2 }, (_, at) =>
     connect({ host: '127.0.0.1', port, localAddress: `127.0.2.${1 + (at % 100)}` })
@@ -65,7 +65,7 @@ test('connections from many sources leave file descriptors free, and a process t
   for (const socket of sockets) socket.destroy()
 })
 
-test('a share of all file descriptors is not available to clients, however few descriptors there are', () => {
+test('client connections may use only a share of all file descriptors, however few descriptors the process has', () => {
   expect(fileDescriptorsMax()).toBeGreaterThan(0)
   expect([64, 1024, 65_536].map(clientSocketsMax)).toEqual([32, 512, 64_512])
 })

@@ -75,7 +75,7 @@ async function operationsOf(base: string): Promise<{ method: string; path: strin
 const records = (): unknown[] =>
   Object.entries(victim).map(([kind, id]) => controller.state.get(kind as KindName, id))
 
-test('a record of another identity is neither shown nor changed by its ID, on any path with an ID', async () => {
+test('a caller can neither see nor change a record of another identity by its ID, on any path with an ID', async () => {
   const before = records()
   expect(before).not.toContain(undefined)
   let asked = 0
@@ -97,7 +97,7 @@ test('a record of another identity is neither shown nor changed by its ID, on an
   expect(records()).toEqual(before)
 })
 
-test("lists contain only the caller's own records, for any query", async () => {
+test('lists contain only the caller’s own records, for any query', async () => {
   for (const path of ['sessions', 'services', 'current-identity/authenticators']) {
     for (const filter of ['true', `id = "${victim['session']}"`, `id = "${serviceId}"`]) {
       const url = `${client}/${path}?filter=${encodeURIComponent(filter)}`
@@ -107,7 +107,7 @@ test("lists contain only the caller's own records, for any query", async () => {
   }
 })
 
-test('the owner can see and change all of the owner’s records', async () => {
+test('an identity can see and change all records that belong to it', async () => {
   for (const path of [
     `sessions/${victim['session']}`,
     `services/${serviceId}`,

@@ -15,14 +15,14 @@ async function setPassword(password: string): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-test('no session opened with the old password remains valid', async () => {
+test('no session that was opened with the old password remains valid', async () => {
   const attacker = new CallerOf(controller)
   expect((await attacker.logIn(user, client)).status).toBe(200)
   await setPassword('the second password')
   expect((await attacker.get(whoAmI)).status).toBe(401)
 })
 
-test('a log-in during which the password was changed opens no session', async () => {
+test('a log-in opens no session if the password changes during the log-in', async () => {
   await setPassword(user.password)
   const attacker = new CallerOf(controller)
   const { cluster } = controller
@@ -35,7 +35,7 @@ test('a log-in during which the password was changed opens no session', async ()
   expect((await attacker.logIn(user, client)).status).toBe(401)
 })
 
-test('a log-in that upgrades the hash of the old password does not overwrite a new password that was set in the meantime', async () => {
+test('a log-in that upgrades the hash of the old password does not overwrite a new password that was set meanwhile', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const { cluster } = controller
   const { propose } = cluster

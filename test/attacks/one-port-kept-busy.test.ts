@@ -59,7 +59,7 @@ describe('Connections that have not sent a TLS ClientHello', () => {
   })
 })
 
-test('Connections without a ClientHello count toward the shared limit of all listeners', async () => {
+test('Connections without a ClientHello count toward one limit of all listeners', async () => {
   router = await OnePort.open()
   const room = new FairShare(8)
   const bind = { host: '127.0.0.1', port: await freePort() }
@@ -93,7 +93,7 @@ test('Link connections that stop after the ClientHello are limited by the link l
   await router.linked('127.0.0.1')
 })
 
-test('A late ClientHello does not extend the handshake timeout', async () => {
+test('A ClientHello that arrives late does not extend the handshake timeout', async () => {
   router = await OnePort.open('tls: {handshakeTimeout: 1500ms}\n')
   const hello = await clientHelloBytes(['ziti-edge'])
   const lasted = await Promise.all(
@@ -111,7 +111,7 @@ test('A late ClientHello does not extend the handshake timeout', async () => {
   expect(Math.min(...lasted)).toBeLessThan(2600)
 })
 
-test('Connections that another server accepted count toward the limit of all open connections', async () => {
+test('Connections that another server of the process accepted count toward the limit of all open connections', async () => {
   router = await OnePort.open()
   const limited = createServer(() => undefined)
   limitConnections(limited, {

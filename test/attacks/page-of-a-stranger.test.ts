@@ -38,7 +38,7 @@ function policyIn(header: unknown): ReadonlyMap<string, string> {
   )
 }
 
-test.each(['/console/', '/zac/'])('no other page can show %s in a frame', async (url) => {
+test.each(['/console/', '/zac/'])('no page of another site can show %s in a frame', async (url) => {
   const { headers } = await app.inject({ method: 'GET', url })
   expect(policyIn(headers['content-security-policy']).get('frame-ancestors')).toBe("'none'")
   expect(headers['x-frame-options']).toBe('DENY')

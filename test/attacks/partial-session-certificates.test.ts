@@ -11,7 +11,7 @@ import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certif
 const attacked = await attackedByCertificates()
 const { listener, root } = attacked
 
-test('a session that lacks a second factor gets no certificate', async () => {
+test('a session without its second factor gets no certificate', async () => {
   const { identityId, authenticatorId, key: by } = await attacked.newDevice()
   const token = String(dataOf(await attacked.logIn(by))['token'])
   const csr = await csrOf(generatePrivateKeyPem())

@@ -59,7 +59,7 @@ const policies = {
   }),
 }
 
-describe.each(Object.entries(policies))('a session that lacks %s', (factor, authPolicyId) => {
+describe.each(Object.entries(policies))('a session that still lacks %s', (factor, authPolicyId) => {
   test('may only call operations that complete or end the session, on any API, for any identity', async () => {
     const name = `administrator without ${factor}`
     const adminId = await made('identities', { name, type: 'User', isAdmin: true, authPolicyId })
@@ -81,7 +81,7 @@ describe.each(Object.entries(policies))('a session that lacks %s', (factor, auth
   })
 })
 
-test('a fully authenticated session becomes partially authenticated when its policy begins to require a factor', async () => {
+test('a fully authenticated session becomes partially authenticated when its policy begins to require a second factor', async () => {
   const authPolicyId = await made('auth-policies', {
     name: 'none at first',
     primary: openPolicy,
@@ -100,7 +100,7 @@ test('a fully authenticated session becomes partially authenticated when its pol
   expect((await caller.get(`${management}/services`)).status).toBe(401)
 })
 
-test('a session that lacks a second factor may call exactly these operations', async () => {
+test('a session without its second factor may call only the operations that this test lists', async () => {
   for (const [base, expected] of [
     [client, openToPartial],
     [management, openToPartial],

@@ -29,7 +29,7 @@ function expectAlive(end: LoneEnd): void {
 }
 
 describe('a circuit endpoint that sends false values', () => {
-  test('cannot fill the store with payloads far ahead of the missing one', () => {
+  test('cannot fill the receive buffer with payloads far ahead of the next expected one', () => {
     const end = attacked()
     for (let at = 2; at < 200_000; at += 1) end.payload(at, { body: Buffer.from('x') })
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(16_384)
@@ -40,7 +40,7 @@ describe('a circuit endpoint that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot fill a gap below a high sequence with more bytes than twice the buffer', () => {
+  test('cannot make the receiver buffer more than twice its buffer size by leaving a gap in the sequence', () => {
     const end = attacked()
     end.payload(10_000, { body: Buffer.from('x') })
     for (let at = 2; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
@@ -48,14 +48,14 @@ describe('a circuit endpoint that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot fill the buffer of an application that does not read', () => {
+  test('cannot overfill the receive buffer while the application does not read', () => {
     const end = attacked()
     end.application.takesMore = () => false
     for (let at = 1; at < 1000; at += 1) end.payload(at, { body: new Uint8Array(16 * KIB) })
     expect(end.xgress.bufferedBytes).toBeLessThanOrEqual(rxBufferSize + 16 * KIB)
   })
 
-  test('cannot make a sequence number wrap to one that was already delivered', () => {
+  test('cannot reuse a delivered sequence number by letting the number wrap', () => {
     const end = attacked()
     end.payload(2 ** 32 + 1, { body: Buffer.from('forged') })
     expect(end.application.delivered).toEqual([])
@@ -79,7 +79,7 @@ describe('a circuit endpoint that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot have an endpoint accept an acknowledgement that the endpoint itself sent', () => {
+  test('cannot make an endpoint accept an acknowledgement that the endpoint itself sent', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const body = Uint8Array.of(0, 0, 0, 0)
@@ -120,7 +120,7 @@ describe('a circuit endpoint that sends false values', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('cannot acknowledge a million sequences in one message', () => {
+  test('cannot acknowledge 20,000 sequence numbers in one message', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const sequences = Array.from({ length: 20_000 }, (_, at) => at)

@@ -122,7 +122,7 @@ test('Each circuit endpoint receives only the permitted data of the other endpoi
   ])
 })
 
-test('A router forwards no other peer data to its client than the data that the controller permits', () => {
+test('A router forwards to its client only those peer data that the controller permits', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
   const told = connectResponseHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])

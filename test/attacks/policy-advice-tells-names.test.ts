@@ -12,7 +12,7 @@ async function created(collection: string, body: object): Promise<string> {
   return (reply.body.data as { id: string }).id
 }
 
-test('policy advice contains no name that the caller may not read', async () => {
+test('policy advice contains no names of records that the caller may not read', async () => {
   const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
   await created('edge-routers', { name: 'router in the vault' })
   await created('edge-router-policies', { ...all, name: 'a', identityRoles: ['#all'] })

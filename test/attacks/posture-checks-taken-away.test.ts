@@ -88,7 +88,7 @@ describe('A posture check that a policy names', () => {
   })
 })
 
-describe('A posture check that a policy selects by attribute', () => {
+describe('A posture check that a policy selects by a role attribute', () => {
   const permissions = ['posture-check.delete', 'posture-check.update']
   const body = (name: string, roleAttributes: readonly string[]) => ({
     name,
@@ -103,7 +103,7 @@ describe('A posture check that a policy selects by attribute', () => {
   ]
 
   test.each(ways)(
-    'cannot be removed from the policy by %s of a caller who may not change policies',
+    'cannot be removed from the policy by %s if the caller may not change policies',
     async (_how, take) => {
       for (const semantic of ['AnyOf', 'AllOf']) {
         const target = await guarded(permissions, byAttribute, semantic)
@@ -120,7 +120,7 @@ describe('A posture check that a policy selects by attribute', () => {
   )
 
   test.each(ways)(
-    'cannot be removed from the policy by %s of an administrator while the policy selects no other check',
+    'cannot be removed from the policy by %s, even by an administrator, while the policy selects no other check',
     async (_how, take) => {
       const target = await guarded(permissions, byAttribute)
       const refused = await take(root, `${checks}/${target.checkId}`)
@@ -139,7 +139,7 @@ describe('A posture check that a policy selects by attribute', () => {
     },
   )
 
-  test('stays selected by an AllOf policy: none of the attributes that the policy names can be removed', async () => {
+  test('stays selected by an AllOf policy, because none of the role attributes in the policy can be removed from it', async () => {
     const roles = (): string[] => [...byAttribute(), '#managed']
     const target = await guarded(permissions, roles, 'AllOf')
     const change = { typeId: 'MAC', roleAttributes: [`laptops-${serial}`] }
@@ -148,7 +148,7 @@ describe('A posture check that a policy selects by attribute', () => {
     expect(await target.dial()).toBe(409)
   })
 
-  test('can be changed and given other attributes by holders of posture-check.update', async () => {
+  test('can be changed and given other role attributes by holders of the permission posture-check.update', async () => {
     const target = await guarded(permissions, byAttribute)
     const roleAttributes = [`laptops-${serial}`, 'inventory']
     const change = { typeId: 'MAC', name: `renamed ${serial}`, roleAttributes }
@@ -161,7 +161,7 @@ describe('A posture check that a policy selects by attribute', () => {
     })
   })
 
-  test('can be removed from the policy by a holder of service-policy.update, who could also change the policy', async () => {
+  test('can be removed from the policy by a holder of the permission service-policy.update, who could also change the policy', async () => {
     const target = await guarded([...permissions, 'service-policy.update'], byAttribute)
     await newCheck(
       `other of ${serial}`,
@@ -173,7 +173,7 @@ describe('A posture check that a policy selects by attribute', () => {
   })
 })
 
-test('A posture check that no policy selects can be deleted by holders of posture-check.delete', async () => {
+test('A posture check that no policy selects can be deleted by holders of the permission posture-check.delete', async () => {
   const target = await guarded(['posture-check.delete'], byId)
   const free = await newCheck('free', ['unused'])
   const reply = await target.attacker.call('DELETE', `${checks}/${free}`)

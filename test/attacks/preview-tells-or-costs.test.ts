@@ -39,7 +39,7 @@ const url = `${management}/access/preview`
 const both = ['identity.read', 'service.read']
 const gone = { action: 'delete', kind: 'servicePolicy', id: policy }
 
-test('a caller cannot preview a change of records that the caller may not read, or of records that reference them', async () => {
+test('a caller cannot preview a change of a record if the caller may not read the record and the records that reference it', async () => {
   const ask = async (permissions: readonly string[], change: object): Promise<number> =>
     (await (await eve(...permissions)).call('POST', url, { changes: [change] })).status
   expect(await ask(both, gone)).toBe(401)
@@ -55,7 +55,7 @@ test('a caller cannot preview a change of records that the caller may not read, 
   expect(await ask(both, patch)).toBe(401)
 })
 
-test('a preview for a caller who is not an administrator contains no routers and router policies', async () => {
+test('a preview for a caller who is not an administrator contains no routers or router policies', async () => {
   const reads = ['service-policy', 'edge-router-policy', 'auth-policy']
   const caller = await eve(...both, ...reads.map((kind) => `${kind}.read`))
   await created('edge-router-policies', {
@@ -77,7 +77,7 @@ test('a preview for a caller who is not an administrator contains no routers and
   expect((await root.call('POST', url, { changes: [change] })).text).toContain(router)
 })
 
-test('a preview reveals nothing about changes to an administrator that the caller is not permitted to make', async () => {
+test('a preview of a change to an administrator’s identity is refused if the caller may not make this change', async () => {
   const reads = ['service-policy', 'edge-router-policy', 'auth-policy'].map(
     (kind) => `${kind}.read`,
   )
@@ -87,7 +87,7 @@ test('a preview reveals nothing about changes to an administrator that the calle
   expect([reply.status, reply.body.error?.code]).toEqual([401, 'UNAUTHORIZED'])
 })
 
-test('a preview with more changes than one log entry allows is refused before any change is evaluated', async () => {
+test('an access preview with more changes than one log entry allows is refused before any change is evaluated', async () => {
   const change = { action: 'patch', kind: 'service', id: service, data: { name: 'other' } }
   const ask = (count: number) =>
     root.call('POST', url, { changes: Array.from({ length: count }, () => change) })
@@ -100,7 +100,7 @@ const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const base = { createdAt: startMs, updatedAt: startMs, revision: 1 }
 const admin = { isAdmin: true, permissions: [] }
 
-test('a preview that would change too many records is stopped', () => {
+test('an access preview that would change too many records is stopped', () => {
   const { state, log } = formedState()
   log.create('service', 's', wiki('s'))
   for (let n = 0; n <= previewLimits.previewWritesMax; n += 1) {
@@ -110,7 +110,7 @@ test('a preview that would change too many records is stopped', () => {
   expect(new StateReader(state, clock).previewAccess(writes, admin)).toEqual({ outcome: 'tooMany' })
 })
 
-test('a preview with roles that are too expensive to evaluate is refused', () => {
+test('an access preview with roles that are too expensive to evaluate is refused', () => {
   const { state, log } = formedState()
   log.create('service', 's', wiki('s'))
   state.wholesale(() => {

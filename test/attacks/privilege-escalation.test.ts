@@ -55,7 +55,7 @@ test.each([
   },
 )
 
-test('a caller with the permission to write identities can do nothing to an administrator, not even trace the administrator or remove the second factor', async () => {
+test('a caller who may write identities cannot change an administrator, start a trace of the administrator or remove the second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
   for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
     expect(reply.status, `${name}: ${reply.text}`).toBe(401)
@@ -64,7 +64,7 @@ test('a caller with the permission to write identities can do nothing to an admi
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
 
-test('a caller who may write identities can write only identities with no more rights than its own', async () => {
+test('a caller who may write identities can write only identities that have no more rights than the caller', async () => {
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)

@@ -90,7 +90,7 @@ const redeem = (signerId: string): Promise<Reply> =>
     redirectUri: 'https://ctrl1.test/console/',
   })
 
-test('a code is redeemed at the provider of the signer, and its token logs in', async () => {
+test('the controller redeems an authorization code at the provider of the signer, and the resulting token logs in', async () => {
   const signerId = await newSigner()
   const token = await provider.token('alice-id')
   answerCode = () => Promise.resolve({ id_token: token, access_token: 'other' })
@@ -108,7 +108,7 @@ test('a code is redeemed at the provider of the signer, and its token logs in', 
   expect((await new CallerOf(controller).call('POST', url, {}, headers)).status).toBe(200)
 })
 
-test('a signer that is disabled, or that offers no log-in, makes the controller send nothing', async () => {
+test('the controller sends no request to the provider of a signer that is disabled or has no log-in configured', async () => {
   const before = server.requests
   for (const fields of [{ enabled: false }, { clientId: '' }, { externalAuthUrl: '' }]) {
     const signerId = await newSigner(fields)
@@ -118,7 +118,7 @@ test('a signer that is disabled, or that offers no log-in, makes the controller 
   expect(server.requests).toBe(before)
 })
 
-test('the page for the log-in is never the address of a script, or without TLS', async () => {
+test('a provider’s log-in page is refused if its address runs a script or uses no TLS', async () => {
   for (const address of ['javascript:alert(1)', 'data:text/html,a', 'http://idp.test/auth', 7]) {
     document = { authorization_endpoint: address }
     const reply = await begin(await newSigner())
@@ -126,7 +126,7 @@ test('the page for the log-in is never the address of a script, or without TLS',
   }
 })
 
-test('a provider cannot lead the controller to a metadata service, or speak for another issuer', async () => {
+test('a provider’s metadata can neither make the controller request a metadata service nor claim another issuer', async () => {
   document = { token_endpoint: 'https://169.254.169.254/latest/token' }
   expect((await redeem(await newSigner())).status).toBe(401)
   document = { issuer: 'https://accounts.example.com' }
@@ -136,7 +136,7 @@ test('a provider cannot lead the controller to a metadata service, or speak for 
   expect((await redeem(await newSigner())).status).toBe(401)
 })
 
-test('an address cannot keep the provider busy', async () => {
+test('a source address can start only a limited number of log-ins at a provider, which cause one request to the provider', async () => {
   const signerId = await newSigner({}, hasty.root)
   const before = server.requests
   const statuses: number[] = []
@@ -148,7 +148,7 @@ test('an address cannot keep the provider busy', async () => {
   expect(server.requests).toBe(before + 1)
 })
 
-test('codes, verifiers and tokens are in no log, audit line or event', async () => {
+test('the codes, verifiers and tokens of a log-in at a provider are in no log, audit line or event', async () => {
   const token = await provider.token('alice-id')
   const signerId = await newSigner()
   answerCode = () => Promise.resolve({ id_token: token })

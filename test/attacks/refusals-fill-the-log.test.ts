@@ -6,7 +6,7 @@ import { startController } from '../api/support/controller.ts'
 // The attack: somebody with or without a session causes many refused writes, each of which adds a
 // line to the audit log.
 
-test('a caller whose writes are rejected endlessly causes a limited number of log lines per minute, counted separately from other callers', async () => {
+test('a caller whose writes are rejected repeatedly causes a limited number of log lines per minute, counted separately for each caller', async () => {
   const controller = await startController()
   const told: string[] = []
   controller.cluster.audit = {

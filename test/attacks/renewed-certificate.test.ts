@@ -34,7 +34,7 @@ const leafKey = (): Promise<CertifiedKey> =>
     validity: validityStartingAt(Date.now(), 3_600_000),
   })
 
-test('a certificate for another key is not stored, so it is never confirmed or used', async () => {
+test('a renewed certificate for another key is not stored, so it is neither confirmed nor used', async () => {
   const path = join(folder, 'laptop.json')
   const own = await leafKey()
   const identity = { origin: 'https://ctrl1.test:1280', ...own, caPem: root.certificatePem }

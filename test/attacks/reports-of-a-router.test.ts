@@ -82,7 +82,7 @@ function say(pipe: Pipe, metrics: Parameters<typeof create<typeof MetricsSchema>
 }
 
 test.each([2n ** 60n, -(2n ** 60n), 0n])(
-  'metrics with the invalid time %d s can be read by every subscriber',
+  'a router’s metrics with the invalid time %d s are published with a time that every subscriber can parse',
   async (seconds) => {
     using reports = new Reports()
     const pipe = await reports.stage.dial('er1')
@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('the size of stored metrics counts toward the limit for reports of a router', async () => {
+test('the size of a router’s stored metrics counts toward the size limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('the size of stored metrics counts toward the limit for reports of a router
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('the size of a link report counts toward the limit for reports of a router', async () => {
+test('the size of a router’s link report counts toward the size limit for reports of a router', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)
@@ -121,7 +121,7 @@ test('the size of a link report counts toward the limit for reports of a router'
   expect(weight).toBeGreaterThan(12_000)
 })
 
-test('storing the beginning of a long string does not keep the rest of the string in memory', async () => {
+test('storing the beginning of a router’s long string does not keep the rest of the string in memory', async () => {
   setFlagsFromString('--expose_gc')
   const collect = runInNewContext('gc') as () => void
   const heldMiB = (): number => {

@@ -69,7 +69,7 @@ test('A compromised controller that alone claims to be the leader removes no con
   expect(onDisk()).toBe('a b')
 })
 
-test('Controllers that a compromised controller invents do not count toward a majority of lists, and are removed together with it', async () => {
+test('Controllers that a compromised controller invents do not count toward a majority, and are removed together with it', async () => {
   const made = await Promise.all(['y', 'z', 'v'].map((id) => network.controller(id)))
   await known()
   await connected(a, b, x)
@@ -133,7 +133,7 @@ test('A compromised controller can make a router dial only a few other controlle
   ])
 })
 
-test('A wrong ID that a compromised controller reports for another controller’s address does not close the channel to that controller', async () => {
+test('A wrong ID that a compromised controller lists for another controller’s address does not close the channel to that controller', async () => {
   await known()
   await connected(a, b, x)
   const hellos = a.hellos.length
@@ -191,7 +191,7 @@ test('A compromised controller cannot replace the APIs that other controllers li
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A compromised controller that responds first after the endpoints file was lost does not choose the API for certificates', () => {
+test('A compromised controller that responds first after the endpoints file was lost does not determine the API for certificate renewal', () => {
   const address = (id: string): string => `tls:${id}.test:1`
   const membership = new ControllerMembership({
     controllers: [],
@@ -215,7 +215,7 @@ test('A compromised controller that responds first after the endpoints file was 
   expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A compromised controller that was the only reachable one for hours adds no API to those that a majority has listed', () => {
+test('A compromised controller that was the only reachable one for hours adds no API to the list on which a majority agreed', () => {
   const { clock, membership } = alone(['a', 'b'], (id) => [apiOf(id)])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
@@ -315,14 +315,14 @@ function alone(configured: readonly string[], apis?: (id: string) => readonly st
   return { clock, membership, ids }
 }
 
-test('A compromised controller gains nothing from the time during which the router was switched off', () => {
+test('The time during which a router was switched off does not help a compromised controller to remove other controllers', () => {
   const { clock, membership, ids } = alone([])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-test('A compromised controller that was the only reachable one for a long time cannot remove a configured controller by omitting it from its list', () => {
+test('A compromised controller that was the only reachable one for long cannot remove a configured controller by omitting it from its list', () => {
   const { clock, membership, ids } = alone(['a', 'b'])
   clock.nowMs += 2 * limits.controllerAbsentMs
   membership.onTime()
@@ -366,7 +366,7 @@ function configuredWith(known: string) {
   return { answers, voters }
 }
 
-test('A compromised controller that answers under several IDs at its one configured address counts as one controller in a majority', () => {
+test('A compromised controller that answers under several IDs at its one configured address counts only once toward a majority', () => {
   const own = { x: ['x'], y: ['x'], z: ['x'], v: ['x'] }
   for (const listedByCaptor of [{ x: ['x'] }, own]) {
     const { answers, voters } = configuredWith('a b x')
@@ -376,7 +376,7 @@ test('A compromised controller that answers under several IDs at its one configu
   }
 })
 
-test('A compromised controller that lists the addresses of other controllers as its own does not exclude these controllers from a majority', () => {
+test('A compromised controller that lists other controllers’ addresses as its own does not exclude these controllers from a majority', () => {
   const { answers, voters } = configuredWith('x')
   answers('x', 'x', { x: ['x', 'a', 'b'] })
   for (const id of ['a', 'b']) answers(id, id, { a: ['a'], b: ['b'] })

@@ -125,7 +125,7 @@ test('no router can enroll with a wildcard name', async () => {
   }
 })
 
-test('names of another router are omitted from the certificate, and loopback names are allowed for every router', async () => {
+test('the certificate of a router contains no names of another router, but may contain loopback names', async () => {
   const victim = await enrolled(['victim.example', 'localhost'])
   // An ID that ends in a hyphen is not a valid DNS name, and is refused for this reason.
   const idAsName = victim.id.toLowerCase()
@@ -144,7 +144,7 @@ test('names of another router are omitted from the certificate, and loopback nam
   expect(record['certificateNames']).toEqual([...server.dnsNames, '127.0.0.1'])
 })
 
-test('a stolen router gets no certificate with names of others', async () => {
+test('a stolen router gets no certificate with host names of other routers', async () => {
   const router = await enrolled(['stolen.example', 'localhost'])
   const other = await enrolled(['other.example'])
   const dns = [
@@ -162,7 +162,7 @@ test('a stolen router gets no certificate with names of others', async () => {
   expect(server.uris).toEqual([`spiffe://${testTrustDomain}/router/${router.id}`])
 })
 
-test('allowed names are accepted, and only an administrator can allow them', async () => {
+test('a router gets the host names that an administrator allowed, and only an administrator can allow them', async () => {
   const holder = sessionOf(await newIdentity(root, 'keeper', { permissions: ['router'] }))
   const names = { allowedNames: ['api.example', '*.edge.example'] }
   const refused = refusal(401, 'UNAUTHORIZED')

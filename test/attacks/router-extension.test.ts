@@ -20,7 +20,7 @@ const { controller, listener } = attacked
 const path = `${client}/enroll/extend/router`
 const refused = refusal(401, 'UNAUTHORIZED')
 
-test('a router’s public certificate is refused if the attacker puts another leaf certificate in front of it', async () => {
+test('the extension of a router’s certificate is refused if the attacker presents the router’s public certificate behind another leaf', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   const device = await attacked.newDevice()
@@ -40,7 +40,7 @@ test('a router’s public certificate is refused if the attacker puts another le
   dataOf(await listener.call({ path, body, by: router.key }))
 })
 
-test('two controllers return the same certificates to a router that requests an extension from both', async () => {
+test('two controllers return the same certificates to a router that requests an extension from both of them', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   heldTogether(controller.issuer, 'router', 2)
@@ -49,7 +49,7 @@ test('two controllers return the same certificates to a router that requests an 
   expect(dataOf(one)).toEqual(dataOf(other))
 })
 
-test('a router certificate that is replaced while its extension is in progress is refused', async () => {
+test('a router certificate is refused if it was replaced while its extension was in progress', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const privateKeyPem = generatePrivateKeyPem()
   const body = await routerRequests(router.id, privateKeyPem)
@@ -85,7 +85,7 @@ test('a pending certificate of another router, or of a router that enrolled agai
   expect(await listener.call({ path, body, by: next })).toMatchObject(refused)
 })
 
-test('an expired certificate cannot be extended', async () => {
+test('an expired router certificate cannot be extended', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const body = await routerRequests(router.id, generatePrivateKeyPem())
   controller.clock.advance(366 * DAY_MS)

@@ -19,7 +19,7 @@ const judge = new SchemaWorker(limits, systemClock)
 
 afterEach(() => judge.close())
 
-test('a caller with many slow schemas does not delay the validation of another caller', async () => {
+test('a caller who submits many slow schemas does not delay the validation for another caller', async () => {
   let ended = 0
   for (let i = 0; i < 20; i += 1) {
     judge.validateData(endless, bomb, 'eve').then(
@@ -33,7 +33,7 @@ test('a caller with many slow schemas does not delay the validation of another c
   expect(ended).toBeLessThanOrEqual(2)
 })
 
-test('a regular expression that needs little processor time is accepted even if other threads keep the processor busy', async () => {
+test('a regular expression that needs little processor time is accepted even on a busy processor', async () => {
   const busy = new SchemaWorker({ ...limits, schemaMsMax: 1000, schemaLateMsMax: 1 }, systemClock)
   expect(await busy.validateData(port, {}, 'alice')).toBeNull()
   const spinners = Array.from(

@@ -54,7 +54,7 @@ function bodiesFor({ properties = {} }: Schema): unknown[] {
 }
 
 test.each([client, management, fabric])(
-  'no refusal of %s repeats a bare string, a string in place of an object, or the value of a secret field',
+  'an error response of %s repeats neither a bare string, nor a string in place of an object, nor the value of a secret field',
   async (base) => {
     const caller = new CallerOf(controller)
     let asked = 0
@@ -83,7 +83,7 @@ test.each([client, management, fabric])(
   },
 )
 
-test('credentials in a refused URL are not in the response', async () => {
+test('the error response for a refused URL does not contain the credentials in the URL', async () => {
   const body = {
     name: 'signer',
     issuer: 'signer',

@@ -40,7 +40,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
 
 const part = (claims: object): string => Buffer.from(JSON.stringify(claims)).toString('base64url')
 
-test('the service sessions in one query of a router are looked up one per work step, without verification of their tokens', async () => {
+test('a controller looks up the service sessions in a router’s query one per work step, without verifying their tokens', async () => {
   let steps = 0
   const pipe = await staged({
     begin: (_caller, work) => {
@@ -61,7 +61,7 @@ test('the service sessions in one query of a router are looked up one per work s
   expect(steps).toBeGreaterThanOrEqual(routerLimits.sessionsValidatedMax)
 })
 
-test('all API sessions are sent once, however often a router requests them', async () => {
+test('a controller sends all API sessions to a router once, even if the router requests them repeatedly', async () => {
   const pipe = await staged().dial('er1')
   stage.channels.sweep()
   const before = pipe.ofType(20_200).length

@@ -64,8 +64,8 @@ async function newAdmin(): Promise<Device> {
   return device
 }
 
-describe('the sessions that a router receives', () => {
-  test('belong to identities that a policy allows to use the router', async () => {
+describe('the API sessions that a router receives', () => {
+  test('belong only to identities that a policy allows to use the router', async () => {
     const [own, other] = [await attacked.newDevice(), await attacked.newDevice()]
     const id = await newRouterId()
     await newPolicy([`@${own.identityId}`], [`@${id}`])
@@ -78,7 +78,7 @@ describe('the sessions that a router receives', () => {
     expect(await router.tokens()).toEqual(new Map([[own.identityId, after]]))
   })
 
-  test('are those that the router may currently know, also when roles and policies change', async () => {
+  test('change with roles and policies to those that the router may know', async () => {
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
     const id = await newRouterId()
@@ -101,7 +101,7 @@ describe('the sessions that a router receives', () => {
     expect(await timesLost()).toBe(2)
   })
 
-  test('cannot manage the network, whatever rights their identities have', async () => {
+  test('give no rights to manage the network, whatever rights their identities have', async () => {
     const router = await newOpenRouter()
     const [admin, clerk] = [await newAdmin(), await attacked.newDevice()]
     const tokens = [await logIn(admin.key, management), await logIn(clerk.key, management)]
@@ -110,7 +110,7 @@ describe('the sessions that a router receives', () => {
     expect((await get(identities, String(tokens[0]))).status).toBe(200)
   })
 
-  test('do not include sessions that an identity with rights opened with a certificate', async () => {
+  test('do not include sessions that an identity with management rights opened with a certificate', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     controller.openSession(device.identityId)
@@ -157,7 +157,7 @@ describe('a client’s session token that a router knows', () => {
     expect((await get(own, token, device.key)).status).toBe(200)
   })
 
-  test('stays valid on the connection over which the client extended its certificate, and on other connections only with the new certificate', async () => {
+  test('stays valid on the connection over which the client extended its certificate, and requires the new certificate on other connections', async () => {
     const { key: by, authenticatorId } = await attacked.newDevice()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     const token = await logIn(by)
@@ -178,7 +178,7 @@ describe('a client’s session token that a router knows', () => {
     expect((await get(own, token, next)).status).toBe(200)
   })
 
-  test('is accepted at the client API if the client’s identity has no rights and logged in by password', async () => {
+  test('is accepted at the client API if the client’s identity has no management rights and logged in by password', async () => {
     const router = await newOpenRouter()
     const { identityId } = await attacked.newDevice()
     await made(root, `${management}/authenticators`, {
@@ -195,7 +195,7 @@ describe('a client’s session token that a router knows', () => {
     expect(await get(identities, token)).toMatchObject(refusal(401, 'UNAUTHORIZED'))
   })
 
-  test('cannot be kept alive by heartbeats from a router that the client’s identity may not use', async () => {
+  test('does not stay valid because of heartbeats from a router that the client’s identity may not use', async () => {
     const [open, closed] = [await newOpenRouter(), await routers.connect(await newRouterId())]
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
@@ -223,7 +223,7 @@ describe('a client’s session token that a router knows', () => {
   })
 })
 
-test('a caller who may enroll routers cannot become an administrator with the tokens sent to a router', async () => {
+test('a caller who may create routers cannot become an administrator with the session tokens that a router receives', async () => {
   const clerk = await attacked.newDevice()
   await patch(`identities/${clerk.identityId}`, { permissions: ['router.create'] })
   const admin = await newAdmin()

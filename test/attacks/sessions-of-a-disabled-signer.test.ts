@@ -22,7 +22,7 @@ async function sessionBy(token: string): Promise<CallerOf> {
   return caller
 }
 
-test('a session opened with a token is refused after the signer of the token is disabled', async () => {
+test('a session that was opened with a JWT is refused after the signer of the JWT is disabled', async () => {
   const alice = await sessionBy(await provider.token('alice-id'))
   expect((await alice.get(`${client}/current-identity`)).status).toBe(200)
   await patch('external-jwt-signers', signerId, { enabled: false })
@@ -46,7 +46,7 @@ test('a write that passed the permission check before the signer was disabled is
   await patch('external-jwt-signers', signerId, { enabled: true })
 })
 
-test('deleting a signer ends the sessions opened with its tokens', async () => {
+test('deleting an external JWT signer ends the sessions that were opened with its JWTs', async () => {
   const issuer = 'https://short-lived.test'
   const id = await newSigner({ issuer, jwksEndpoint: server.url })
   const alice = await sessionBy(await provider.token('alice-id', { claims: { iss: issuer } }))
@@ -55,7 +55,7 @@ test('deleting a signer ends the sessions opened with its tokens', async () => {
   expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
 })
 
-test('when a signer is disabled, the sessions opened with its tokens end, with their service sessions and circuits', async () => {
+test('disabling an external JWT signer ends the sessions opened with its JWTs, with their service sessions and circuits', async () => {
   await raiseLevel(controller)
   const other = await newSigner({ issuer: 'https://other.test', jwksEndpoint: server.url })
   const token = { claims: { iss: 'https://other.test' } }

@@ -66,7 +66,7 @@ const metadata = [
 ]
 
 test.each([...ownHost, ...metadata])(
-  '%s is refused at create, replace and patch',
+  'the jwksEndpoint %s is refused at create, replace and patch',
   async (address) => {
     const made = await root.call('POST', signers, signer({}))
     expect(made.status, made.text).toBe(201)
@@ -86,7 +86,7 @@ test.each([...ownHost, ...metadata])(
   },
 )
 
-test('the configuration may allow addresses of this host, but never a link-local or metadata address', async () => {
+test('the configuration may allow signer endpoints on this host, but never a link-local or metadata address', async () => {
   const allowing = await startController({}, undefined, { allowsReservedSignerHosts: true })
   try {
     const caller = new CallerOf(allowing)

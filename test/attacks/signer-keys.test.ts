@@ -28,7 +28,7 @@ afterEach(() => {
   server.answer = answer
 })
 
-test('the keys of a correctly configured provider are fetched', async () => {
+test('a controller fetches the keys of a correctly configured provider', async () => {
   expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
 })
 
@@ -47,7 +47,7 @@ test('a controller stops waiting for a key endpoint that sends its response byte
   }
 })
 
-test('the controller stops reading a response that never ends', async () => {
+test('a controller stops reading a key response that never ends', async () => {
   let sent = 0
   server.answer = (_request, response) => {
     response.setHeader('content-type', 'application/json')
@@ -66,7 +66,7 @@ test('the controller stops reading a response that never ends', async () => {
   expect(sent).toBeLessThan(32 * 1024 * 1024)
 })
 
-test('a redirect by a key endpoint is not followed, and keys in the redirect response are not used', async () => {
+test('a controller does not follow a redirect by a key endpoint, and does not use keys in the redirect response', async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     const before = server.requests
     server.answer = (_request, response) => {
@@ -78,7 +78,7 @@ test('a redirect by a key endpoint is not followed, and keys in the redirect res
   }
 })
 
-test('an address of this host is not requested, whatever host name the URL uses', async () => {
+test('a controller sends no key request to an address of its host, whatever host name the URL contains', async () => {
   const before = server.requests
   const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
@@ -91,7 +91,7 @@ test('an address of this host is not requested, whatever host name the URL uses'
   expect(server.requests).toBe(before)
 })
 
-test('a name that resolves to a metadata service is not requested, even if addresses of this host are allowed', async () => {
+test('a controller sends no key request to a name that resolves to a metadata service, even if addresses of its host are allowed', async () => {
   const before = server.requests
   for (const address of ['169.254.169.254', '168.63.129.16', 'fe80::1%lo', 'fd00:ec2::254']) {
     const judged = [
@@ -104,7 +104,7 @@ test('a name that resolves to a metadata service is not requested, even if addre
   expect(server.requests).toBe(before)
 })
 
-test('if the DNS response for a name changes after the check, the checked address is used', async () => {
+test('a controller connects to the address that it checked, even if the DNS response changes after the check', async () => {
   const before = server.requests
   // The check sees an address for documentation (RFC 5737); the operating system would resolve the
   // same name to this host.
@@ -114,7 +114,7 @@ test('if the DNS response for a name changes after the check, the checked addres
   expect(server.requests).toBe(before)
 })
 
-test('hanging DNS lookups do not occupy the threads of the program', async () => {
+test('DNS lookups that hang do not occupy the threads of the program', async () => {
   let lookups = 0
   const hanging = (): Promise<never> => {
     lookups += 1
@@ -127,7 +127,7 @@ test('hanging DNS lookups do not occupy the threads of the program', async () =>
   expect(lookups).toBe(defaultApiLimits.keyLookupsMax)
 })
 
-test('a name is not requested if one of its addresses is refused', async () => {
+test('a controller sends no key request to a name if any of its addresses is refused', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },
     { address: '10.1.2.3', family: 4 },
@@ -137,7 +137,7 @@ test('a name is not requested if one of its addresses is refused', async () => {
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 
-test('keys are not loaded without TLS, and not from a server whose certificate is not trusted', async () => {
+test('a controller loads no keys without TLS, and none from a server with an untrusted certificate', async () => {
   let requests = 0
   const plain = createServer((_request, response) => {
     requests += 1
@@ -157,7 +157,7 @@ test('keys are not loaded without TLS, and not from a server whose certificate i
   expect(server.requests).toBe(before)
 })
 
-test('unknown key IDs cause requests to the signer at a limited rate', async () => {
+test('tokens with unknown key IDs cause requests to the signer only at a limited rate', async () => {
   const { provider, logIn, controller } = attacked
   const forged = (at: number): Promise<string> =>
     provider.token('admin-id', { header: { kid: `unknown ${at}` } })

@@ -57,7 +57,7 @@ async function callerWith(file: ForFile, ...permissions: string[]): Promise<Call
   return file.sessionOf((reply.body.data as { id: string }).id)
 }
 
-test('a discovery requests no address of this host, and none of a metadata service', async () => {
+test('the discovery of a provider sends no request to an address of this host or to a metadata service', async () => {
   const before = server.requests
   const hosts = ['localhost', '127.0.0.1', '[::ffff:127.0.0.1]', '0', '169.254.169.254']
   for (const host of [...hosts, 'metadata.google.internal']) {
@@ -74,7 +74,7 @@ test('a discovery requests no address of this host, and none of a metadata servi
   expect(server.requests).toBe(before)
 })
 
-test('a document cannot lead the controller to such an address by its keys, or by a redirect', async () => {
+test('a discovery document cannot make the controller request such an address through its key URL or through a redirect', async () => {
   const issuer = `https://localhost:${server.port}`
   const before = server.requests
   serveDocument(issuer, 'https://169.254.169.254/latest/meta-data')
@@ -91,7 +91,7 @@ test('a document cannot lead the controller to such an address by its keys, or b
   server.answer = keysAnswer
 })
 
-test('a provider cannot publish the document of another issuer', async () => {
+test('the discovery of a provider is refused if the document belongs to another issuer', async () => {
   const issuer = `https://localhost:${server.port}`
   serveDocument('https://accounts.example.com', server.url)
   const { status, body } = await discover(open.root, issuer)
@@ -100,7 +100,7 @@ test('a provider cannot publish the document of another issuer', async () => {
   server.answer = keysAnswer
 })
 
-test('only an administrator may make the controller request an address, or test a token', async () => {
+test('only an administrator may start the discovery of a provider or test a token', async () => {
   const before = server.requests
   const issuer = `https://localhost:${server.port}`
   const callers = await Promise.all([
@@ -117,7 +117,7 @@ test('only an administrator may make the controller request an address, or test 
   expect(server.requests).toBe(before)
 })
 
-test('discoveries and tests are limited for one administrator, and the rest of the API is not', async () => {
+test('an administrator can start a limited number of discoveries and token tests, and can still use the rest of the API', async () => {
   const statuses: number[] = []
   for (let at = 0; at < 4; at += 1) {
     const asked =
@@ -129,7 +129,7 @@ test('discoveries and tests are limited for one administrator, and the rest of t
   expect(defaultApiLimits.signerTestsOfOneMax).toBeLessThanOrEqual(60)
 })
 
-test('a tested token is in no log, audit line or event, and logs nobody in', async () => {
+test('a tested token appears in no log, audit line or event, and does not become valid for a log-in', async () => {
   const { root, controller } = open
   const provider = new TestProvider('https://idp.test', 'us', () => controller.clock.nowMs())
   server.keys = [jwkOf(provider.key)]

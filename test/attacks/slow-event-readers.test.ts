@@ -40,7 +40,7 @@ function emitMuch(): void {
   }
 }
 
-test('a caller can open a limited number of streams at a time', async () => {
+test('a caller can open a limited number of event streams at a time', async () => {
   const token = sessionOf('admin-id').token ?? ''
   const statuses: (number | undefined)[] = []
   for (let count = 0; count <= eventLimits.eventStreamsPerCallerMax; count += 1) {
@@ -54,7 +54,7 @@ test('a caller can open a limited number of streams at a time', async () => {
   await eventually(() => expect(connections()).resolves.toBe(0))
 })
 
-test('a client that does not read events occupies little memory, and is disconnected', async () => {
+test('a client that does not read its events occupies little memory, and is disconnected', async () => {
   const answer = await open(sessionOf('admin-id').token ?? '')
   answer.pause()
   emitMuch()

@@ -25,7 +25,7 @@ const count = 4
 const bytesPerMs = Math.floor(answerBytes / (2 * answerStallMs))
 const TICK_MS = 10
 
-test('the connection is closed if the client reads a response too slowly', async () => {
+test('a connection is closed if its client reads a response too slowly', async () => {
   const socket = await connect()
   socket.pause()
   const get = `GET ${path} HTTP/1.1\r\nhost: x\r\nnet-session: ${root.token}\r\n\r\n`

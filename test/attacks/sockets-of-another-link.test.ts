@@ -82,7 +82,7 @@ async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
 const certificateOf = (routerId: string): Promise<CertifiedKey> => network.leaf(routerId, [], [])
 const refusals = () => network.logged('link refused').map(({ fields }) => fields['reason'])
 
-test('the router that owns the link can add a socket with the link secret, and not without it', async () => {
+test('the router that owns a link can add a socket to the link with the link secret, and not without it', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   const join = (secret: Uint8Array) =>
@@ -95,7 +95,7 @@ test('the router that owns the link can add a socket with the link secret, and n
   expect(new Set(refusals())).toEqual(new Set(['the secret of the group is another']))
 })
 
-test('another router cannot add a socket, even if it knows the ID and the secret', async () => {
+test('another router cannot add a socket to a link, even if it knows the ID and the secret of the link', async () => {
   const of = await linkOf(await certificateOf('router2'))
   const key = await certificateOf('router3')
   const group = { of, type: 'link.default' } as const
@@ -107,14 +107,14 @@ test('another router cannot add a socket, even if it knows the ID and the secret
   ])
 })
 
-test('a certificate that controllers no longer accept cannot add a socket', async () => {
+test('a router whose certificate the controllers have stopped accepting cannot add a socket to a link', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   controller.verifies = false
   expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
 })
 
-test('a link that has ended accepts no socket', async () => {
+test('a socket cannot be added to a link that has ended', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   channels[0]?.close('over')
@@ -122,7 +122,7 @@ test('a link that has ended accepts no socket', async () => {
   expect(await dial({ key, routerId: 'router2', group: { of, type: 'link.default' } })).toBeNull()
 })
 
-test('a router has a limited number of sockets per link', async () => {
+test('a router can have a limited number of sockets per link', async () => {
   const key = await certificateOf('router2')
   const of = await linkOf(key)
   let accepted = 0

@@ -85,7 +85,7 @@ test.each(['transport', 'tunnel'] as const)(
   },
 )
 
-test('Sockets that are connecting count toward the limit, and sockets of failed dials do not', async () => {
+test('Sockets that are still connecting count toward the limit, and sockets of failed dials do not', async () => {
   const { port } = target
   await target.close()
   const to = dialer('transport', 'tcp', port)

@@ -42,7 +42,7 @@ test.each([
   '//x/../edge/management/v1/version',
   '//health-checks',
   '/fabric/%761/routers',
-])('%s is answered with 404 like an unknown path', async (path) => {
+])('%s gets the response 404 like an unknown path', async (path) => {
   const answer = await get(path)
   expect(answer).toMatch(/^HTTP\/1\.1 404 /)
   expect(answer).toContain('"code":"NOT_FOUND"')
@@ -71,6 +71,6 @@ test.each(['//version', '//version?limit=1'])(
   },
 )
 
-test('repeated slashes after the version count as one on the fabric API', async () => {
+test('repeated slashes after the version count as one slash on the fabric API', async () => {
   expect(await get('/fabric/v1//routers')).toMatch(/^HTTP\/1\.1 401 /)
 })

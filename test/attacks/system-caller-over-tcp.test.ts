@@ -93,7 +93,7 @@ test('no header gives a caller over TCP the rights of the host user', async () =
   }
 })
 
-test('a connection without peer credentials, for example because the connection was reset at once, has no rights of a host user', async () => {
+test('a connection without peer credentials, for example because it was reset immediately, has no rights of a host user', async () => {
   const body = JSON.stringify({ name: 'by nobody', encryptionRequired: true })
   const before = controller.machine.digests().entities
   const [server, attacker] = duplexPair()
@@ -120,7 +120,7 @@ test('a request with a session header that a proxy forwards to the admin socket 
   }
 })
 
-test('an administrator over TCP cannot use the operations of the admin socket', async () => {
+test('an administrator over TCP cannot use the operations that only the admin socket has', async () => {
   const asked = { requestPem: 'x', hosts: ['bank.example'], usages: ['server'], days: 9 }
   const reply = await root.call('POST', `${fabric}/pki/issue`, asked)
   expect(reply.status).toBe(403)

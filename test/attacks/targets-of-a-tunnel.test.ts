@@ -27,7 +27,7 @@ async function reached(data: object, config: object = forwarding): Promise<strin
   return `${target.protocol} ${await resolveTarget(target)} ${target.port}`
 }
 
-test('an allowed target is reached through the tunnel', async () => {
+test('a tunnel reaches an allowed target', async () => {
   expect(await reached({})).toBe('tcp 10.1.2.3 80')
 })
 
@@ -44,30 +44,30 @@ test.each([
   ['at a name that the operator has not allowed', { dst_hostname: 'localhost' }],
   ['at an address in a legacy notation as a name', { dst_hostname: '127.1' }],
   ['with another source address', { source_addr: '127.0.0.1' }],
-])('the target %s is not reached', async (_what, data) => {
+])('a tunnel does not reach the target %s', async (_what, data) => {
   await expect(reached(data)).rejects.toThrow(/allowed|source/)
 })
 
-test('the unspecified address, which is this host, is not reached even if every network is allowed', async () => {
+test('a tunnel does not reach this host by the unspecified address, even if every network is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['0.0.0.0/0'] }
   await expect(reached({ dst_ip: '0.0.0.0' }, open)).rejects.toThrow('allowed')
 })
 
-test('a name that is not allowed is not reached, even if its address is allowed', async () => {
+test('a tunnel does not reach a name that is not allowed, even if the address of the name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['db.example', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('an IP address in a legacy notation does not count as a name, even if every name is allowed', async () => {
+test('a tunnel does not treat an IP address in a legacy notation as a name, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*', '127.0.0.0/8'] }
   await expect(reached({ dst_hostname: '2130706433' }, open)).rejects.toThrow('allowed')
 })
 
-test('a name that resolves to this host is not reached, even if every name is allowed', async () => {
+test('a tunnel does not reach a name that resolves to this host, even if every name is allowed', async () => {
   const open = { ...forwarding, allowedAddresses: ['*'] }
   await expect(reached({ dst_hostname: 'localhost' }, open)).rejects.toThrow('allowed')
 })
 
-test('application data that exceeds the maximum length is refused', () => {
+test('a tunnel refuses application data that exceed the maximum length', () => {
   expect(() => readAppData(Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) })))).toThrow('longer')
 })

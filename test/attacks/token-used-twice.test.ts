@@ -40,7 +40,7 @@ test('an enrollment token that two controllers verify at the same time enrolls o
   expect(await credentialsOf(identityId)).toHaveLength(1)
 })
 
-test('a token that is refreshed between its verification and its use enrolls no identity', async () => {
+test('an enrollment token that is refreshed between its verification and its use enrolls no identity', async () => {
   const { identityId, id, token } = await newToken({ ott: true })
   const expiresAt = new Date(attacked.nowMs() + 60_000).toISOString()
   heldTogether(controller.issuer, 'identity', 1, () =>
@@ -50,7 +50,7 @@ test('a token that is refreshed between its verification and its use enrolls no 
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
-test('a token that expires between its verification and its use enrolls no identity', async () => {
+test('an enrollment token that expires between its verification and its use enrolls no identity', async () => {
   const { identityId, token } = await newToken({ ott: true })
   heldTogether(controller.issuer, 'identity', 1, () => controller.clock.advance(4 * 60 * 60_000))
   expect((await bring(token)).status).toBe(400)
@@ -58,7 +58,7 @@ test('a token that expires between its verification and its use enrolls no ident
   expect(await credentialsOf(identityId)).toHaveLength(0)
 })
 
-test('a used token does not return its certificate to a caller with another key', async () => {
+test('an enrollment token that was used does not return its certificate to a caller with another key', async () => {
   const { token } = await newToken({ ott: true })
   dataOf(await bring(token))
   const again = await bring(token)
@@ -73,7 +73,7 @@ async function openRouter(name: string): Promise<{ id: string; token: string }> 
   return { id, token: String(enrollmentToken) }
 }
 
-test('a second enrollment token of one router, as migrated networks contain, becomes invalid when the first token is used', async () => {
+test('if a migrated router has two enrollment tokens, the second one becomes invalid when the first one is used', async () => {
   const [router, other] = [await openRouter('gate'), await openRouter('other gate')]
   const open = await listed(root, `${management}/enrollments`)
   const second = open.find(({ token }: Detail) => token === other.token)

@@ -24,7 +24,7 @@ function redeem(log: LogWriter, id: string): Outcome | null {
   return log.command(CommandKind.SESSION_CREATE, payload, { actor, level: 2 }).outcome
 }
 
-test('the tokens and codes of a session that a restore ended are invalid', () => {
+test('the tokens and codes of a session that a restore has ended are invalid', () => {
   const backup = restorableState()
   const content = contentOf(backup.state)
   const { state, log } = restorableState()

@@ -50,7 +50,7 @@ const statusOf = async (token: string, client = newClient()): Promise<number> =>
 
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 
-describe('A session that was opened at a controller which is then removed', () => {
+describe('A session that was opened at a controller that is later removed', () => {
   test('continues with its refresh token, but its access token is refused', async () => {
     const client = newClient()
     expect(await client.statusAt(ownIdentity, tokens.access_token)).toBe(401)
@@ -76,14 +76,14 @@ describe('A session that was opened at a controller which is then removed', () =
     expect(await statusOf(tokens.refresh_token)).toBe(400)
   })
 
-  test('cannot be continued from another address', async () => {
+  test('cannot be continued by a request from another address', async () => {
     const elsewhere = newClient()
     elsewhere.address = '192.0.2.7'
     expect(await statusOf(tokens.refresh_token, elsewhere)).toBe(400)
     expect(await statusOf(tokens.refresh_token)).toBe(200)
   })
 
-  test('can be continued from another address only with the certificate that opened it', async () => {
+  test('can be continued from another address only with the client certificate that opened it', async () => {
     members.push(removed)
     former.length = 0
     const [holder, other] = [await certificates.newHolder(), await certificates.newHolder()]
@@ -103,7 +103,7 @@ describe('A session that was opened at a controller which is then removed', () =
   })
 })
 
-describe('A token that was signed by a controller which is then removed', () => {
+describe('A token that was signed by a controller that is later removed', () => {
   test.each([
     ['for a session that does not exist', { z_asid: 'nothing' }],
     ['for another identity', { sub: 'admin-id' }],
@@ -119,7 +119,7 @@ describe('A token that was signed by a controller which is then removed', () => 
     expect(await statusOf(await signed({}))).toBe(200)
   })
 
-  test('is refused if its issue time is after the removal', async () => {
+  test('is refused if the time of issue in it is after the removal', async () => {
     const iat = (ms: number) => ({ iat: seconds(controller.clock.nowMs() + ms) })
     expect(await statusOf(await signed(iat(2 * MINUTE_MS)))).toBe(400)
     expect(await statusOf(await signed(iat(0)))).toBe(200)
@@ -152,7 +152,7 @@ describe('A token that was signed by a controller which is then removed', () => 
     expect(await statusOf(tokens.refresh_token)).toBe(400)
   })
 
-  test('cannot continue a session again after the client continued it', async () => {
+  test('cannot continue a session a second time', async () => {
     const client = newClient()
     expect((await client.refresh(tokens.refresh_token)).status).toBe(200)
     controller.clock.advance(3 * MINUTE_MS)

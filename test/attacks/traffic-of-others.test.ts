@@ -42,7 +42,7 @@ async function statuses(caller: CallerOf, base: string, paths: readonly string[]
   return await Promise.all(replies)
 }
 
-test('traffic is refused to callers that may not read the records', async () => {
+test('the traffic of records is refused to callers who may not read the records', async () => {
   const id = await newService(root, 'secret')
   const callerWith = async (name: string, ...permissions: readonly string[]) =>
     sessionOf(await newIdentity(root, name, { permissions }))
@@ -59,7 +59,7 @@ test('traffic is refused to callers that may not read the records', async () => 
   expect(await statuses(root, management, ['services/none', 'routers/none'])).toEqual([404, 404])
 })
 
-test('a router that reports services that do not exist evicts no service', () => {
+test('a router that reports traffic of services that do not exist does not evict the traffic of existing services', () => {
   const { counts, totals } = counting((id) => id === 'wiki')
   counts.note(report('r', 'wiki', 1))
   for (let n = 0; n < 2 * trafficLimits.trafficServicesMax; n += 1) {
@@ -70,14 +70,14 @@ test('a router that reports services that do not exist evicts no service', () =>
   expect(other.hour[0]).toBe(2000 * trafficLimits.trafficServicesMax)
 })
 
-test('a router that reports numbers that are no counts changes no sum', () => {
+test('a router that reports negative, infinite or fractional byte counts does not change any sum', () => {
   const { counts, totals } = counting(() => true)
   counts.note(report('r', 'wiki', 7))
   for (const bytes of [-5, NaN, Infinity, 2 ** 63, 0.5]) counts.note(report('r', 'wiki', bytes))
   expect(totals().rows.map(({ figures }) => figures.hour[0])).toEqual([7])
 })
 
-test('memory is bounded however many services and routers have traffic, and the sum stays whole', () => {
+test('traffic counts use limited memory with any number of services and routers, and the sum still contains all traffic', () => {
   const { counts, totals } = counting(() => true)
   const { trafficServicesMax: max, trafficRoutersMax } = trafficLimits
   for (let n = 0; n < 3 * max; n += 1) counts.note(report(`router ${n}`, `service ${n}`, 10))
@@ -88,7 +88,7 @@ test('memory is bounded however many services and routers have traffic, and the 
   expect(counts.bytes).toBeLessThan(14 * 1024 * 1024)
 })
 
-test('one caller leaves room for another while a controller does not respond', async () => {
+test('one caller’s traffic requests do not use up the capacity for other callers while a controller does not respond', async () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   traffic.beforeAnswer = () => promise
   const id = await newService(root, 'awaited')

@@ -187,7 +187,7 @@ test('a router can dial and host the services that its identity may use', async 
   expect(tunnel.router.pipe.ofType(20_221)).toHaveLength(1)
 })
 
-test('a terminator that the tunneler no longer knows is removed, unless an operator created it', async () => {
+test('a terminator that the router’s tunneler does not know is removed, unless an operator created it', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await made(root, `${management}/terminators`, {
@@ -207,7 +207,7 @@ test('a terminator that the tunneler no longer knows is removed, unless an opera
   })
 })
 
-test('a router cannot reach a service with the rights of another router', async () => {
+test('a router cannot dial a service with the rights of another router', async () => {
   const [tunnel, other] = [await Tunnel.open(), await Tunnel.open()]
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await other.dial(tunnel.serviceName)).toBe(NO_SERVICE)
@@ -237,7 +237,7 @@ test('a router that policies do not permit for a service cannot dial the service
   expect(await tunnel.host('t elsewhere')).toBe(NO_ROUTER)
 })
 
-test('a router cannot pass a posture check, because it reports no posture', async () => {
+test('a router cannot pass a posture check, because routers do not report their posture', async () => {
   const name = 'asks for a domain'
   const checkId = await made(root, `${management}/posture-checks`, {
     name,
@@ -304,7 +304,7 @@ const reasons: Readonly<Record<string, (tunnel: Tunnel) => Promise<unknown>>> = 
 }
 
 test.each(Object.keys(reasons))(
-  'circuits and terminators of a tunneler end because %s',
+  'the circuits and terminators of a tunneler end because %s',
   async (reason) => {
     const tunnel = await Tunnel.open()
     expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
@@ -340,7 +340,7 @@ test('a circuit of a tunneler ends when the tunneler loses the right to dial', a
   expect(await tunnel.terminators()).toHaveLength(1)
 })
 
-test('a pending circuit is not opened if the right to dial ends before the circuit is complete', async () => {
+test('a pending circuit of a tunneler is not opened if the right to dial ends before the circuit is complete', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   expect(await tunnel.dial()).toBeNull()

@@ -36,7 +36,7 @@ async function firstLine(request: string): Promise<string> {
   return chunk.toString('latin1').split('\r\n')[0] ?? ''
 }
 
-test('a request that follows unread responses on its connection is not started', async () => {
+test('a request is not started if the client has not read the previous responses on its connection', async () => {
   const body = JSON.stringify({ name: 'behind', encryptionRequired: true })
   const create =
     `POST ${management}/services HTTP/1.1\r\nhost: x\r\nnet-session: ${root.token}\r\n` +
@@ -55,7 +55,7 @@ test('a request that follows unread responses on its connection is not started',
   socket.destroy()
 })
 
-test('unsent responses of many connections are limited, and connections that read nothing are closed first', async () => {
+test('the unsent responses of many connections are limited in total, and connections whose clients read nothing are closed first', async () => {
   const { payload } = await controller.app.inject(path)
   const stuck = (): number =>
     accepted.filter(({ destroyed, writableLength }) => !destroyed && writableLength > 0).length

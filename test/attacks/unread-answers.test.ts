@@ -18,7 +18,7 @@ const get = 'GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n'
 const { body } = await controller.app.inject('/edge/management/v1/openapi.json')
 const documentBytes = Buffer.byteLength(body)
 
-test('a response that the client does not read uses little memory, and its connection is closed', async () => {
+test('a response that the client does not read uses little memory, and its connection is closed after a timeout', async () => {
   // The kernel buffers up to 4 MiB for each connection before the process buffers anything; six
   // documents are more than that.
   expect(6 * documentBytes).toBeGreaterThan(6 * 1024 * 1024)

@@ -7,7 +7,7 @@ import { anySession } from '../support/commands.ts'
 // The attack: an administrator whose session has just ended requests a change of the cluster that
 // no log entry records. A change that cannot be recorded must not be made.
 
-test('a change is refused if its caller no longer exists, so that the audit could not record the caller', async () => {
+test('a membership change is refused if the session of its caller has ended, because the audit log could not record the caller', async () => {
   const controller = await startController()
   try {
     const recorder = new ClusterActionRecorder(controller.cluster, { warn: () => undefined })

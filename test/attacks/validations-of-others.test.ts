@@ -53,7 +53,7 @@ async function startOf(kind: number, body: Uint8Array) {
   return fromBinary(ValidationStartSchema, one.messages[0]?.body ?? new Uint8Array())
 }
 
-test('a caller without permission can neither see nor remove terminators by requesting a validation of terminators', async () => {
+test('a caller without permission can neither see nor remove terminators by requesting their validation', async () => {
   const request = create(ValidateAllTerminatorsSchema, { fixInvalid: true })
   const started = await startOf(10_100, toBinary(ValidateAllTerminatorsSchema, request))
   expect(started).toMatchObject({ success: false, count: 0n })
@@ -61,7 +61,7 @@ test('a caller without permission can neither see nor remove terminators by requ
   expect((await root.get(`${management}/terminators/${terminator}`)).status).toBe(200)
 })
 
-test('a filter in a request for a terminator validation reveals nothing about records that the caller may not read', async () => {
+test('a filter in a request to validate terminators reveals nothing about records that the caller may not read', async () => {
   const request = create(ValidateRoutersSchema, { filter: 'name="hosting"' })
   const body = toBinary(ValidateRoutersSchema, request)
   for (const kind of [10_103, 10_118]) {
@@ -69,7 +69,7 @@ test('a filter in a request for a terminator validation reveals nothing about re
   }
 })
 
-test('a router cannot answer a validation request that was sent to another router', async () => {
+test('a router cannot respond to a validation request that was sent to another router', async () => {
   const stage = new RouterStage()
   const validation = new TerminatorValidation({
     terminators: { ofRouter: () => [] },

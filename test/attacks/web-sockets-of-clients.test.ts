@@ -81,8 +81,8 @@ async function closeCodeOf(socket: Socket): Promise<number | null> {
   return first === 0x88 ? Buffer.from(code).readUInt16BE() : null
 }
 
-describe('web sockets without an open channel', () => {
-  test('are closed after the handshake timeout', async () => {
+describe('web sockets on which no channel was opened', () => {
+  test('are closed at the handshake timeout', async () => {
     const { port } = await benchWith('handshakeTimeout: 1')
     const web = opened(port)
     const http = connect({ port, rejectUnauthorized: false })
@@ -92,7 +92,7 @@ describe('web sockets without an open channel', () => {
     await eventually(() => closed).toBe(2)
   })
 
-  test('are limited per source: beyond the limit the source’s oldest web socket is closed, and an honest client still connects', async () => {
+  test('are limited per source: above the limit the source’s oldest web socket is closed, and an honest client can still connect', async () => {
     const { bench, port } = await benchWith('handshakeTimeout: 3600')
     const first = opened(port)
     await once(first, 'open')
@@ -118,8 +118,8 @@ describe('web sockets without an open channel', () => {
   })
 })
 
-describe('frames of a web socket that a client must not send', () => {
-  test('close the web socket if the length that they announce exceeds the maximum', async () => {
+describe('web socket frames that a client may not send', () => {
+  test('close the web socket if their declared length exceeds the maximum', async () => {
     const { port } = await benchWith('pongTimeout: 2, pingInterval: 3600')
     const socket = await rawClient(port)
     socket.write(frameHead(edgeLimits.webSocketMessageBytesMax + 1))
@@ -231,7 +231,7 @@ describe('the stream of a web socket', () => {
     expect(connection.writableLength).toBeLessThan(MIB)
   })
 
-  test('ends when its client does not respond to pings', async () => {
+  test('closes when its client does not respond to pings', async () => {
     const { stream, client } = await pair(200)
     client.resume()
     await eventually(() => stream.destroyed).toBe(true)

@@ -8,7 +8,7 @@ import { makeManyIdentities } from '../api/support/many.ts'
 const { controller, root } = await controllerForFile({ processorSliceMs: 0 })
 makeManyIdentities(controller, 1000)
 
-test('other callers are served while a full list is created', async () => {
+test('other callers are served while the response with a complete list is created', async () => {
   let turns = 0
   let next = setImmediate(function turn() {
     turns += 1

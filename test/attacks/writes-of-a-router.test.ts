@@ -19,7 +19,7 @@ import { RouterStage, upToDate } from '../fabric/stage.ts'
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())
 
-test('only a few writes of one router are proposed at the same time, and its other writes wait', async () => {
+test('only a few writes of a router are proposed at the same time, and its other writes wait', async () => {
   const proposed: ProposalInput[] = []
   const going: (() => void)[] = []
   stage.channels.add(
@@ -56,7 +56,7 @@ test('only a few writes of one router are proposed at the same time, and its oth
   expect(proposed).toHaveLength(101)
 })
 
-test('a circuit request in the older message format is limited in size before it is decoded', () => {
+test('a circuit request in the older message format is refused before it is decoded if it has too many elements', () => {
   const asked = create(CreateCircuitSchema, {
     fingerprints: Array.from({ length: 2000 }, () => ''),
   })

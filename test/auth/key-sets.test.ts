@@ -52,13 +52,13 @@ async function kids(id: string, kid: string): Promise<readonly string[] | null> 
   return set?.keys.map((key) => key.kid) ?? null
 }
 
-test('keys are fetched at their first use, and cached', async () => {
+test('the keys of a signer are fetched at their first use, and cached', async () => {
   expect(await kids('a', 'one')).toEqual(['one'])
   expect(await kids('a', 'one')).toEqual(['one'])
   expect(fetched).toEqual(['https://a.test/keys'])
 })
 
-test('concurrent callers share one fetch', async () => {
+test('callers at the same time share one fetch of a signer’s keys', async () => {
   release = () => undefined
   const asked = Promise.all(['one', 'one', 'other'].map((kid) => kids('a', kid)))
   release()
@@ -66,7 +66,7 @@ test('concurrent callers share one fetch', async () => {
   expect(fetched.length).toBe(1)
 })
 
-test('an unknown key id causes another fetch of the keys, after a minimum interval', async () => {
+test('an unknown key id causes another fetch of the signer’s keys, but only after a minimum interval', async () => {
   await kids('a', 'one')
   document = published(one, two)
   expect(await kids('a', 'two')).toEqual(['one'])
@@ -75,7 +75,7 @@ test('an unknown key id causes another fetch of the keys, after a minimum interv
   expect(fetched.length).toBe(2)
 })
 
-test('stale keys are still used while they are fetched again', async () => {
+test('stale keys of a signer are still used while they are fetched again', async () => {
   await kids('a', 'one')
   document = published(two)
   clock.advance(limits.keySetFreshMs + 1)
@@ -83,7 +83,7 @@ test('stale keys are still used while they are fetched again', async () => {
   await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
 })
 
-test('while a provider does not respond, its keys are valid until they are stale, and one log line reports the failure', async () => {
+test('while a provider does not respond, its keys are used until they are stale, and one log line reports the failure', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   document = null
   for (let hours = 1; hours < 24; hours += 1) {
@@ -99,14 +99,14 @@ test('while a provider does not respond, its keys are valid until they are stale
   expect(await kids('a', 'one')).toEqual(['one'])
 })
 
-test('a fetched document that is identical to the previous one leaves the key set unchanged', async () => {
+test('a key document that is identical to the previous one leaves the key set unchanged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   clock.advance(limits.keyFetchMsMin)
   expect(await keySets.holding(signer('a'), 'unknown')).toBe(before)
   expect(fetched.length).toBe(2)
 })
 
-test('a changed address of a signer discards the old keys, and does not allow an additional fetch', async () => {
+test('a changed key address of a signer discards the old keys, and does not allow an additional fetch', async () => {
   await kids('a', 'one')
   const moved = signer('a', 'https://elsewhere.test/keys')
   expect(keySets.known(moved)).toBe(null)
@@ -129,10 +129,13 @@ test.each([
   ['a list', '[]'],
   ['a set with too many keys', published(one, two, one, two)],
   ['a set that is nested too deeply', `{"keys":${'['.repeat(100)}${']'.repeat(100)}}`],
-])('a document that is %s is rejected, and the previous keys stay valid', async (_what, text) => {
-  await kids('a', 'one')
-  document = text
-  clock.advance(limits.keyFetchMsMin)
-  expect(await kids('a', 'two')).toEqual(['one'])
-  expect(warnings.length).toBe(1)
-})
+])(
+  'a key document that is %s is rejected, and the previous keys stay valid',
+  async (_what, text) => {
+    await kids('a', 'one')
+    document = text
+    clock.advance(limits.keyFetchMsMin)
+    expect(await kids('a', 'two')).toEqual(['one'])
+    expect(warnings.length).toBe(1)
+  },
+)

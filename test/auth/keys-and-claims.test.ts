@@ -19,7 +19,7 @@ const algorithms = (jwk: object): string[] | null => {
 }
 
 describe('a verification key of a provider', () => {
-  test('determines by its type the algorithms that it can verify', () => {
+  test('allows only the algorithms that match its type', () => {
     expect(algorithms(ec)).toEqual(['ES256'])
     expect(algorithms(rsa)).toEqual(['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'])
     expect(algorithms({ ...rsa, alg: 'PS384' })).toEqual(['PS384'])
@@ -63,7 +63,7 @@ describe('a verification key of a provider', () => {
     expect(verificationKeyFromCertificate('no certificate', 'kid')).toBe(null)
   })
 
-  test('may be contained in a certificate', async () => {
+  test('may be given as a certificate', async () => {
     const { certificatePem } = await newCa('provider', Date.now())
     const der = certificatePem.replace(/-----[^-]+-----|\s/g, '')
     expect(verificationKeyFromJwk({ kty: 'EC', kid: 'x', x5c: [der] })).not.toBe(null)
@@ -71,7 +71,7 @@ describe('a verification key of a provider', () => {
     expect(verificationKeyFromJwk({ kty: 'oct', kid: 'x', x5c: [der] })).toBe(null)
   })
 
-  test('may omit its use, or state it in any of the common forms', () => {
+  test('may omit its use, or state it in each form that providers use', () => {
     for (const rest of [
       { alg: '', use: '', key_ops: null },
       { alg: null, use: null, key_ops: [] },
@@ -115,7 +115,7 @@ describe('a claim selector (the path of a claim in a token)', () => {
     ['/', undefined],
     ['', undefined],
     [`/${'a/'.repeat(20)}`, undefined],
-  ])('%s selects %s', (selector, value) => {
+  ])('%s selects the value %s', (selector, value) => {
     expect(selectClaim(claims, selector)).toBe(value)
   })
 
@@ -168,7 +168,7 @@ describe('parsing a token', () => {
   })
 })
 
-test('only the first three bearer tokens are read, and no other authorization scheme', () => {
+test('only the first three bearer tokens of a request are read, and no other authorization scheme', () => {
   expect(
     bearerTokens([
       'Basic abc',

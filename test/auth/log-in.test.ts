@@ -41,7 +41,7 @@ function request(): { write: Parameters<typeof logIns.open>[3]; told: (Idempoten
   }
 }
 
-test('a correct password is verified, and the resulting session is accepted', async () => {
+test('a correct password is accepted, and the session of the log-in is valid', async () => {
   const proof = await logIns.prove(right, shown(), turn)
   if ('code' in proof) throw new Error(`refused with ${proof.code}`)
   expect(proof).toMatchObject({ identityId: 'alice-id', authenticator: { id: 'alice-updb' } })

@@ -33,7 +33,7 @@ test('only the right password matches a stored hash', async () => {
   expect(await verifier.verify(bob, 'no PHC string', 'correct horse')).toBe(false)
 })
 
-test('log-ins beyond the queue limit are refused, and the queue drains again', async () => {
+test('log-ins above the queue limit are refused, and the queued ones are processed', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 2 })
   const results = await Promise.allSettled(
     Array.from({ length: 5 }, () => verifier.verify(bob, null, 'whatever')),
@@ -47,7 +47,7 @@ test('log-ins beyond the queue limit are refused, and the queue drains again', a
   expect(await verifier.verify(bob, null, 'whatever')).toBe(false)
 })
 
-test('a caller that disconnected before its turn in the queue is not counted, its password is not hashed, and the next caller is served', async () => {
+test('the log-in of a caller that disconnected while it waited is neither counted nor hashed, and the next caller is served', async () => {
   const verifier = new PasswordVerifier({ atOnceMax: 1, waitingMax: 8 })
   const hash = await hashPassword('correct horse')
   const reserved: string[] = []
@@ -82,7 +82,7 @@ async function codeOf(attempt: Promise<unknown>): Promise<string> {
   )
 }
 
-test('after ten failures in a row, a user name is blocked for one source, longer each time, for at most a minute', async () => {
+test('after ten failures in a row, a user name is blocked for one source for at most a minute, longer each time', async () => {
   const clock = new ManualClock()
   const throttle = new LogInThrottle(limits, clock)
   for (let failure = 0; failure < 10; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
@@ -98,7 +98,7 @@ test('after ten failures in a row, a user name is blocked for one source, longer
   }
 })
 
-test('other sources and names are not delayed, and a successful log-in resets the failures', async () => {
+test('failures of a source and user name do not delay other sources and names, and a successful log-in resets them', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 9; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
   expect(await throttle.attempt('eve', '10.0.0.1', () => Promise.resolve('in'))).toBe('in')
@@ -108,7 +108,7 @@ test('other sources and names are not delayed, and a successful log-in resets th
   expect(await codeOf(throttle.attempt('bob', '10.0.0.1', fails))).toBe('let through')
 })
 
-test('addresses in one IPv6 /64 count as one source', async () => {
+test('addresses in one IPv6 /64 network count as one source of guesses', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 10; failure += 1) {
     await throttle.attempt('eve', `2001:db8:0:1::${failure}`, fails)
@@ -119,7 +119,7 @@ test('addresses in one IPv6 /64 count as one source', async () => {
   expect(await codeOf(throttle.attempt('eve', '2001:db8:0:2::1', fails))).toBe('let through')
 })
 
-test('a burst of guesses cannot exceed the limit while the first guesses are still running', async () => {
+test('a burst of guesses cannot exceed the limit while the first guesses are still being hashed', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   await throttle.attempt('eve', '10.0.0.1', fails)
   const release: (() => void)[] = []
@@ -130,7 +130,7 @@ test('a burst of guesses cannot exceed the limit while the first guesses are sti
   expect(codes.filter((code) => code === 'let through')).toHaveLength(9)
 })
 
-test('concurrent guesses count toward the limit before any of them has failed', async () => {
+test('guesses at the same time count toward the limit before any of them has failed', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<null> => new Promise((resolve) => release.push(() => resolve(null)))
@@ -161,7 +161,7 @@ test('the refusal after failed log-ins contains the reason and the waiting time'
   await Promise.all([other, more.catch(() => null)])
 })
 
-test('an attempt whose hash was never computed does not count as a failure', async () => {
+test('a log-in whose password was never hashed does not count as a failure', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   const busy = (): Promise<null> => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
   for (let attempt = 0; attempt < 20; attempt += 1) {
@@ -169,7 +169,7 @@ test('an attempt whose hash was never computed does not count as a failure', asy
   }
 })
 
-test('one source cannot fill the queue for all others', async () => {
+test('one source cannot fill the queue of log-ins for all others', async () => {
   const throttle = new LogInThrottle({ ...limits, attemptsMax: 8 }, new ManualClock())
   const release: (() => void)[] = []
   const slow = (): Promise<string> => new Promise((resolve) => release.push(() => resolve('in')))

@@ -33,7 +33,7 @@ test.each<[string, Exclude<Principal, MonitoringClient>]>([
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
 ])(
-  'the actor %s, derived from the principal of a caller, is accepted by apply',
+  'apply accepts the actor %s, which is derived from the principal of a caller',
   (name, principal) => {
     const actor = actorForPrincipal(principal)
     expect(actorName(actor)).toBe(name)
@@ -41,7 +41,7 @@ test.each<[string, Exclude<Principal, MonitoringClient>]>([
   },
 )
 
-test('the actor of a log entry that a session proposes identifies the JWT of the request', () => {
+test('the actor of a log entry that a session proposes contains the external JWT of the request', () => {
   const token = { signerId: 'j1', signerRevision: 3, claim: 'alice', expiresAtMs: 1 }
   expect(actorForPrincipal({ ...session, token })).toEqual({
     case: 'session',

@@ -39,7 +39,7 @@ function registered(
   return new StateReader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
-test('re-enrolling a certificate authenticator gives ottca if a registered CA signed the certificate, and that CA is found by its key', async () => {
+test('re-enrolling a certificate authenticator creates an ottca enrollment if a registered CA signed the certificate; its key identifies the CA', async () => {
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),

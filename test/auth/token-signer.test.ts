@@ -13,7 +13,7 @@ function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSign
   return { keys, signer: new TokenSigner(keys) }
 }
 
-test('a token contains key version, session id and an HMAC-SHA256 over the id', () => {
+test('a session token contains the key version, the session id and an HMAC-SHA256 over the id', () => {
   const { keys, signer } = newSigner()
   const { secret } = requirePresent(keys.clusterKeys()[0], 'a key')
   const mac = createHmac('sha256', Buffer.from(secret)).update(sessionId).digest('base64url')
@@ -25,7 +25,7 @@ test('a token contains key version, session id and an HMAC-SHA256 over the id', 
   })
 })
 
-test('tokens of two sessions differ, in any order of the calls', () => {
+test('the tokens of two sessions differ, in whatever order they are created', () => {
   const { signer } = newSigner()
   const [one, other] = [signer.tokenOf(sessionId), signer.tokenOf('Bb3-_kdjeiwo')]
   expect(other).not.toBe(one)
@@ -35,7 +35,7 @@ test('tokens of two sessions differ, in any order of the calls', () => {
   expect(signer.judge(one, nowMs)).toMatchObject({ sessionId })
 })
 
-test('a token from another cluster, a modified token and any other string are refused', () => {
+test('a session token from another cluster, a modified token and any other string are refused', () => {
   const { signer } = newSigner()
   const { signer: other } = newSigner()
   const token = signer.tokenOf(sessionId)
@@ -58,7 +58,7 @@ test('a token from another cluster, a modified token and any other string are re
   expect(signer.judge(`2.${sessionId}.${mac}`, nowMs)).toBe('unknown-version')
 })
 
-test('after a rotation new tokens use the new key version, and tokens of the old version are valid and recognized as old until the overlap ends', () => {
+test('after a rotation new session tokens use the new key version, and tokens of the old version are valid and marked as old until the overlap ends', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).toMatchObject({ isOfOldKey: false })
@@ -71,7 +71,7 @@ test('after a rotation new tokens use the new key version, and tokens of the old
   expect(signer.judge(before, nowMs + 1000)).toBe('invalid')
 })
 
-test('a removed key version stays invalid, even with a correct signature', () => {
+test('session tokens of a removed key version are invalid, even with a correct signature', () => {
   const { keys, signer } = newSigner()
   const before = signer.tokenOf(sessionId)
   expect(signer.judge(before, nowMs)).not.toBe('invalid')
@@ -79,14 +79,14 @@ test('a removed key version stays invalid, even with a correct signature', () =>
   expect(signer.judge(before, nowMs)).toBe('invalid')
 })
 
-test('a token is verified only with the key version that it names', () => {
+test('a session token is verified only with the key version that it contains', () => {
   const { keys, signer } = newSigner()
   const [, , oldMac] = signer.tokenOf(sessionId).split('.')
   keys.rotate(nowMs + 1000)
   expect(signer.judge(`2.${sessionId}.${oldMac ?? ''}`, nowMs)).toBe('invalid')
 })
 
-test('without a key no token is signed or verified', () => {
+test('without a key, session tokens can be neither signed nor verified', () => {
   const { keys, signer } = newSigner()
   const token = signer.tokenOf(sessionId)
   keys.set([])

@@ -150,7 +150,7 @@ async function large(): Promise<MemoryStateStore> {
   return store
 }
 
-test('a snapshot contains the records and their log position, and only its owner can read it', async () => {
+test('a database snapshot contains the records and their log position, and only its owner can read it', async () => {
   const { files, folder, names } = await setUp()
   const path = await files.take(null)
   expect(path).toBe(join(folder, 'state-20261122-070809'))
@@ -163,7 +163,7 @@ test('a snapshot contains the records and their log position, and only its owner
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a snapshot excludes writes that are applied after it began', async () => {
+test('a database snapshot excludes writes that are applied after its start', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   await store.write(records, markAt(1))
@@ -186,13 +186,13 @@ test.each([
   ['__DB_DIR__/before.upgrade_2-x', 'before.upgrade_2-x'],
   ['__DB_FILE__.__RAFT_INDEX__.__DATE__.__TIME__', 'state.42.20261122.070809'],
   ['a'.repeat(128), 'a'.repeat(128)],
-])('the path %s refers to a file in the snapshot folder', async (path, name) => {
+])('the snapshot path %s refers to a file in the snapshot folder', async (path, name) => {
   const { files, names, folder } = await setUp()
   expect(await files.take(path)).toBe(join(folder, name))
   expect(names()).toEqual([name])
 })
 
-test('a path may be absolute, as the response to an earlier snapshot request returned it', async () => {
+test('a snapshot path may be absolute, as in the response to an earlier snapshot request', async () => {
   const { files, folder } = await setUp()
   expect(await files.take(join(folder, 'whole'))).toBe(join(folder, 'whole'))
 })
@@ -218,7 +218,7 @@ test.each([
   'é',
   'a'.repeat(129),
   '__RAFT_INDEX__'.repeat(9),
-])('the path %j is refused, and nothing is written', async (path) => {
+])('the snapshot path %j is refused, and nothing is written', async (path) => {
   const { files, dir } = await setUp()
   const problem = await problemOf(files.take(path))
   expect(problem.code).toBe('COULD_NOT_VALIDATE')
@@ -226,7 +226,7 @@ test.each([
   expect(readdirSync(dir)).toEqual([])
 })
 
-test('for a minute a second snapshot is refused, with the time after which to retry', async () => {
+test('a second database snapshot within a minute is refused, with the time after which to retry', async () => {
   const { files, clock } = await setUp()
   await problemOf(files.take('../no'))
   await files.take('first')
@@ -237,7 +237,7 @@ test('for a minute a second snapshot is refused, with the time after which to re
   await files.take('second')
 })
 
-test('of two concurrent snapshots one is refused', async () => {
+test('of two database snapshots at the same time one is refused', async () => {
   const { files, names } = await setUp()
   const [first, second] = await Promise.allSettled([files.take('first'), files.take('second')])
   expect(first.status).toBe('fulfilled')
@@ -245,7 +245,7 @@ test('of two concurrent snapshots one is refused', async () => {
   expect(names()).toEqual(['first'])
 })
 
-test('an existing file is never overwritten, even if it appears meanwhile', async () => {
+test('a database snapshot never overwrites an existing file, even if the file appears during the snapshot', async () => {
   const inner = await filled()
   let put = (): void => undefined
   const snapshot = async () => between(await inner.snapshot(), () => put())
@@ -259,7 +259,7 @@ test('an existing file is never overwritten, even if it appears meanwhile', asyn
   for (const name of names()) expect(readFileSync(join(folder, name), 'utf8')).toBe('mine')
 })
 
-test('the newest automatically named snapshots are kept, and no other file is removed', async () => {
+test('the newest automatically named database snapshots are kept, and files of other kinds are not removed', async () => {
   const { folder, names, takeNext } = await setUp()
   mkdirSync(folder)
   const others = ['README', 'state-2020', 'state-20200101-000000x']
@@ -274,7 +274,7 @@ test('the newest automatically named snapshots are kept, and no other file is re
   expect(names()).toEqual([...others, ...written.slice(-unnamedMax)].sort())
 })
 
-test('named snapshots are never removed, and further ones are refused at the limit', async () => {
+test('database snapshots with a name from the caller are never removed, and another one is refused at the limit', async () => {
   const { files, names, takeNext } = await setUp()
   for (let n = 0; n < namedMax; n += 1) await takeNext(`named-${n}`)
   const problem = await problemOf(takeNext('one-more'))
@@ -284,7 +284,7 @@ test('named snapshots are never removed, and further ones are refused at the lim
   expect(names()).toHaveLength(namedMax + 1)
 })
 
-test('a snapshot is refused, before anything is written, if there is too little free space', async () => {
+test('a database snapshot is refused, before anything is written, if there is too little free disk space', async () => {
   const wanted: string[] = []
   const freeBytes = (folder: string): Promise<number> => {
     wanted.push(folder)
@@ -302,7 +302,7 @@ test('a snapshot is refused, before anything is written, if there is too little 
   await files.take(null)
 })
 
-test('if the disk fills up during a snapshot, no part of the snapshot remains', async () => {
+test('if the disk becomes full during a database snapshot, no part of the snapshot remains', async () => {
   let free = 10_000
   const { files, names, takeNext } = await setUp({
     machine: await large(),
@@ -319,7 +319,7 @@ test('if the disk fills up during a snapshot, no part of the snapshot remains', 
   expect((await problemOf(takeNext())).code).toBe('INSUFFICIENT_STORAGE')
 })
 
-test('a partial snapshot of a killed process is removed at the next start, or before the next snapshot', async () => {
+test('a partial database snapshot of a killed process is removed at the next start, or before the next snapshot', async () => {
   const { files, folder, names } = await setUp()
   mkdirSync(folder)
   const leave = (): void => writeFileSync(join(folder, '.left.partial'), 'x')
@@ -332,7 +332,7 @@ test('a partial snapshot of a killed process is removed at the next start, or be
   expect(names()).toEqual(['left.partial', 'next'])
 })
 
-test('a snapshot is discarded if the controller finds the state to be corrupt while it writes the snapshot', async () => {
+test('a database snapshot is discarded if the controller finds the state to be corrupt while it writes the snapshot', async () => {
   let code: ProblemCode | null = null
   const inner = await filled()
   const snapshot = async () =>
@@ -344,7 +344,7 @@ test('a snapshot is discarded if the controller finds the state to be corrupt wh
   expect(names()).toEqual([])
 })
 
-test('a stopping controller cancels its running snapshot, waits until the cancellation is complete, and refuses further snapshots', async () => {
+test('a controller that stops cancels its running snapshot, waits until the cancellation is complete, and refuses further snapshots', async () => {
   const inner = await large()
   const closing: Promise<void>[] = []
   const snapshot = async () =>
@@ -359,7 +359,7 @@ test('a stopping controller cancels its running snapshot, waits until the cancel
   expect((await problemOf(made.takeNext())).code).toBe('TIMEOUT')
 })
 
-test('closing the store during a snapshot causes a Problem, not an internal error, and the snapshot is discarded', async () => {
+test('closing the store during a database snapshot is reported as a Problem, not as an internal error, and the snapshot is discarded', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, { chunkBytes: 1024, freeBytesMin: 0 })
   const many = Array.from({ length: 5000 }, (_, n) => ({ key: `k${n}`, value: 'x'.repeat(500) }))

@@ -55,13 +55,18 @@ async function contentOf(
 test.each([
   ['in the clear', plain, null],
   ['encrypted', sealed, readFileSync(keyFile, 'utf8')],
-])('a backup file in format 1, %s, is read with its original content', async (_how, file, key) => {
-  const expected = JSON.parse(readFileSync(told, 'utf8')) as Record<string, unknown>
-  const { manifest: _head, ...content } = await contentOf(file, key)
-  expect(content).toEqual(Object.fromEntries(Object.keys(content).map((it) => [it, expected[it]])))
-  const { findings, manifest } = await checkWholeBackup(pieces(readFileSync(file)), {
-    privateKeyPem: key,
-  })
-  expect(findings).toEqual([])
-  expect(manifest).toMatchObject({ format: 1, featureLevel: 1, version: 'v0.1.0' })
-})
+])(
+  'a backup file in format 1, %s, can be read with its original content',
+  async (_how, file, key) => {
+    const expected = JSON.parse(readFileSync(told, 'utf8')) as Record<string, unknown>
+    const { manifest: _head, ...content } = await contentOf(file, key)
+    expect(content).toEqual(
+      Object.fromEntries(Object.keys(content).map((it) => [it, expected[it]])),
+    )
+    const { findings, manifest } = await checkWholeBackup(pieces(readFileSync(file)), {
+      privateKeyPem: key,
+    })
+    expect(findings).toEqual([])
+    expect(manifest).toMatchObject({ format: 1, featureLevel: 1, version: 'v0.1.0' })
+  },
+)

@@ -50,7 +50,7 @@ async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
   return Buffer.concat([...parts, ...container.tail(summary)])
 }
 
-test('a saved backup is read back completely: every record, the secrets, header and trailer', async () => {
+test('a saved backup can be read back completely: every record, the secrets, the header and the trailer', async () => {
   const { manifest, summary, secrets, findings, sha256 } = await whole(plain)
   expect(manifest).toMatchObject({
     format: 1,
@@ -70,7 +70,7 @@ test('a saved backup is read back completely: every record, the secrets, header 
   expect(sha256).toBe(hash('sha256', plain.subarray(0, -32)))
 })
 
-test('an encrypted backup reveals nothing of its content, and only its own key opens it', async () => {
+test('an encrypted backup reveals nothing of its content, and only its own key can decrypt it', async () => {
   const { secrets, manifest } = await whole(sealed, key.privatePem)
   expect(manifest.encryption).not.toBeNull()
   const [, issuing] = secrets ?? []
@@ -86,7 +86,7 @@ test('an encrypted backup reveals nothing of its content, and only its own key o
   expect((await checkBackup(pieces(sealed))).manifest.hasSecrets).toBe(true)
 })
 
-test('the recipient may be an RSA key or a certificate', async () => {
+test('a backup can be encrypted for an RSA key or a certificate', async () => {
   const rsa = newKeyPair('rsa')
   const saved = await source.save({ publicPem: rsa.publicPem })
   expect((await whole(saved, rsa.privatePem)).findings).toEqual([])
@@ -96,7 +96,7 @@ test('the recipient may be an RSA key or a certificate', async () => {
   await expect(source.save({ publicPem: rsa.privatePem })).rejects.toThrow(/is a private key/)
 })
 
-test('a file truncated at or near any boundary between its parts is refused', async () => {
+test('a backup file that is truncated at or near any boundary between its parts is refused', async () => {
   for (const bytes of [plain, sealed]) {
     const at = boundaries(bytes).flatMap((bound) => [bound - 1, bound, bound + 1])
     for (const end of at.filter((one) => one >= 0 && one < bytes.length)) {
@@ -111,7 +111,7 @@ test('a file truncated at or near any boundary between its parts is refused', as
   }
 })
 
-test('a change of any byte is detected without a key', async () => {
+test('a change of any byte of an encrypted backup can be detected without its key', async () => {
   const step = Math.max(1, Math.floor(sealed.length / 700))
   const places = new Set([...Array(sealed.length).keys()].filter((at) => at % step === 0))
   for (const bound of boundaries(sealed)) places.add(bound).add(Math.max(0, bound - 1))
@@ -122,7 +122,7 @@ test('a change of any byte is detected without a key', async () => {
   }
 })
 
-test('frames that were swapped, omitted or encrypted for another header are detected', async () => {
+test('backup frames that were swapped, omitted or encrypted for another header are detected', async () => {
   const other = await withManifest({ generation: 7 })
   expect((await whole(other)).manifest.generation).toBe(7)
   // Anyone can recompute checksums, but without the key cannot encrypt frames that fit another
@@ -143,14 +143,14 @@ test('frames that were swapped, omitted or encrypted for another header are dete
   expect(await faultOf(whole(forged, key.privatePem))).toBe('DAMAGED')
 })
 
-test('a header that does not match the state in the backup is refused', async () => {
+test('a backup whose header does not match the state in the backup is refused', async () => {
   expect(await faultOf(whole(await withManifest({})))).toBe('none')
   expect(await faultOf(whole(await withManifest({ index: 1 })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ digest: '00' })))).toBe('DAMAGED')
   expect(await faultOf(whole(await withManifest({ hasSecrets: false })))).toBe('DAMAGED')
 })
 
-test("the header of another cluster's backup is refused, encrypted or not", async () => {
+test('a backup with the header of another cluster’s backup is refused, whether it is encrypted or not', async () => {
   await expect(whole(await withManifest({ clusterId: 'another' }))).rejects.toThrow(
     /of another cluster than the state in it/,
   )
@@ -165,7 +165,7 @@ test("the header of another cluster's backup is refused, encrypted or not", asyn
   expect(await faultOf(whole(bytes, key.privatePem))).toBe('WRONG_KEY')
 })
 
-test('a newer format or feature level is refused before anything else is read', async () => {
+test('a backup with a newer format or feature level is refused before anything else in it is read', async () => {
   const newer = Buffer.from(plain)
   newer.write('2', 7)
   expect(await faultOf(checkBackup(pieces(newer)))).toBe('NEWER_FORMAT')
@@ -181,7 +181,7 @@ test('a file that is not a backup is reported as such', async () => {
   }
 })
 
-test('malformed secrets are refused without quoting them', async () => {
+test('malformed secrets in a backup are refused, and the error does not contain them', async () => {
   const container = new ContainerWriter()
   const { manifest, summary } = await checkBackup(pieces(plain))
   const json = Buffer.from('[{"name":"issuingAuthority","secret":"c2VjcmV0"}]')

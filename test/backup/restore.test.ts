@@ -122,7 +122,7 @@ test('a restore restores every record, and the log continues after the restored 
   await machine.close()
 })
 
-test('a restore creates another cluster, whose only controller is the controller for which the backup was restored', async () => {
+test('a restore creates a new cluster whose only controller is the one for which the backup is restored', async () => {
   const { machine, mark } = await opened(await restore())
   expect(machine.clusterId).toBe('another-cluster')
   const { configuration } = mark
@@ -134,7 +134,7 @@ test('a restore creates another cluster, whose only controller is the controller
   await machine.close()
 })
 
-test('a restore ends all sessions, and no session token of the old cluster is valid', async () => {
+test('a restore ends all sessions, and session tokens of the old cluster are invalid', async () => {
   const { machine, keyring } = await opened(await restore())
   expect(source.cluster.machine.get('apiSession', 'a-session')).toBeDefined()
   expect(recordsOf(machine, 'apiSession')).toEqual([])
@@ -160,7 +160,7 @@ test('only the new controller can decrypt the restored keys of certificates and 
   await machine.close()
 })
 
-test('two restores of one backup create two different clusters, and each cluster can be backed up again', async () => {
+test('two restores of one backup create two different clusters, each of which can be backed up again', async () => {
   const [first, second] = [await opened(await restore()), await opened(await restore())]
   expect(first.keyring.clusterKeys()).not.toEqual(second.keyring.clusterKeys())
   const cluster = { ...source.parts.cluster, clusterId: who.clusterId }
@@ -175,7 +175,7 @@ test('two restores of one backup create two different clusters, and each cluster
   for (const { machine } of [first, second, third]) await machine.close()
 })
 
-test('a backup without secrets, a damaged backup or a backup without its key leaves no files behind', async () => {
+test('a failed restore leaves no files behind: of a backup without secrets, of a damaged backup, and without the key', async () => {
   const without = await source.save({ hasSecrets: false })
   const damaged = Buffer.from(sealed)
   damaged[sealed.length >> 1] = (damaged[sealed.length >> 1] ?? 0) ^ 1
@@ -210,7 +210,7 @@ test('a backup without secrets, a damaged backup or a backup without its key lea
   for (const folder of folders) expect(readdirSync(folder)).toEqual([])
 })
 
-test('a folder that is not empty stays unchanged', async () => {
+test('a restore into a folder that is not empty leaves the folder unchanged', async () => {
   const { dir } = await restore()
   const again = createDataFolderWithState(
     dir,
@@ -222,7 +222,7 @@ test('a folder that is not empty stays unchanged', async () => {
   expect(existsSync(`${dirname(dir)}/.data.forming`)).toBe(false)
 })
 
-test('a backup with MFA enrollments but without their key cannot be restored', async () => {
+test('a backup with MFA enrollments cannot be restored without the key that encrypts them', async () => {
   const own = await BackedUp.make(0)
   const without = await own.saveSecrets(({ name }) => name !== 'factorKey')
   const { machine, keyring } = await opened(await restore(without, null))

@@ -74,7 +74,7 @@ function program(name: string, lines: string): string {
   return path
 }
 
-test('the first backup is created at once, the next when it is due, and each can be restored', async () => {
+test('the schedule creates the first backup immediately and the next one when it is due, and each can be restored', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)
@@ -99,7 +99,7 @@ test('the first backup is created at once, the next when it is due, and each can
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('a restart takes no early backup, because the folder shows when the last backup was taken', async () => {
+test('a restarted schedule creates no backup early, because the folder shows when the last backup was created', async () => {
   await scheduleWith().look()
   pass(HOUR_MS / 2)
   const restarted = scheduleWith()
@@ -111,7 +111,7 @@ test('a restart takes no early backup, because the folder shows when the last ba
   expect(names()).toHaveLength(2)
 })
 
-test('the newest backups and files that are not backups are kept', async () => {
+test('the schedule removes all but the newest of its backups, and no other files', async () => {
   const schedule = scheduleWith()
   mkdirSync(folder)
   const others = ['flotilla-ctrl10-20200101T000000Z-1.backup', 'by-hand.backup', 'notes.txt']
@@ -150,7 +150,7 @@ test('if the backup folder is not writable, the schedule raises an alarm, keeps 
   expect(names()).toHaveLength(before.length + 1)
 })
 
-test('no backup is written if it would use the reserved free space of the disk', async () => {
+test('the schedule writes no backup that would use the reserved free space of the disk', async () => {
   const huge = Number.MAX_SAFE_INTEGER
   const full = new BackupFolder({ folder, controllerId: 'ctrl1', freeBytesMin: huge })
   const schedule = scheduleWith({ folder: full })
@@ -159,7 +159,7 @@ test('no backup is written if it would use the reserved free space of the disk',
   expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free .*; free space there/)
 })
 
-test('a missing key, a private key instead of a public key, and a quarantined state each raise an alarm', async () => {
+test('a missing key, a private key in place of a public key, and a quarantined state each raise a backup alarm', async () => {
   const schedule = scheduleWith()
   writeFileSync(join(dir, 'backup.pem'), key.privatePem)
   await schedule.look()
@@ -198,7 +198,7 @@ test('the backup hook receives the path unchanged, without a shell', async () =>
   expect(readFileSync(noted, 'utf8')).toBe(`to; false\n$(id)\n${join(folder, name)}\n`)
 })
 
-test('a backup hook that fails or never ends raises its own alarm, and the backup is kept', async () => {
+test('a backup hook that fails or never ends raises a separate alarm, and the backup is kept', async () => {
   const failing = { command: [program('failing', 'exit 3')], timeoutMs: 10_000 }
   await scheduleWith({ hook: failing }).look()
   expect(codes()).toEqual(['BACKUP_HOOK_FAILED'])

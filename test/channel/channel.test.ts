@@ -81,7 +81,7 @@ async function opened(changes: Partial<ChannelLimits> = {}, onMessage?: () => vo
 }
 
 describe('a channel', () => {
-  test('responds to the hello with a message of sequence -1, before it sends any other message', async () => {
+  test('responds to the hello with a message of sequence -1 before it sends any other message', async () => {
     const { pipe, channel, got } = rigged()
     pipe.say(hello)
     pipe.say({ contentType: 1055, sequence: 4 })
@@ -93,7 +93,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('reads nothing after a hello until the hello is answered', async () => {
+  test('reads nothing after a hello until it has answered the hello', async () => {
     const { pipe, got, channel } = rigged({}, false)
     pipe.say(hello)
     for (let at = 0; at < 100; at += 1) pipe.say({ contentType: 9, sequence: at })
@@ -103,7 +103,7 @@ describe('a channel', () => {
     channel.close('over')
   })
 
-  test('accepts a message larger than a hello, even if the message arrives before the hello is answered', async () => {
+  test('accepts a message larger than a hello, even if the message arrives before the channel has answered the hello', async () => {
     const { pipe, got, closed, channel } = rigged({}, false)
     const address = `tls:${'a'.repeat(channelLimits.helloBodyBytesMax)}:1`
     const controllers = [
@@ -138,7 +138,7 @@ describe('a channel', () => {
     },
   )
 
-  test('refuses a hello with a reason and then closes', async () => {
+  test('refuses a hello with a reason, and then closes', async () => {
     const { pipe, channel, closed } = rigged({}, false)
     pipe.say(hello)
     await settle()
@@ -152,7 +152,7 @@ describe('a channel', () => {
     expect(pipe.writableEnded).toBe(true)
   })
 
-  test('numbers sent messages and matches replies by number', async () => {
+  test('numbers the messages that it sends, and matches replies by this number', async () => {
     const { pipe, channel, got } = await opened()
     const first = channel.request({ contentType: 20_000 })
     const second = channel.request({ contentType: 20_000 })
@@ -182,7 +182,7 @@ describe('a channel', () => {
     expect(channel.send({ contentType: 1 })).toBe(false)
   })
 
-  test('repeats the headers marked as reflected in its replies', async () => {
+  test('copies the headers that must be reflected from a request into its reply', async () => {
     const { pipe, channel } = await opened()
     const headers = new Map([
       [128, encodeUint64(99n)],
@@ -203,7 +203,7 @@ describe('a channel', () => {
 })
 
 describe('heartbeats', () => {
-  test('are sent every ten seconds, inside another message or as a separate message', async () => {
+  test('are sent every ten seconds, as part of another message or as a separate message', async () => {
     const { pipe, channel } = await opened()
     await pass(10_000)
     expect(pipe.ofType(5)).toHaveLength(1)
@@ -233,7 +233,7 @@ describe('heartbeats', () => {
     channel.close('over')
   })
 
-  test('close the channel when they are unanswered for a minute after it opens, and later for half a minute', async () => {
+  test('close the channel if they stay unanswered for a minute after it opens, and later for half a minute', async () => {
     const silent = await opened()
     await pass(60_000)
     expect(silent.closed).toEqual([])
@@ -265,7 +265,7 @@ describe('the limits of a channel', () => {
     channel.close('over')
   })
 
-  test('restrict the bytes that the channel has sent and the peer has not read', async () => {
+  test('restrict the bytes that the channel has sent but the peer has not read', async () => {
     const { pipe, channel, closed } = await opened({ unsentBytesMax: 4096 })
     pipe.isRead = false
     const body = new Uint8Array(1500)
@@ -289,7 +289,7 @@ describe('the limits of a channel', () => {
     channel.close('over')
   })
 
-  test('restrict the queued data: further data is not sent, and the channel stays open', async () => {
+  test('restrict the queued data: further data is not accepted, and the channel stays open', async () => {
     const { pipe, channel, closed } = await opened({ trySendBytesMax: 4096 })
     pipe.isRead = false
     const data = { contentType: 1100, body: new Uint8Array(1000) }
@@ -311,7 +311,7 @@ describe('the limits of a channel', () => {
     expect(channel.trySend(data, 1e9)).toBe(false)
   })
 
-  test('restrict the messages per second: further messages wait, and no message is lost', async () => {
+  test('restrict the messages per second: further messages are delayed, and no message is lost', async () => {
     const { pipe, channel, got } = await opened({ messagesPerSecondMax: 300 })
     for (let at = 0; at < 700; at += 1) pipe.say({ contentType: 1007, sequence: at })
     await settle()
@@ -363,7 +363,7 @@ describe('data messages on a channel', () => {
     rig.channel.close('over')
   })
 
-  test('count toward the rate limit if their body is skipped', async () => {
+  test('count toward the rate limit if the channel skips their body because it is too large', async () => {
     const rig = await opened({ messagesPerSecondMax: 2, unmeteredTypes })
     const body = new Uint8Array(OTHER_BODY_BYTES_MAX + 1)
     for (let at = 0; at < 2; at += 1) rig.pipe.say({ contentType: 1103, body })
@@ -373,7 +373,7 @@ describe('data messages on a channel', () => {
     rig.channel.close('over')
   })
 
-  test('are read even while the peer does not read, but then endless requests get no more replies', async () => {
+  test('are read even if the peer does not read, but then requests get no more replies', async () => {
     const rig = await opened({
       trySendBytesMax: 2000,
       unsentBytesMax: 8000,
@@ -398,7 +398,7 @@ describe('data messages on a channel', () => {
     rig.channel.close('over')
   })
 
-  test('flow in both directions at once, along with control messages', async () => {
+  test('flow in both directions at the same time, along with control messages', async () => {
     const [near, far] = duplexPair({ highWaterMark: 4096 })
     const limits = { ...channelLimits, unmeteredTypes, messagesPerSecondMax: Infinity }
     const got = [0, 0]
@@ -441,7 +441,7 @@ describe('data messages on a channel', () => {
 })
 
 describe('a message that a channel sends', () => {
-  test('is written without a copy if its body is large, and in one piece if small', async () => {
+  test('is written without a copy if its body is large, and in a single write if its body is small', async () => {
     const { pipe, channel } = await opened()
     const written = vi.spyOn(pipe, 'write')
     const large = new Uint8Array(10_240).fill(7)
@@ -455,7 +455,7 @@ describe('a message that a channel sends', () => {
     channel.close('over')
   })
 
-  test('is sent, if passed to trySend, at the end of the event loop turn, in one piece, in order, and before a close', async () => {
+  test('is sent by trySend at the end of the event loop turn, in a single write, in order, and before a close', async () => {
     const { pipe, channel } = await opened()
     const sent = (): number[] => pipe.sent.slice(1).map(({ contentType }) => contentType)
     channel.trySend({ contentType: 1100 }, 1000)
@@ -473,7 +473,7 @@ describe('a message that a channel sends', () => {
     expect(pipe.destroyed).toBe(true)
   })
 
-  test('carries no heartbeat stamps of the channel from which it was forwarded', async () => {
+  test('does not contain the heartbeat headers of the channel from which it was forwarded', async () => {
     const { pipe, channel, got } = await opened()
     const stamps = [
       [5, encodeUint64(1n)],
@@ -496,7 +496,7 @@ describe('a message that a channel sends', () => {
 })
 
 describe('a channel whose reading is paused', () => {
-  test('delivers nothing more, stops reading, and delivers the messages in order once reading is resumed', async () => {
+  test('delivers no further messages, stops reading, and delivers the messages in order once reading is resumed', async () => {
     const { pipe, got, channel } = await opened()
     channel.pauseReading()
     for (let at = 0; at < 20; at += 1) pipe.say({ contentType: 1007, sequence: at })
@@ -526,7 +526,7 @@ describe('a channel whose reading is paused', () => {
     channel.close('over')
   })
 
-  test('stays paused when its rate window or the wait for its peer ends, and applies the rate limit and the wait again after the pause', async () => {
+  test('stays paused when a rate limit or the wait for its peer ends, and applies both again after the pause', async () => {
     const { pipe, got, channel } = await opened({ messagesPerSecondMax: 10 })
     pipe.push(Buffer.concat(Array.from({ length: 30 }, (_, sequence) => frameOf({ sequence }))))
     await settle()
@@ -558,7 +558,7 @@ describe('a channel whose reading is paused', () => {
     rig.channel.close('over')
   })
 
-  test('does not count the silence during the pause, but counts silence before and after it', async () => {
+  test('does not count the time of the pause as silence of the peer, but the time before and after the pause', async () => {
     const { pipe, closed, channel } = await opened()
     pipe.say({ contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) })
     await pass(20_000)
@@ -573,7 +573,7 @@ describe('a channel whose reading is paused', () => {
     expect(closed).toEqual(['no answer to heartbeats'])
   })
 
-  test('measures no round trip from a heartbeat response that waited during the pause', async () => {
+  test('measures no round trip time from a heartbeat response that arrived during the pause', async () => {
     const { pipe, channel } = await opened()
     const answer = { contentType: 5, headers: new Map([[6, encodeUint64(1n)]]) }
     await pass(10_000)
@@ -617,7 +617,7 @@ describe('callbacks that run once a channel is writable', () => {
     channel.close('over')
   })
 
-  test('are called in turns, so that every caller makes progress', async () => {
+  test('are called one after the other, so that every caller makes progress', async () => {
     const { pipe, channel } = await opened()
     const turns: string[] = []
     const user = (name: string) => (): void => {
@@ -653,7 +653,7 @@ describe('callbacks that run once a channel is writable', () => {
   })
 })
 
-test('a channel ends once, when its socket closes', async () => {
+test('a channel reports its end only once, when its socket closes', async () => {
   const { pipe, closed } = await opened()
   pipe.push(null)
   await settle()

@@ -74,12 +74,15 @@ const withMap = (message: ChannelMessage): ChannelMessage => ({
 const bytesOf = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex')
 
 describe('frames', () => {
-  test.each(golden)('$name is encoded as these bytes', ({ message, hex }) => {
-    expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
-    const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
-    expect(fault).toBeNull()
-    expect(messages.map(withMap)).toEqual([message])
-  })
+  test.each(golden)(
+    'with the content “$name” are encoded as the recorded bytes',
+    ({ message, hex }) => {
+      expect(encodeFrame(message).toString('hex')).toBe(bytesOf(hex).toString('hex'))
+      const { messages, fault } = new FrameDecoder(limits).push(bytesOf(hex))
+      expect(fault).toBeNull()
+      expect(messages.map(withMap)).toEqual([message])
+    },
+  )
 
   test('encode a capability mask in big-endian order, with as few bytes as possible', () => {
     expect(encodeMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
@@ -101,7 +104,7 @@ describe('frames', () => {
     }
   })
 
-  test('stay in the decoder until they are consumed, even if the limits change in the meantime', () => {
+  test('stay in the decoder until they are read, even if the limits change in the meantime', () => {
     const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 0 })
     const stream = Buffer.concat(golden.map(({ hex }) => bytesOf(hex)))
     decoder.append(stream)
@@ -124,7 +127,7 @@ describe('frames', () => {
       '0306090c 00000000 00000000 08000000 00000000 05000000 01000000',
       'a header of 1 bytes',
     ],
-  ])('with %s are a permanent protocol error', (_name, hex, fault) => {
+  ])('with %s cause a permanent protocol error', (_name, hex, fault) => {
     const decoder = new FrameDecoder(limits)
     expect(decoder.push(bytesOf(hex)).fault).toContain(fault)
     const [first] = golden
@@ -132,7 +135,7 @@ describe('frames', () => {
     expect(decoder.roomBytes).toBeLessThan(8192)
   })
 
-  test('with too many headers are a protocol error', () => {
+  test('with too many headers cause a protocol error', () => {
     const headers = new Map(Array.from({ length: 9 }, (_, key) => [key, new Uint8Array()] as const))
     const frame = encodeFrame({ contentType: 1, sequence: 1, headers, body: new Uint8Array() })
     expect(new FrameDecoder(limits).push(frame).fault).toBe('too many headers')
@@ -182,7 +185,7 @@ describe('decoded messages of a channel', () => {
     expect(decoder.take()?.headers.get(5)?.buffer).toBe(chunk.buffer)
   })
 
-  test('never change when later data arrives in any split', () => {
+  test('never change when later data arrives, however this data is split', () => {
     const random = seededRandom(20_261_124)
     for (let round = 0; round < 200; round += 1) {
       const decoder = new FrameDecoder({ ...limits, keptBodyBytesMax: () => 600 })
@@ -219,7 +222,7 @@ describe('decoded messages of a channel', () => {
     }
   })
 
-  test('return the same headers as a map', () => {
+  test('return for each key the same header as a map of all headers', () => {
     const random = seededRandom(7)
     for (let round = 0; round < 500; round += 1) {
       const block = Buffer.concat(
@@ -257,7 +260,7 @@ describe('decoded messages of a channel', () => {
     expect(fault).toBe('too many headers')
   })
 
-  test('are copied before storage if they are a small part of a chunk', () => {
+  test('are copied before they are stored if they are a small part of a chunk', () => {
     const chunk = new Uint8Array(1000)
     expect(retainableBytes(chunk.subarray(0, 600)).buffer).toBe(chunk.buffer)
     const kept = retainableBytes(Buffer.from(chunk.buffer).subarray(0, 100))
@@ -287,7 +290,7 @@ test('the frame decoder never throws on random or mutated bytes, and uses no mor
   }
 })
 
-test('a frame that is announced but never arrives uses only the memory of the bytes received', () => {
+test('a frame of which only the header arrives uses only the memory of the received bytes', () => {
   const decoder = new FrameDecoder({ ...limits, frameBodyBytesMax: 64 * 1024 * 1024 })
   decoder.push(bytesOf('0306090c 00000000 00000000 00000000 00000004'))
   for (let at = 0; at < 100; at += 1) decoder.push(new Uint8Array(100))

@@ -19,7 +19,7 @@ function helloOf(headers: readonly (readonly [number, Uint8Array])[]): Hello {
 
 const text = (value: Uint8Array | undefined): string => Buffer.from(value ?? []).toString()
 
-test('a hello contains the ID, the version and the socket group', () => {
+test('a hello message contains the ID, the version and the socket group', () => {
   const hello = helloOf([
     [4, encodeText(version)],
     [7, encodeText('ctrl.default')],
@@ -38,11 +38,11 @@ test('a hello contains the ID, the version and the socket group', () => {
 })
 
 test.each(['', 'v1|a|b|c', 'v1|a|b|c|d|e', `${'v'.repeat(129)}|a|b|c|d`])(
-  'a version line %j in a hello is invalid',
+  'the version line %j in a hello message is invalid',
   (line) => expect(helloOf([[4, encodeText(line)]]).version).toBeNull(),
 )
 
-test('without the flag for a socket group, the header keys that describe the group have other meanings', () => {
+test('in a hello without the flag for a socket group, the header keys that describe the group have other meanings', () => {
   const older = helloOf([
     [10, encodeText('listeners')],
     [11, encodeFlag(true)],
@@ -55,7 +55,7 @@ test('without the flag for a socket group, the header keys that describe the gro
   expect(text(headers.get(0))).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a new socket group gets an ID and a secret, and an existing group keeps its ID and secret', () => {
+test('a new socket group gets an ID and a secret, and an additional socket gets the same ID and secret', () => {
   const first = helloAcceptedMessage(helloOf([[9, encodeFlag(true)]]), 'ctrl1', new Map())
   expect(text(first.headers.get(10))).toMatch(/^[0-9a-f-]{36}$/)
   expect(first.headers.get(9)).toEqual(encodeFlag(true))

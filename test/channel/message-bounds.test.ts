@@ -28,13 +28,13 @@ const unread = new Set<number>([
   20_402, 20_404, 20_406, 20_409, 20_411, 20_414, 20_504,
 ])
 
-test('each message type that the controller decodes has a size limit', () => {
+test('each message type that the controller decodes has a maximum size', () => {
   const bounded = new Set<number>(Object.values(messageBounds).map(({ number }) => number))
   const numbers = Object.values(controlContentType)
   expect(numbers.filter((number) => !bounded.has(number) && !unread.has(number))).toEqual([])
 })
 
-test('messages of routers with several thousand links, circuits and clients are within their limits', () => {
+test('messages of routers with several thousand links, circuits and clients are below their maximum sizes', () => {
   const byNumber = new Map(
     Object.values(messageBounds).map((each) => [each.number as number, each]),
   )
@@ -52,7 +52,7 @@ function last<T>(steps: Generator<void, T>): { readonly value: T; readonly steps
   }
 }
 
-test('decoding in steps gives the same result as decoding at once', () => {
+test('decoding a message in steps gives the same result as decoding it in one step', () => {
   const links = Array.from({ length: 2000 }, (_, at) => ({
     id: `l${at}`,
     destRouterId: 'er2',
@@ -73,14 +73,14 @@ test('decoding in steps gives the same result as decoding at once', () => {
   )
 })
 
-test('a tag counts as one element, and a nested message as four more', () => {
+test('each field of a message counts as one element, and a nested message as four more elements', () => {
   const listener = { address: 'a', protocol: 'p', groups: ['g', 'h'], localBinding: 'b' }
   const body = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners: [listener] }))
   expect(bodyFault(LinkListenersSchema, body, 10)).toBeNull()
   expect(bodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
 })
 
-test('a message with all its members counts like the decoded message', () => {
+test('the element count of a message includes the fields that the decoder creates for absent members', () => {
   const { fields } = LinkListenersSchema
   const within = fields.find(({ number }) => number === 1)?.message?.members.length ?? 0
   const body = empties(1, 2)
@@ -95,7 +95,7 @@ test('a message with all its members counts like the decoded message', () => {
   expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
-test('a message is refused if one of its fields has more content than one decoding step may process', () => {
+test('a message is refused if one of its fields has more content than a single decoding step may process', () => {
   const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents
@@ -117,7 +117,7 @@ test('invalid fields, including protobuf groups, are refused as malformed', () =
   expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED_BODY_FAULT)
 })
 
-test('random bytes are either rejected or decoded, without other effects', () => {
+test('random bytes are rejected or decoded, and have no other effect', () => {
   const random = seededRandom(7)
   for (let at = 0; at < 20_000; at += 1) {
     const bytes = Uint8Array.from({ length: random.integer(0, 60) }, () => random.integer(0, 40))

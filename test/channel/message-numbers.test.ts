@@ -75,17 +75,17 @@ function shared(tables: Readonly<Record<string, Table>>): Record<string, string[
   return Object.fromEntries([...names].filter(([, some]) => some.length > 1))
 }
 
-test('no content type has two names in any channel', () => {
+test('no content type number has two names in any channel', () => {
   expect(shared(contentTypes)).toEqual({})
 })
 
-test('no header key has two names in the same table of numbers', () => {
+test('no header number has two names in the same table of numbers', () => {
   for (const [name, table] of Object.entries(headers)) {
     expect(shared({ [name]: table }), name).toEqual({})
   }
 })
 
-test('the headers of the control channel share only those numbers that OpenZiti uses twice', () => {
+test('headers of the control channel share only those numbers for which OpenZiti also has two meanings', () => {
   const tables = {
     controlHeaderKey,
     circuitRequestHeaderKey,
@@ -114,7 +114,7 @@ test('headers that can occur in one message have different numbers', () => {
   ).toEqual({})
 })
 
-test('this test covers each table of numbers in src/channel/messages', () => {
+test('this test reads each table of numbers in src/channel/messages', () => {
   const modules = [
     circuitRequests,
     circuits,
@@ -251,7 +251,7 @@ function judged(text: string, node: Tree, [parent, ...above]: readonly Tree[]): 
 
 const rooms = ['channel', 'fabric', 'overlay', 'router', 'tunnel']
 
-test('no file outside src/channel/messages defines a content type or a header', () => {
+test('no file outside of src/channel/messages defines the number of a content type or a header', () => {
   const found = rooms.flatMap((room) =>
     readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
@@ -272,6 +272,6 @@ test.for([
   "const text = readText(headers, 12) ?? ''",
   'const key = message.headers.get(10)',
   "const headers = new Map([[18, encodeText('x')]])",
-])('the check finds the literal message number in %s', (line) => {
+])('the check for literal message numbers finds the one in %s', (line) => {
   expect(numbersIn('a.ts', line)).not.toEqual([])
 })

@@ -126,7 +126,7 @@ test('the admin socket serves cluster operations while the state is quarantined'
   )
 })
 
-test("the admin socket refuses operations on the caller's session unless the request has a session", async () => {
+test('the admin socket refuses operations on the caller’s session unless the request has a session', async () => {
   const path = `${management}/current-identity`
   const refused = await faultOf(sendToAdminSocket(folder, get(path)))
   expect(refused.message).toContain('the admin socket has none')
@@ -168,7 +168,7 @@ test('a controller replaces an admin socket that a killed process left behind', 
   await second.close()
 })
 
-test('the admin socket works in a data folder whose path is longer than a socket path may be', async () => {
+test('the admin socket works in a data folder whose path exceeds the maximum length of a socket path', async () => {
   const deep = join(folder, ...Array.from({ length: 8 }, () => 'x'.repeat(30)))
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
@@ -234,7 +234,7 @@ test('the admin socket opens a web socket for events without a session, but not 
   await eventually(() => expect(follower.isClosed).toBe(true))
 })
 
-test("the audit records the controller's user or root as the caller at the admin socket, even if the request claims another user", async () => {
+test('the audit records the controller’s user or root as the caller at the admin socket, even if the request claims another user', async () => {
   const { uid, username } = userInfo()
   const { controller } = server
   const path = `${management}/services`
@@ -262,7 +262,7 @@ test("the audit records the controller's user or root as the caller at the admin
   expect(controller.errors).toEqual([])
 })
 
-test('the admin socket answers a client program of an earlier release in that release’s format, with the running version', async () => {
+test('the admin socket answers a program of an earlier release in the format of that release, with the version that runs', async () => {
   const answer = await exchange('{"verb":"status","params":{},"caller":{"uid":0,"name":"root"}}\n')
   expect(JSON.parse(answer)).toEqual({
     ok: false,

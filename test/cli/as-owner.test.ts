@@ -9,7 +9,7 @@ import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
 const NOBODY = 65_534
 const isRoot = process.geteuid?.() === 0
 
-test('a command run by root works in a data folder as the owner of the folder, and returns to root afterwards', async () => {
+test('a command that root runs accesses a data folder as the owner of the folder, and is root again afterwards', async () => {
   // In /tmp, because the other user may have no access to a clone in root's home.
   const folder = mkdtempSync('/tmp/flotilla-owner-')
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -96,7 +96,7 @@ describe('the health of a cluster', () => {
     expect(healthText(evaluateClusterHealth(observed))).toBe(line)
   })
 
-  test('fits one line, whatever text an alarm contains', () => {
+  test('is printed on one line, whatever text an alarm contains', () => {
     const text = 'a|b\nc'
     const statuses = [{ ...status, alarms: [{ ...alarm('X', false), text }] }]
     const line = healthText(evaluateClusterHealth({ statuses, faults: [], isOneView: true }))
@@ -111,7 +111,7 @@ describe('the status of a cluster', () => {
     expect(text).not.toContain('survive')
   })
 
-  test('marks an alarm about voters whose cause has already ended', () => {
+  test('marks an alarm about voters as over if its cause has ended', () => {
     const alarms = [alarm('NO_QUORUM_SPARE', false)]
     expect(statusText({ ...status, alarms })).toContain(
       'alarm NO_QUORUM_SPARE: why (over: the alarm ends within 30 s)',

@@ -64,7 +64,7 @@ test('controller check warns that a start requests re-admission if the stored vo
   ])
 })
 
-test('controller check reports a damaged IDENTITY file as a fault even if there are other voters', () => {
+test('controller check reports a damaged file IDENTITY as a fault even if there are other voters', () => {
   knowVoters('ctrl1', 'ctrl2')
   spoil('IDENTITY', 20)
   expect(check().faults).toEqual([expect.stringContaining('IDENTITY')])

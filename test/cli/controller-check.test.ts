@@ -101,7 +101,7 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('controller check --config-only', () => {
-  test('checks the configuration file only', async () => {
+  test('checks only the configuration file', async () => {
     const path = join(ctrl1, 'config.yml')
     for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
       rmSync(join(ctrl1, name), { recursive: true })
@@ -117,7 +117,7 @@ describe('controller check --config-only', () => {
   })
 })
 
-describe('Preflight (the check before a controller starts)', () => {
+describe('Preflight (the checks before a controller starts)', () => {
   test('accepts a newly formed controller, and leaves no files behind', async () => {
     const before = readdirSync(ctrl1, { recursive: true }).sort()
     expect(await faultsOf()).toEqual([])
@@ -174,7 +174,7 @@ describe('Preflight (the check before a controller starts)', () => {
     expect(warnings.join()).toContain('expires in 10 days')
   })
 
-  test('reports a certificate that belongs to another controller or contains two identities', async () => {
+  test('reports a certificate that belongs to another controller or contains two SPIFFE IDs', async () => {
     const { trustDomain } = config()
     const own = `spiffe://${trustDomain}/controller/ctrl1`
     await installLeaf({ commonName: 'ctrl2', uris: [`spiffe://${trustDomain}/controller/ctrl2`] })
@@ -320,7 +320,7 @@ describe('Preflight (the check before a controller starts)', () => {
     expect(fault).toContain('less than log.lowSpaceBytes')
   })
 
-  test('reports all faults at once', async () => {
+  test('reports all faults in one run', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     chmodSync(join(ctrl1, 'controller.key'), 0o666)
     await installLeaf({ commonName: 'x', hosts: [] })

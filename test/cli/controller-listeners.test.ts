@@ -50,7 +50,7 @@ function get(host: string, port: number, ca: string, agent: Agent | undefined): 
   })
 }
 
-test('new connections use the renewed certificate, while existing connections and their requests continue', async () => {
+test('new connections use a renewed certificate, while existing connections and their requests continue', async () => {
   const plan = await layOut(folder, 2)
   const [first, second] = plan.controllers
   const config = requirePresent(first, 'ctrl1')

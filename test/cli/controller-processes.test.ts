@@ -90,7 +90,7 @@ const allRun = (): void => {
 }
 const until = (check: () => void): Promise<void> => eventually(check)
 
-test('Processes starts all programs, writes their output to their logs, and stops them all', async () => {
+test('the class Processes starts all programs, writes their output to their log files, and stops them all', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -107,7 +107,7 @@ test('Processes starts all programs, writes their output to their logs, and stop
   expect(events).toEqual([])
 })
 
-test('Processes reports a program that was killed, and a program that someone else started again', async () => {
+test('the class Processes reports a program that was killed, and a program that another process has started again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -122,7 +122,7 @@ test('Processes reports a program that was killed, and a program that someone el
   await until(() => expect(byHand.exitCode).toBe(0))
 })
 
-test('Processes adopts a running program, does not start it twice, and stops it with the others', async () => {
+test('the class Processes takes over a program that already runs, does not start it twice, and stops it with the others', async () => {
   const earlier = spawn(program, ['controller', 'run', 'config.yml'], {
     cwd: first().folder,
     stdio: 'ignore',
@@ -137,7 +137,7 @@ test('Processes adopts a running program, does not start it twice, and stops it 
   await until(() => expect(earlier.exitCode).toBe(0))
 })
 
-test('Processes adopts a program that it finds only through the data folder’s lock, also after a second start', async () => {
+test('the class Processes takes over a program that it finds only by the lock of the data folder, also after a second start', async () => {
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
@@ -155,7 +155,7 @@ test('Processes adopts a program that it finds only through the data folder’s 
   await until(() => expect(earlier.signalCode).toBe('SIGTERM'))
 })
 
-test('Processes kills a program that ignores SIGTERM', async () => {
+test('the class Processes kills a program that ignores SIGTERM', async () => {
   install(STUBBORN)
   const processes = processesOf()
   processes.start()
@@ -165,7 +165,7 @@ test('Processes kills a program that ignores SIGTERM', async () => {
     expect(findRunningPid(configPath, dataFolder)).toBeNull()
 })
 
-test('a stale pid file is ignored, even if its number is in use by another process', () => {
+test('the class Processes ignores a stale pid file, even if another process has the number in it', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
   // The ID of this process, which is alive and not a controller.
@@ -176,14 +176,14 @@ test('a stale pid file is ignored, even if its number is in use by another proce
   }
 })
 
-test('Processes reports a program that cannot start', async () => {
+test('the class Processes reports a program that cannot start', async () => {
   program = join(folder, 'none')
   processesOf().start()
   await until(() => expect(events.length).toBeGreaterThanOrEqual(2))
   expect(events[0]).toMatchObject({ type: 'ended', how: expect.stringContaining('ENOENT') })
 })
 
-test('Processes rotates a large log before a start', async () => {
+test('the class Processes rotates a large log file before a start', async () => {
   writeFileSync(first().logPath, Buffer.alloc(LOG_BYTES_MAX + 1))
   const processes = processesOf()
   processes.start()
@@ -192,7 +192,7 @@ test('Processes rotates a large log before a start', async () => {
   expect(statSync(first().logPath).size).toBeLessThan(1000)
 })
 
-test('Processes rotates the log of a running program, which keeps writing', async () => {
+test('the class Processes rotates the log file of a running program, which keeps writing', async () => {
   install(TALKATIVE)
   const processes = processesOf()
   processes.start()

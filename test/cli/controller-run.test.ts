@@ -203,7 +203,7 @@ test('a second controller on the same folder is refused, and after a kill -9 the
   expect(await third.ended, third.output).toBe(0)
 })
 
-test('a controller never starts with a key that does not match its member record', async () => {
+test('a controller does not start with a key that does not match its member record', async () => {
   const data = controller.dataFolder
   const other = await layOut(mkdtempSync(join(folder, 'other-')), 1)
   rmSync(data, { recursive: true })
@@ -218,7 +218,7 @@ test('a controller never starts with a key that does not match its member record
   }
 })
 
-test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and then renews its certificate itself', async () => {
+test('a controller whose certificate expired while it was stopped starts after a renewal with the root key, and then renews the certificate itself', async () => {
   const first = start()
   await until(leads)
   first.child.kill('SIGTERM')
@@ -271,7 +271,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('a damaged log prevents the start of a controller with one sentence, and the attempt changes nothing on disk', async () => {
+test('a controller with a damaged log does not start: it prints one sentence and changes nothing on disk', async () => {
   const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -317,7 +317,7 @@ test('a controller logs that its meta files (term and vote) are damaged before i
   expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', id: controller.id })
 })
 
-test('a controller writes its log only to the configured file', async () => {
+test('a controller with a configured log file writes its log only to this file', async () => {
   const path = join(folder, 'controller.log')
   const running = start({ FLOTILLA_LOG_FILE_PATH: path })
   await eventually(() => expect(readFileSync(path, 'utf8')).toContain('controller started'), {
@@ -330,7 +330,7 @@ test('a controller writes its log only to the configured file', async () => {
   expect(running.output).toBe('')
 })
 
-test('a log file that is not writable prevents the start of a controller with one sentence', async () => {
+test('a controller does not start if its log file is not writable, and prints one sentence', async () => {
   const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
   expect(await running.ended).toBe(1)
   expect(running.output).toContain('logFile.path')

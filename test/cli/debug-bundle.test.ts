@@ -49,7 +49,7 @@ async function bundle(...words: string[]): Promise<Record<string, unknown>> {
   )
 }
 
-test('a debug bundle for a router contains its configuration, check result, controllers and certificates', async () => {
+test('a debug bundle for a router contains its configuration, the result of router check, its controllers and its certificates', async () => {
   const id = / id (\S+)/.exec(await person.out('create', 'edge-router', 'name=gate'))?.[1] ?? ''
   const router = JSON.parse(await person.out('get', 'edge-router', 'gate', '-o', 'json')) as {
     enrollmentJwt: string
@@ -72,7 +72,7 @@ test('a debug bundle for a router contains its configuration, check result, cont
   expect(keys).toContain('listeners[0].bind')
 })
 
-test('a debug bundle for a tunnel contains its certificate, and the controllers that this host can reach', async () => {
+test('a debug bundle for a tunnel contains its certificate, and the controllers that the host can reach', async () => {
   await person.out('create', 'identity', 'name=laptop', 'enrollment.ott=true')
   const laptop = JSON.parse(await person.out('get', 'identity', 'laptop', '-o', 'json')) as {
     id: string
@@ -92,7 +92,7 @@ test('a debug bundle for a tunnel contains its certificate, and the controllers 
   })
 })
 
-test('debug bundle reports a file that cannot be used', async () => {
+test('debug bundle reports a file that it cannot use', async () => {
   const none = await person.run('debug', 'bundle', '--router', at('none.yml'))
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('none.yml: file not found')])
   const no = await person.run('debug', 'bundle', '--tunnel', person.file('x.json', '{}'))

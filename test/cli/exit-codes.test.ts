@@ -54,7 +54,7 @@ test.each([
   ],
   ['an invalid value', new ApiRefusal(400, 'INVALID_FIELD', 'no'), 1, 'INVALID_FIELD'],
 ])(
-  'a command that fails because of %s returns the exit code and error code for that cause',
+  'a command that fails because of %s returns the exit code and the error code for that cause',
   (_what, failure, exitCode, errorCode) => {
     expect(findFailureCause(failure)).toEqual({ exitCode, errorCode })
   },
@@ -63,7 +63,7 @@ test.each([
 const page = resolve(import.meta.dirname, '../../docs/reference/cli.md')
 const TABLE = /(<!-- exit codes -->\n)(?:\|.*\n)+/
 
-test('the page of the command line lists every exit code', () => {
+test('docs/reference/cli.md lists every exit code', () => {
   const rows = exitCodes.map(
     ({ code, meaning, errorCode }) =>
       `| ${code} | ${meaning} | ${errorCode === '' ? '' : `\`${errorCode}\``} |\n`,

@@ -35,7 +35,7 @@ function folderOf(uid: number): string {
 }
 
 describe.skipIf(!isRoot)(`root ${skipped}`, () => {
-  test('creates no cluster in a folder of another user, and prints the command that does', async () => {
+  test('creates no cluster in a folder of another user, and prints a command with which that user can create one', async () => {
     const path = folderOf(NOBODY)
     const words = ['cluster', 'init', join(path, 'config.yml'), '--id', 'ctrl1']
     const { code, stderr } = await runHere(words, { SUDO_USER: '' })

@@ -44,7 +44,7 @@ function examplesIn(help: string): string[] {
 const program = buildProgram()
 const verbs = shownVerbs(program)
 
-describe('The help of', () => {
+describe('The help text of', () => {
   test.each(verbs)('%s has examples that the program accepts', async (name, command) => {
     const examples = examplesIn(helpOf(command))
     expect(examples).not.toEqual([])
@@ -60,7 +60,7 @@ describe('The help of', () => {
       expect(line.length, line).toBeLessThanOrEqual(121)
   })
 
-  test('every command group lists each of its verbs in one line', () => {
+  test('each group of commands lists each of its verbs on one line', () => {
     const groups = [program, ...allCommands(program).filter((one) => one.commands.length > 0)]
     for (const group of groups) {
       const [, list = ''] = /^Commands:\n(.*?)\n\n/ms.exec(helpOf(group)) ?? []
@@ -70,7 +70,7 @@ describe('The help of', () => {
     }
   })
 
-  test('a program lists verbs before options, and recognizes a nested verb', async () => {
+  test('the help of the program lists verbs before options, and the verb help accepts a nested verb', async () => {
     expect(helpOf(program)).toMatch(/Commands:[^]*Options:/)
     const help = buildProgram()
     let shown = ''
@@ -80,7 +80,7 @@ describe('The help of', () => {
     expect(shown).toContain('Usage: flotilla cluster status')
   })
 
-  test('an option shows its default in the unit that a user types', () => {
+  test('a time option shows its default in the unit in which a user types it', () => {
     for (const [name, command] of verbs) {
       for (const { defaultValue, defaultValueDescription: shown, flags } of command.options) {
         if (!flags.includes('<time>') || defaultValue === undefined) continue

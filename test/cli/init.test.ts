@@ -99,7 +99,7 @@ async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: Certifie
 const etc = (name: string): string => readFileSync(join(folder, 'etc', name), 'utf8')
 
 describe('cluster init with an external CA', () => {
-  test('uses a certificate that this CA signs and shares, and creates no root', async () => {
+  test('uses a certificate from this CA, trusts its root, and creates no other root', async () => {
     const { root, issuing } = await bringAuthority()
     const done = await init('--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
@@ -157,7 +157,7 @@ describe('cluster init with an external CA', () => {
     expect((await init()).code).toBe(0)
   })
 
-  test('does not overwrite files after an interrupted attempt with an external CA', async () => {
+  test('does not overwrite files of an interrupted attempt with an external CA', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', '.forming'), '')
     expect((await init()).code).toBe(0)
@@ -235,7 +235,7 @@ describe('cluster init', () => {
     expect(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')).toBe(before)
   })
 
-  test('starts from the beginning if an earlier attempt stopped before it created the data folder', async () => {
+  test('starts from the beginning if an earlier attempt was interrupted before it created the data folder', async () => {
     const planned = planConfig(config, { id: 'a', bindApi: binds[1] ?? '' }, 'cut.internal')
     await expect(
       createCluster({
@@ -265,7 +265,7 @@ describe('cluster init', () => {
     expect(existsSync(config)).toBe(false)
   })
 
-  test('follows an existing configuration, and refuses a flag that contradicts it', async () => {
+  test('uses an existing configuration, and refuses a flag that contradicts it', async () => {
     mkdirSync(join(folder, 'etc'))
     const text = composeConfig({
       id: 'b',
@@ -291,7 +291,7 @@ describe('cluster init', () => {
   })
 })
 
-test('a composed configuration loads with any names, and adding seeds changes nothing else in the file', () => {
+test('a generated configuration can be loaded with any names in it, and adding seeds changes nothing else in the file', () => {
   const text = composeConfig({
     id: '0x1F',
     data: '/srv/a folder: with #marks',

@@ -53,7 +53,7 @@ function linesOf(steps: (progress: JoinProgress) => void, isVoter = true): strin
   return lines
 }
 
-test('a join reports each step once, from the first contact to the voting right, and then reports that the controller has joined', () => {
+test('a join reports each step once, from the first contact to the right to vote, and then that the controller has joined', () => {
   const self = listed('ctrl2', false)
   const lines = linesOf((progress) => {
     expect(progress.report(seen([], null), [])).toBe(false)
@@ -78,7 +78,7 @@ test('a join reports each step once, from the first contact to the voting right,
   ])
 })
 
-test('a learner counts as joined once it has caught up; without a leader no controller counts as joined', () => {
+test('a new learner counts as joined once it has caught up, and no controller counts as joined without a leader', () => {
   const members = [at('ctrl1', 5, 5), at('ctrl2', 5, 5)]
   const lines = linesOf((progress) => {
     const list = [listed('ctrl1', true), listed('ctrl2', false)]
@@ -88,7 +88,7 @@ test('a learner counts as joined once it has caught up; without a leader no cont
   expect(lines.at(-1)).toBe('joined: ctrl2 is a learner')
 })
 
-test('a refusal by a member stops a controller only if the controller was removed or fenced, and discards its disk only if the disk is rolled back or another disk is registered', () => {
+test('a member’s refusal stops a controller only if it was removed or fenced, and discards its disk only if the disk is old or replaced', () => {
   const from = { by: 'ctrl1', index: 9, generation: 2 }
   expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'removed' })?.type).toBe('removed')
   expect(removalActionAfterRefusal('ctrl2', { ...from, reason: 'rolled-back' })?.type).toBe(

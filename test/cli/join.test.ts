@@ -124,7 +124,7 @@ describe('A join that is admitted', () => {
     expect(JSON.stringify(sent)).not.toContain('PRIVATE KEY')
   })
 
-  test('prints each check on a line, and with --no-run ends by printing the start command', async () => {
+  test('prints each check on a line, and with --no-run finally prints the command that starts the controller', async () => {
     const ticket = join(folder, 'ticket')
     writeFileSync(ticket, member.ticket(), { mode: 0o600 })
     const words = ['cluster', 'join', config, '--ticket-file', ticket, '--no-run', '--id', 'ctrl2']
@@ -145,7 +145,7 @@ describe('A join that is admitted', () => {
     expect(done.stdout).toContain(`flotilla controller run ${config}`)
   })
 
-  test('uses a given address of a member if no address in the ticket is reachable', async () => {
+  test('uses an address of a member that the user gives if no address in the ticket is reachable', async () => {
     const ticket = join(folder, 'ticket')
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     writeFileSync(ticket, member.ticket({ addresses: [nowhere] }), { mode: 0o600 })
@@ -169,7 +169,7 @@ describe('A join that is admitted', () => {
     expect(planned.cluster.advertise).toMatch(/^\[2001:db8::1\]:[0-9]+$/)
   })
 
-  test('keeps the seeds and the comments of an existing configuration', async () => {
+  test('keeps the seeds and the comments in an existing configuration', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
     const seeds = 'seeds: [mesh.example.net:1480]'
@@ -181,7 +181,7 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
-  test('keeps a seed only if it leads to a member or has no address', async () => {
+  test('keeps a seed only if it leads to a member or its name cannot be resolved', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
     const removed = await member.controllerAt('ctrl9')
@@ -245,7 +245,7 @@ describe('The cluster options that a joining controller receives', () => {
     expect(readFileSync(config, 'utf8')).not.toContain('tickMs')
   })
 
-  test('replace the options in an existing configuration, whose comments are kept', async () => {
+  test('replace the cluster options in an existing configuration, and keep its comments', async () => {
     member.sharedOptions = { 'oidc.enabled': 'false', 'api.sessionTimeoutMs': '120000' }
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
@@ -256,7 +256,7 @@ describe('The cluster options that a joining controller receives', () => {
     expect(readFileSync(config, 'utf8')).toMatch(/^# mine\n[^]*enabled: false # for now/)
   })
 
-  test('include the Raft timing profile, without the times that the profile determines', async () => {
+  test('include the profile of Raft times, without the times that the profile determines', async () => {
     member.sharedOptions = {
       'raft.profile': '"wan"',
       'raft.heartbeatMs': '500',
@@ -285,7 +285,7 @@ describe('The cluster options that a joining controller receives', () => {
     expect(written().oidc.enabled).toBe(true)
   })
 
-  test('are ignored if this release does not know them', async () => {
+  test('are ignored if they are unknown to this release', async () => {
     member.sharedOptions = { 'oidc.later': '1', 'oidc.enabled': 'false', 'raft.tickMs': '{}' }
     await attempt(member.ticket())
     expect(written().oidc.enabled).toBe(false)
@@ -399,7 +399,7 @@ describe('A join that was interrupted', () => {
     await attempt(member.ticket())
   })
 
-  test('leaves a certificate supplied by the operator unchanged, also when the join resumes', async () => {
+  test('leaves a certificate of the operator unchanged, also when the join resumes', async () => {
     await attempt(member.ticket())
     const [cert, key, ca] = ['cert.pem', 'controller.key', 'ca.pem'].map((name) => join(etc, name))
     const theirs = [cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))
@@ -502,8 +502,8 @@ describe('A join that is refused', () => {
   })
 })
 
-describe('The members that a join ticket lists', () => {
-  test('are each tried, and each failed address is printed with a reason', async () => {
+describe('The members in a join ticket', () => {
+  test('are tried one after the other, and each failed address is printed with a reason', async () => {
     const closed = await listener()
     const { port } = closed.address() as AddressInfo
     await new Promise((done) => closed.close(done))
@@ -530,7 +530,7 @@ describe('The members that a join ticket lists', () => {
     }
   })
 
-  test('must present such a certificate at an address given by the user too', async () => {
+  test('must also present such a certificate at an address that the user gives', async () => {
     const nowhere = `https://127.0.0.1:${await freePort()}/fabric/v1`
     const ticket = join(folder, 'ticket')
     const other = await FakeMember.start()
@@ -550,7 +550,7 @@ describe('The members that a join ticket lists', () => {
     expect(sentence).toContain('is not a controller of this cluster')
   })
 
-  test('may have slightly different clocks, with a warning', async () => {
+  test('may have slightly different clocks, which causes a warning', async () => {
     member.clockOffsetMs = 10_000
     const checks = await attempt(member.ticket())
     const clock = checks.checks.find(({ check }) => check === 'clock')

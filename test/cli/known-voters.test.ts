@@ -16,7 +16,7 @@ function configuration(voters: readonly string[], learners: readonly string[] = 
   return create(ConfigurationSchema, { members })
 }
 
-test('the newest known configuration decides whether there are other voters', () => {
+test('the newest configuration that a controller knows determines whether there are other voters', () => {
   const three = { configuration: configuration(['a', 'b', 'c']), index: 5 }
   const alone = { configuration: configuration(['a'], ['b']), index: 9 }
   expect(hasOtherVoters('a', [three])).toBe(true)
@@ -25,13 +25,13 @@ test('the newest known configuration decides whether there are other voters', ()
   expect(hasOtherVoters('b', [alone])).toBe(true)
 })
 
-test('an empty state lists no voters', () => {
+test('a controller that knows no members knows no other voters', () => {
   expect(hasOtherVoters('a', [null, { configuration: configuration([]), index: 0 }])).toBe(false)
   expect(membershipFromRecord(null)).toBeNull()
   expect(otherMeshAddresses('a', null)).toEqual([])
 })
 
-test('a roster (the stored list of members) yields the cluster addresses of the other members', () => {
+test('the stored list of members (roster) contains the cluster addresses of the other members', () => {
   const bytes = toBinary(ConfigurationSchema, configuration(['a', 'b'], ['c']))
   const known = membershipFromRecord({ configuration: bytes, index: 3, claims: [], marks: [] })
   expect(known?.index).toBe(3)

@@ -87,7 +87,7 @@ function pipe(): Pipe {
   return { writer, log, audit: requirePresent(audit, 'lines are wanted'), read }
 }
 
-test('while the reader of the output stalls, audit lines are dropped before log lines, and the log contains the number of dropped lines', async () => {
+test('while the reader of the log output stalls, audit lines are dropped before log lines, and the log contains the number of dropped lines', async () => {
   const { writer, log, audit, read } = pipe()
   let written = 0
   while (!writer.isCrowded) {
@@ -117,7 +117,7 @@ test('while the reader of the output stalls, audit lines are dropped before log 
   expect(lines.at(-2)).toMatchObject({ msg: 'this one is kept' })
 })
 
-test('a line writer limits the total size of its buffered lines', () => {
+test('the log writer limits the total size of its buffered lines', () => {
   const { writer } = pipe()
   const line = `${'x'.repeat(1023)}\n`
   const spy = vi.spyOn(writer, 'drop')
@@ -128,7 +128,7 @@ test('a line writer limits the total size of its buffered lines', () => {
   expect(writer.isCrowded).toBe(false)
 })
 
-test('when the process ends, buffered lines are written completely and in order', async () => {
+test('the log writer writes its buffered lines completely and in order when the process ends', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
   const { log } = createLogWithSink(writer, config)
@@ -139,7 +139,7 @@ test('when the process ends, buffered lines are written completely and in order'
   expect(numbers.sort((a, b) => a - b)).toEqual(Array.from({ length: 1000 }, (_, i) => i))
 })
 
-test('if the disk is full, lines are dropped without logging a further warning', async () => {
+test('the log writer drops lines without a further warning if the disk is full', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
   const { log } = createLogWithSink(writer, config)
   const spy = vi.spyOn(log, 'warn')

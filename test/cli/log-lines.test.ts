@@ -9,7 +9,7 @@ function sink(): { readonly lines: string[]; write(line: string): void } {
   return { lines, write: (line) => void lines.push(line) }
 }
 
-test('a log line for a program is JSON with the name of the level', () => {
+test('a log line for programs is JSON with the name of the level', () => {
   const out = sink()
   jsonLogger(out, { level: 'info', base: { id: 'ctrl1' } }).warn({ term: 3 }, 'a leader is gone')
   expect(JSON.parse(out.lines[0] ?? '')).toEqual({
@@ -21,7 +21,7 @@ test('a log line for a program is JSON with the name of the level', () => {
   })
 })
 
-test('a log line for a person has time, level, controller, message and fields', () => {
+test('a log line for people contains time, level, controller, message and fields', () => {
   const out = sink()
   const log = jsonLogger(new HumanReadableLines(out, false), {
     level: 'debug',
@@ -33,7 +33,7 @@ test('a log line for a person has time, level, controller, message and fields', 
   )
 })
 
-test('a log line with an error has the stack trace on the following lines', () => {
+test('a log line with an error contains the stack trace on the following lines', () => {
   const out = sink()
   const log = jsonLogger(new HumanReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')
@@ -43,7 +43,7 @@ test('a log line with an error has the stack trace on the following lines', () =
   expect(third).toMatch(/^ {4}at /)
 })
 
-test('a log line marks its level by color, and shows control characters in its text as printable text', () => {
+test('a log line shows its level by color, and control characters in its text as printable characters', () => {
   const out = sink()
   const log = jsonLogger(new HumanReadableLines(out, true), { level: 'debug', base: {} })
   log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')
@@ -57,6 +57,6 @@ test.each([
   [{ NO_COLOR: '' }, true],
   [{ NO_COLOR: '1' }, false],
   [{ TERM: 'dumb' }, false],
-])('a log line in the environment %j has colors: %s', (env, is) => {
+])('a log line has colors in the environment %j: %s', (env, is) => {
   expect(wantsColor(env)).toBe(is)
 })

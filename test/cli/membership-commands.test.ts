@@ -98,7 +98,7 @@ describe('A cluster verb at the admin socket', () => {
     return run(['cluster', ...words, '--config', config])
   }
 
-  test('shows the voters and the remaining failure tolerance of a removal, and stops without a confirmation', async () => {
+  test('shows the voters and the remaining failure tolerance before a removal, and stops without a confirmation', async () => {
     const done = await cluster('remove', 'ctrl3')
     expect(done.code).toBe(1)
     expect(done.stdout).toContain('before: 3 voters (ctrl1, ctrl2, ctrl3), failure tolerance 1')
@@ -121,7 +121,7 @@ describe('A cluster verb at the admin socket', () => {
     ])
   })
 
-  test('runs at once if it needs no confirmation, also as JSON', async () => {
+  test('runs immediately if it needs no confirmation, also with the output format JSON', async () => {
     next = { ...plan, confirmation: null }
     const done = await cluster('replace', 'ctrl2', 'ctrl4', '--json')
     expect(JSON.parse(done.stdout)).toMatchObject({ isDone: true, toleranceAfter: 0 })
@@ -325,7 +325,7 @@ describe('A cluster verb at the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
-  test('uses the current context, or the context that is given before or after the verb', async () => {
+  test('uses the current context, or the context that the user gives before or after the verb', async () => {
     keepLogIn(url)
     const file = join(folder, 'flotilla', 'contexts.json')
     const stored = JSON.parse(readFileSync(file, 'utf8')) as { contexts: object }
@@ -350,7 +350,7 @@ describe('A cluster verb at the public API with a session', () => {
     }
   })
 
-  test('uses another controller when one is unreachable, unless the verb concerns the unreachable one', async () => {
+  test('uses another controller if one is unreachable, unless the verb concerns the unreachable one', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const at = keepLogIn(away, url)
     expect(await run(['cluster', 'status', '--json', ...at], env())).toMatchObject({ code: 0 })

@@ -57,7 +57,7 @@ async function written(): Promise<{ dir: string; digests: ReadonlySet<string> }>
   return { dir, digests }
 }
 
-test('a damaged state store is opened with an earlier state, or is set aside and replaced by an empty store', async () => {
+test('a damaged state store is opened with an earlier state, or is renamed and replaced by an empty store', async () => {
   const { dir, digests } = await written()
   const random = seededRandom(3)
   let given = 0
@@ -80,7 +80,7 @@ test('a damaged state store is opened with an earlier state, or is set aside and
   expect(given).toBeGreaterThan(rounds / 4)
 })
 
-test('a damaged state store is refused and left unchanged if no other controller could restore the state', async () => {
+test('a damaged state store is refused and left unchanged if no other controller could replace the state', async () => {
   const { dir } = await written()
   writeFileSync(join(dir, 'state/CURRENT'), 'X\n')
   await expect(openState(dir, 0, false)).rejects.toThrow(/names neither A nor B/)
@@ -88,7 +88,7 @@ test('a damaged state store is refused and left unchanged if no other controller
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('the latest damaged state is kept and replaces an earlier one, but none is kept if there is no space for a second state', async () => {
+test('the latest damaged state is kept in place of an earlier one, but none is kept if the disk lacks the space', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)

@@ -75,7 +75,7 @@ function faultOf(named: string): string | null {
   return unknown.length === 0 ? null : `no option ${unknown.join(', ')}`
 }
 
-describe('The documented commands', () => {
+describe('The commands in the docs', () => {
   test.each(pages)('of %s in code blocks are accepted by the program', async (page) => {
     for (const line of linesIn(readFileSync(join(root, page), 'utf8'))) {
       const words = wordsOf(line)
@@ -84,7 +84,7 @@ describe('The documented commands', () => {
     }
   })
 
-  test.each(pages)('of %s in sentences are verbs of the program with its options', (page) => {
+  test.each(pages)('of %s in sentences are verbs and options of the program', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)
@@ -93,7 +93,7 @@ describe('The documented commands', () => {
     expect(faults).toEqual([])
   })
 
-  test('this test finds the docs pages', () => {
+  test('are found by this test in the docs pages', () => {
     const text = pages.map((page) => readFileSync(join(root, page), 'utf8')).join('\n')
     expect(linesIn(text).length).toBeGreaterThan(60)
     expect(namedIn(text).length).toBeGreaterThan(60)

@@ -257,7 +257,7 @@ describe('pki verify', () => {
     expect(stdout).toContain('not verified, as its key is not on this host')
   })
 
-  test('reports all faults at once', async () => {
+  test('reports all faults in one run', async () => {
     install(leafOf({ uris: [], extra: [purposes('serverAuth')] }))
     put('signer.pem', controllers)
     const { code, stderr } = await verify()

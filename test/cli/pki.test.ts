@@ -149,7 +149,7 @@ describe('pki inspect', () => {
     expect(running.stdout).not.toContain('PRIVATE')
   })
 
-  test('shows the current issuing CA beside the earlier one that issued the leaf', async () => {
+  test('shows the current issuing CA together with the earlier one that issued the leaf', async () => {
     await serve()
     const { certificatePem, privateKeyPem } = await createIssuingAuthority({
       commonName: 'issuing',
@@ -196,7 +196,7 @@ describe('pki inspect', () => {
     expect((await run(['pki', 'inspect'])).code).toBe(2)
   })
 
-  test('reports the fault of a CA that the operator supplied', async () => {
+  test('reports the fault of a CA that the operator configured', async () => {
     const environment = {
       FLOTILLA_IDENTITY_SIGNER_CERT: own('cert.pem'),
       FLOTILLA_IDENTITY_SIGNER_KEY: own('controller.key'),
@@ -217,7 +217,7 @@ describe('pki inspect', () => {
 })
 
 describe('pki renew and reload', () => {
-  test('activate at once a new certificate that has the same key', async () => {
+  test('immediately activate a new certificate that has the same key', async () => {
     await serve()
     const renewed = await run(['pki', 'renew', '--config', configPath])
     expect([renewed.code, renewed.stdout]).toEqual([0, expect.stringContaining('in use: CN=ctrl1')])
@@ -235,7 +235,7 @@ describe('pki renew and reload', () => {
     expect([taken.length, mistakes]).toEqual([2, []])
   })
 
-  test('obtain a new certificate for a member whose certificate has expired from a running member, which refuses all other certificates', async () => {
+  test('obtain, for a member with an expired certificate, a new one from a running member, which refuses all other requests with this certificate', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -296,7 +296,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('creates an issuing CA with a new key and the same name, and issues new certificates to members', async () => {
+  test('creates an issuing CA with a new key and the same name, and issues new certificates to the members', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -323,7 +323,7 @@ describe('pki renew-issuing', () => {
     expect(parseCertificates(issuing.certificatePem)[0].notAfterMs).toBe(anchors()[0].notAfterMs)
   })
 
-  test('accepts an issuing CA that the operator had signed elsewhere, with its own key or for the current key', async () => {
+  test('accepts an issuing CA that the operator signed elsewhere, with a separate key or for the current key', async () => {
     await serve()
     const theirs = await createIssuingAuthority({ commonName: 'issuing', root, validity })
     writeFileSync(join(folder, 'next.pem'), theirs.certificatePem)
@@ -430,7 +430,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every verb that uses the running controller reports if the controller is not running', async () => {
+test('every pki verb that uses the running controller reports if the controller is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,
@@ -438,7 +438,7 @@ test('every verb that uses the running controller reports if the controller is n
   ])
 })
 
-test('pki issue refuses a leaf certificate that is not a controller certificate, and gives this reason', async () => {
+test('pki issue refuses a leaf that is not a controller certificate, and reports this reason', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

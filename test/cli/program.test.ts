@@ -26,7 +26,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-describe('The command line', () => {
+describe('The program flotilla', () => {
   test.each([
     ['no verb', []],
     ['an unknown verb', ['fly']],
@@ -39,7 +39,7 @@ describe('The command line', () => {
     ['a port after which too few ports are left', ['quickstart', '--port', '65400']],
     ['a configuration that does not exist', ['cluster', 'status', '--config', '/nonexistent.yml']],
     ['a configuration that does not exist', ['controller', 'run', '/nonexistent.yml']],
-  ])('exits 2 with a message on stderr for %s', async (_title, words) => {
+  ])('exits 2 with a message on stderr if there is %s', async (_title, words) => {
     const done = await run(words)
     expect(done.stderr).not.toBe('')
     expect(done.stderr).not.toContain('    at ')
@@ -51,7 +51,7 @@ describe('The command line', () => {
     ['a folder that cannot be created', ['quickstart', '--dir', '/proc/flotilla']],
     ['a folder below a file', ['quickstart', '--dir', '/etc/hostname/flotilla']],
     ['a configuration that cannot be written', ['cluster', 'init', '/proc/flotilla/config.yml']],
-  ])('exits 1 with one sentence and its remedy for %s', async (_title, words) => {
+  ])('exits 1 with one sentence and its remedy if there is %s', async (_title, words) => {
     const done = await run(words)
     expect([done.code, done.stdout]).toEqual([1, ''])
     expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
@@ -63,7 +63,7 @@ describe('The command line', () => {
     [2, 'USAGE', ['cluster', '--json']],
     [2, 'USAGE', ['cluster', 'status', '--config', '/nonexistent.yml', '-o', 'json']],
     [1, 'EEXIST', ['cluster', 'init', '/etc/hostname/x/config.yml', '--json']],
-  ])('exits %i with a JSON error %s under -o json for %j', async (code, error, words) => {
+  ])('exits %i with the JSON error %s for the arguments %j', async (code, error, words) => {
     const done = await run(words)
     expect([done.code, done.stdout]).toEqual([code, ''])
     expect(JSON.parse(done.stderr)).toEqual({
@@ -91,19 +91,19 @@ describe('The command line', () => {
   })
 
   test.each(['ctrl1:1280', 'http://ctrl1:1280/'])(
-    'suggests the address that the user probably meant for the input %s',
+    'suggests the address that the user probably meant when the user types %s',
     async (text) => {
       const { stderr } = await run(['login', text, '--user', 'admin'])
       expect(stderr).toContain('did you mean https://ctrl1:1280?')
     },
   )
 
-  test('explains how to list records if get is called without a record', async () => {
+  test('explains how to list records if the user calls get without a record', async () => {
     expect((await run(['get', 'identities'])).stderr).toContain('flotilla list identities')
   })
 
   test.each([[['--help']], [['quickstart', '--help']], [['cluster', 'status', '--help']]])(
-    'prints help for %j on stdout and exits 0',
+    'prints help on stdout and exits 0 for the arguments %j',
     async (words) => {
       const done = await run(words)
       expect(done.code).toBe(0)
@@ -198,7 +198,7 @@ describe('The cluster verbs', () => {
     await server.close()
   })
 
-  test('print a status as JSON with all member fields that scripts read', async () => {
+  test('print a status as JSON with all fields of members that scripts use', async () => {
     const { code, stdout } = await run(['cluster', 'status', '--config', config, '--json'])
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toEqual({
@@ -254,7 +254,7 @@ describe('The cluster verbs', () => {
     expect(stdout).toMatch(/^ctrl2 +unreachable +- .* never +- +127\.0\.0\.1:1480$/m)
   })
 
-  test('print in a status the active feature level, and the member that prevents the next level', () => {
+  test('print in a status the active feature level, and the member that prevents a higher level', () => {
     const of = (id: string, featureLevel: number) => ({
       id,
       address: '',
@@ -324,7 +324,7 @@ describe('The cluster verbs', () => {
     expect(table.stdout).toMatch(/^ctrl1 +127\.0\.0\.1:1480 +yes +yes +yes +v0\.1\.0$/m)
   })
 
-  test('print the new leader after a transfer, and exit 1 with the reason of a refusal', async () => {
+  test('print the new leader after a leadership transfer, and exit 1 with the reason if the transfer is refused', async () => {
     const words = ['cluster', 'transfer-leadership', '--config', config]
     const done = await run([...words, 'ctrl1', '--json'])
     expect(JSON.parse(done.stdout)).toEqual({ leaderId: 'ctrl1' })
@@ -334,7 +334,7 @@ describe('The cluster verbs', () => {
     expect(asked).toEqual(['ctrl1', 'ctrl9'])
   })
 
-  test('report a controller that is not running, with its start command', async () => {
+  test('report that the controller is not running, with the command that starts it', async () => {
     const other = join(folder, 'other.yml')
     const text = readFileSync(config, 'utf8')
     writeFileSync(other, text.replace('data: data', `data: ${join(folder, 'nowhere')}`))
@@ -343,7 +343,7 @@ describe('The cluster verbs', () => {
     expect(done.stderr).toContain(`start it with: flotilla controller run ${other}`)
   })
 
-  test('report a controller without its admin socket as starting', async () => {
+  test('report a controller that has no admin socket yet as starting', async () => {
     const starting = join(folder, 'starting.yml')
     const data = join(folder, 'nowhere yet')
     const text = readFileSync(config, 'utf8')

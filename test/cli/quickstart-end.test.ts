@@ -66,19 +66,19 @@ const told = async (): Promise<string> => {
   return (await exitMessage(gone, 'ended with exit code 0', others, '/bin/flotilla')).join('\n')
 }
 
-test('quickstart reports a removed controller without a start command', async () => {
+test('quickstart reports that a controller was removed, and prints no start command for it', async () => {
   members = ['ctrl1', 'ctrl2']
   expect(await told()).toContain('ctrl3 was removed from the cluster')
   expect(await told()).not.toContain('controller run')
 })
 
-test('quickstart reports how to start a stopped member again', async () => {
+test('quickstart prints the command that starts a stopped member again', async () => {
   members = ['ctrl1', 'ctrl2', 'ctrl3']
   expect(await told()).toContain('ctrl3 ended with exit code 0')
   expect(await told()).toContain(`/bin/flotilla controller run ${gone.configPath}`)
 })
 
-test('quickstart reports how to start a controller whose membership is unknown', async () => {
+test('quickstart prints the command that starts a controller whose membership is unknown', async () => {
   await server.close()
   expect(await told()).toContain('To start it again:')
 })

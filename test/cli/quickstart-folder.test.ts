@@ -93,7 +93,7 @@ test('each controller of a quickstart cluster matches its member record, and all
   expect(logs[2]).toEqual(logs[0])
 })
 
-test('only the owner can read the secrets of a quickstart, and only admin.json contains the password', async () => {
+test('only the owner can read the secrets of a quickstart folder, and only admin.json contains the password', async () => {
   plan = await layOut(folder, 3)
   const admin = JSON.parse(readFileSync(join(plan.dir, 'admin.json'), 'utf8')) as {
     password: string
@@ -111,7 +111,7 @@ test('only the owner can read the secrets of a quickstart, and only admin.json c
   expect(open).toEqual([])
 })
 
-test('a quickstart folder resumes with the count and port of its first run; other values are refused with the values to use', async () => {
+test('a quickstart folder resumes with the controller count and port of its first run, and refuses other values with advice', async () => {
   mkdirSync(plan.dir)
   expect(inspectFolder(plan)).toBe('empty')
   rmSync(plan.dir, { recursive: true })
@@ -127,7 +127,7 @@ test('a quickstart folder resumes with the count and port of its first run; othe
   }
 })
 
-test('a quickstart resumes only with every configuration and at least one data folder', async () => {
+test('a quickstart folder resumes only if it has every configuration and at least one data folder', async () => {
   plan = await layOut(folder, 3)
   const [first, second, third] = plan.controllers.map(({ dataFolder }) => dataFolder)
   rmSync(requirePresent(second, 'a second'), { recursive: true })
@@ -139,7 +139,7 @@ test('a quickstart resumes only with every configuration and at least one data f
   expect(failureOf(plan).message).toContain(join('ctrl2', 'config.yml'))
 })
 
-test('an interrupted quickstart resumes with its existing files', async () => {
+test('an interrupted quickstart resumes with the files that it has already written', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming.4711.partial'), 'cut off')
   expect(inspectFolder(plan)).toBe('empty')
@@ -168,7 +168,7 @@ test('an interrupted quickstart resumes with its existing files', async () => {
   expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
 })
 
-test('an incomplete folder of an earlier release is never overwritten', async () => {
+test('quickstart never overwrites an incomplete folder of an earlier release', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
@@ -178,13 +178,13 @@ test('an incomplete folder of an earlier release is never overwritten', async ()
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('a quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
+test('quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')
 })
 
-test('a quickstart never overwrites a cluster without its admin.json', async () => {
+test('quickstart never overwrites a cluster whose admin.json is missing', async () => {
   plan = await layOut(folder, 3)
   rmSync(join(plan.dir, 'admin.json'))
   expect(failureOf(plan).message).toContain('holds a cluster but no admin.json')

@@ -74,7 +74,7 @@ test('recover-admin replaces a lost password, and ends the sessions opened with 
   expect(await logInStatus({ username: 'admin', password })).toBe(200)
 })
 
-test('recover-admin lifts a lockout and enables a disabled identity', async () => {
+test('recover-admin ends a lockout and enables a disabled identity', async () => {
   const primary = { updb: { maxAttempts: 1, lockoutDurationMinutes: 0 } }
   await changed('auth-policies/default', { primary })
   expect(await logInStatus({ username: 'mallory', password: user.password })).toBe(401)
@@ -86,7 +86,7 @@ test('recover-admin lifts a lockout and enables a disabled identity', async () =
   expect(await logInStatus({ username: 'mallory', password })).toBe(200)
 })
 
-test('recover-admin gives the administrator an auth policy that permits log-in, and leaves the old policy to other identities', async () => {
+test('recover-admin gives the administrator an auth policy that permits log-in, and leaves the old policy of other identities unchanged', async () => {
   await addSpareAdmin()
   await changed('auth-policies/default', { secondary: { requireTotp: true } })
   expect(await logInStatus({ username: 'admin', password })).toBe(401)
@@ -125,7 +125,7 @@ test('recover-admin does not make an identity an administrator, and refuses a sh
   expect(await codeOf({})).toBe('COULD_NOT_VALIDATE')
 })
 
-test('recover-admin records in the audit who was recovered and from where, but not the password', async () => {
+test('recover-admin writes into the audit log who was recovered and from where, but not the password', async () => {
   await recover()
   root.token = controller.openSession('admin-id')
   const reply = await root.get(`${fabric}/audit?filter=${encodeURIComponent('sort by index desc')}`)

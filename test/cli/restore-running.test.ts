@@ -153,7 +153,7 @@ test('a restore into a running cluster restores the records, after a preview and
   expect(JSON.parse(again.stdout)).toMatchObject({ changes: [], isRestored: false })
 })
 
-test('a database snapshot of the controller is restored without a key', async () => {
+test('a database snapshot of the same cluster is restored without a key', async () => {
   await using damaged = await Damaged.make()
   const snapshots = new SnapshotFolder({ ...damaged.of.parts, dir, freeBytesMin: 0 })
   const snapshot = await snapshots.take(null)
@@ -166,7 +166,7 @@ test('a database snapshot of the controller is restored without a key', async ()
   expect([damaged.name('s0'), damaged.name('s1')]).toEqual(['renamed', undefined])
 })
 
-test('a restore into a running cluster prints one document for scripts', async () => {
+test('a restore into a running cluster prints one JSON document for scripts', async () => {
   await using damaged = await Damaged.make()
   const { code, stdout, stderr } = await restore('--confirm', damaged.clusterId, '--json')
   expect(code, stderr).toBe(0)
@@ -264,7 +264,7 @@ test('a restore from another cluster requires --other-cluster, and then the rest
   )
 })
 
-test('a failed restore removes its staged data, so that the next restore can begin', async () => {
+test('a failed restore into a running cluster removes its staged data, so that the next restore can begin', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)
@@ -281,7 +281,7 @@ test('a failed restore removes its staged data, so that the next restore can beg
   expect(restored.code, restored.stderr).toBe(0)
 })
 
-test('a restore waits until a new leader is elected', async () => {
+test('a restore into a running cluster waits until a new leader is elected', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)

@@ -36,7 +36,7 @@ function managerWith(more: NodeJS.ProcessEnv): { manager: ServiceManager; env: N
 }
 
 describe('ServiceManager (the client of systemd’s notify socket)', () => {
-  test('sends its states in order, and removes the socket’s address from the environment of child processes', async () => {
+  test('sends its states in order, and removes NOTIFY_SOCKET from the environment of child processes', async () => {
     recordMessages()
     const { manager, env } = managerWith({ WATCHDOG_USEC: '60000000', WATCHDOG_PID: `${PID}` })
     expect(Object.keys(env)).toEqual(['PATH'])
@@ -68,7 +68,7 @@ describe('ServiceManager (the client of systemd’s notify socket)', () => {
     expect(messages().filter((line) => line.includes('WATCHDOG'))).toEqual([])
   })
 
-  test('sends nothing without a socket', async () => {
+  test('sends nothing if NOTIFY_SOCKET is not set', async () => {
     recordMessages()
     const { manager } = managerWith({ NOTIFY_SOCKET: undefined, WATCHDOG_USEC: '3000' })
     manager.ready('runs')
@@ -76,7 +76,7 @@ describe('ServiceManager (the client of systemd’s notify socket)', () => {
     expect(messages()).toEqual([])
   })
 
-  test('logs once that it cannot send', async () => {
+  test('logs only once that it cannot send', async () => {
     recordMessages('exit 1')
     const { manager } = managerWith({})
     manager.ready('runs')
@@ -86,7 +86,7 @@ describe('ServiceManager (the client of systemd’s notify socket)', () => {
     ])
   })
 
-  test('logs that systemd-notify is missing', async () => {
+  test('logs that the program systemd-notify is missing', async () => {
     const env = { PATH: folder, NOTIFY_SOCKET: '/run/notify' }
     await new ServiceManager({ env, pid: PID, log }).ended('stopped')
     expect(warnings).toEqual([

@@ -20,14 +20,14 @@ function fill(content: string): string {
   return data
 }
 
-test('a data folder that is set aside moves completely to a name that contains the time', () => {
+test('a data folder that is set aside is moved completely to a name that contains the time', () => {
   const aside = setDataFolderAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
   expect(aside).toBe(join(folder, 'data.set-aside-20261120T170509.077Z'))
   expect(readFileSync(join(aside, 'IDENTITY'), 'utf8')).toBe('one')
   expect(readdirSync(folder)).toEqual(['data.set-aside-20261120T170509.077Z'])
 })
 
-test('only the two newest set-aside folders are kept, even if they were created within one second, and no other files are removed', () => {
+test('only the two newest data folders that were set aside are kept, even if they were created within one second, and no other files are removed', () => {
   mkdirSync(join(folder, 'data.backup'))
   const atMs = Date.UTC(2026, 0, 1)
   for (const content of ['one', 'two', 'three', 'four']) setDataFolderAside(fill(content), atMs)

@@ -16,7 +16,7 @@ function listing(storeId: Uint8Array): Configuration {
 }
 const nobody = create(ConfigurationSchema, {})
 
-test('a controller that was a member when it stopped is ready at once', () => {
+test('a controller that was a member when it stopped is ready immediately after its start', () => {
   const configuration = { record: nobody, index: 0, isCommitted: false }
   const parts = { selfId: 'ctrl2', storeId: own, lostIndex: 0, configuration: () => configuration }
   expect(new StateReadiness({ ...parts, persisted: listing(own), appliedIndex: () => 0 }).is).toBe(

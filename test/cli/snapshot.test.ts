@@ -75,7 +75,7 @@ function configFor(hasIdentity: boolean): string {
   return config
 }
 
-test('every verb with --key names the fault if the key is a public key', async () => {
+test('every snapshot verb with --key reports the fault if the key is a public key', async () => {
   const publicFile = join(dir, 'backup.pem')
   chmodSync(publicFile, 0o644)
   const config = configFor(true)
@@ -118,7 +118,7 @@ async function serving(from = source): Promise<Served> {
   return { unexpected, actions, [Symbol.asyncDispose]: () => server.close() }
 }
 
-test('save writes the backup of the controller, and never overwrites a file', async () => {
+test('snapshot save writes the backup of the controller, and never overwrites a file', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--recipient', join(dir, 'backup.pem')]
@@ -138,7 +138,7 @@ test('save writes the backup of the controller, and never overwrites a file', as
   expect(served.unexpected).toEqual([])
 })
 
-test('save writes secrets in plain text only if the user gives the option for this', async () => {
+test('snapshot save writes secrets in plain text only if the user gives the option for this', async () => {
   await using _served = await serving()
   const target = join(dir, 'b.backup')
   const silent = await snapshot('save', target, '--data', dir)
@@ -160,7 +160,7 @@ test('save writes secrets in plain text only if the user gives the option for th
   })
 })
 
-test('save leaves no file if the state turns out to be inconsistent while it is saved, and does not delay the next backup', async () => {
+test('snapshot save leaves no file if the state turns out to be inconsistent during the backup, and does not delay the next backup', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   const words = ['save', target, '--data', dir, '--plaintext']
@@ -180,7 +180,7 @@ test('save leaves no file if the state turns out to be inconsistent while it is 
   )
 })
 
-test('save fails if the log cannot record the recipient of the backup, unless --stale is given', async () => {
+test('snapshot save fails if the log cannot record the recipient of the backup, unless --stale is given', async () => {
   await using served = await serving()
   const target = join(dir, 'b.backup')
   served.actions.refusal = new Problem('CLUSTER_NO_LEADER')
@@ -191,7 +191,7 @@ test('save fails if the log cannot record the recipient of the backup, unless --
   expect((await snapshot('save', target, '--data', dir, '--plaintext', '--stale')).code).toBe(0)
 })
 
-test('save requires an option that selects the controller, and reports if that controller is not running', async () => {
+test('snapshot save requires an option that selects the controller, and reports if that controller is not running', async () => {
   const target = join(dir, 'b.backup')
   expect((await snapshot('save', target, '--plaintext')).code).toBe(2)
   const away = await snapshot('save', target, '--data', dir, '--plaintext')
@@ -201,7 +201,7 @@ test('save requires an option that selects the controller, and reports if that c
   expect(existsSync(target)).toBe(false)
 })
 
-test('verify lists the parts of a backup that it could check, and refuses a changed file or another checksum', async () => {
+test('snapshot verify lists the parts of a backup that it could check, and refuses a changed file or another checksum', async () => {
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
@@ -222,7 +222,7 @@ test('verify lists the parts of a backup that it could check, and refuses a chan
   )
 })
 
-test('verify reports a missing backup file as missing', async () => {
+test('snapshot verify reports that a backup file is missing', async () => {
   const words = ['--config', configFor(false), '--key', keyFile]
   for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
     const [name = '', ...more] = verb
@@ -253,7 +253,7 @@ test('cluster backups lists the scheduled backups of the controller, or the reas
   expect(await listing({ isScheduled: false, backups: [] })).toContain('set backup.folder')
 })
 
-test('list shows every backup in a folder, complete or not, and no other file', async () => {
+test('snapshot list shows every backup in a folder, complete or not, and no other file', async () => {
   writeFileSync(join(dir, 'cut.backup'), bytes.subarray(0, 10_000))
   writeFileSync(join(dir, 'notes.txt'), 'no backup')
   const told = await snapshot('list', dir)
@@ -268,7 +268,7 @@ test('list shows every backup in a folder, complete or not, and no other file', 
   expect((await snapshot('list', join(dir, 'empty'))).stdout).toMatch(/^no backups in/)
 })
 
-test('diff shows which records a restore would restore, change and remove', async () => {
+test('snapshot diff shows which records a restore would restore, change and remove', async () => {
   const own = await BackedUp.make(2)
   writeFileSync(file, await own.save({ publicPem: key.publicPem }))
   await using served = await serving(own)
@@ -294,7 +294,7 @@ test('diff shows which records a restore would restore, change and remove', asyn
   expect(served.unexpected).toEqual([])
 })
 
-test('restore creates a key for a controller that has none yet', async () => {
+test('snapshot restore creates a key for a controller that has none yet', async () => {
   const config = configFor(false)
   const restored = await snapshot('restore', file, config, '--key', keyFile)
   expect(restored.code, restored.stderr).toBe(0)
@@ -316,7 +316,7 @@ test('restore creates a key for a controller that has none yet', async () => {
   expect(again.stderr).toMatch(/data is not empty; move it away/)
 })
 
-test('restore starts from the beginning if an earlier attempt stopped before it created the data folder', async () => {
+test('snapshot restore starts from the beginning if an earlier attempt stopped before it created the data folder', async () => {
   const config = configFor(false)
   const etc = join(dir, 'etc')
   const words = ['restore', file, config, '--key', keyFile, '--json']
@@ -341,7 +341,7 @@ test('restore starts from the beginning if an earlier attempt stopped before it 
   expect(existsSync(join(etc, '.forming'))).toBe(false)
 })
 
-test('restore reuses the certificate and key of the old controller unchanged', async () => {
+test('snapshot restore uses the certificate and key of the old controller unchanged', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const before = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
@@ -356,7 +356,7 @@ test('restore reuses the certificate and key of the old controller unchanged', a
   expect(after).toEqual(before)
 })
 
-test('restore refuses a certificate of another network, and a certificate without its key', async () => {
+test('snapshot restore refuses a certificate of another network, and a certificate without its key', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const other = await BackedUp.make(0)
@@ -377,7 +377,7 @@ test('restore refuses a certificate of another network, and a certificate withou
   expect(existsSync(join(etc, 'data'))).toBe(false)
 })
 
-test('restore refuses another trust domain, another checksum, and a key that other users can read', async () => {
+test('snapshot restore refuses another trust domain, another checksum, and a key that other users can read', async () => {
   const config = configFor(false)
   const noted = await snapshot(
     'restore',

@@ -16,8 +16,8 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('The command that starts a program', () => {
-  test('is that of the systemd unit for a configuration that the unit reads', () => {
+describe('The printed command that starts a program', () => {
+  test('is systemctl start with the unit that reads the configuration', () => {
     expect(startCommand('controller', '/etc/flotilla/ctrl1/config.yml', units)).toBe(
       'systemctl start flotilla-controller@ctrl1',
     )
@@ -30,7 +30,7 @@ describe('The command that starts a program', () => {
     ['no unit is installed', '/etc/flotilla/ctrl1/config.yml', []],
     ['the file has another name', '/etc/flotilla/ctrl1/other.yml', null],
     ['the file is in another folder', '/etc/flotilla/config.yml', null],
-    ['the name is none that systemd accepts unescaped', "/etc/flotilla/it's/config.yml", null],
+    ['systemd does not accept the name unescaped', "/etc/flotilla/it's/config.yml", null],
   ])('is flotilla controller run if %s', (_why, path, installed) => {
     const word = path.includes("'") ? `'/etc/flotilla/it'\\''s/config.yml'` : path
     expect(startCommand('controller', path, installed ?? units)).toBe(

@@ -56,7 +56,7 @@ async function watched(form: WatchDeps['form']): Promise<string> {
   return text
 }
 
-test('status --watch redraws a terminal each second, and shows when the controller does not respond', async () => {
+test('cluster status --watch redraws a terminal each second, and shows if the controller does not respond', async () => {
   const screens = (await watched('screen')).split('\u001b[H')
   expect(screens[0]).toBe('\u001b[2J')
   expect(screens[1]).toContain('losing one more voter stops writes')
@@ -66,7 +66,7 @@ test('status --watch redraws a terminal each second, and shows when the controll
   expect(screens[3]).toContain('no leader')
 })
 
-test('status --watch prints one line or one JSON document for each poll if the output is not a terminal', async () => {
+test('cluster status --watch prints one line or one JSON document for each poll if the output is not a terminal', async () => {
   const lines = (await watched('lines')).trimEnd().split('\n')
   expect(lines).toHaveLength(3)
   expect(lines[0]).toBe(
@@ -81,7 +81,7 @@ test('status --watch prints one line or one JSON document for each poll if the o
   ])
 })
 
-test('status shows a member that reports a failure as not serving', () => {
+test('cluster status shows a member that reports a failure as not serving', () => {
   const text = statusText({ ...status, members: [{ ...member, isFailing: true }] })
   expect(text).toMatch(/^ctrl1 +leader, not serving +3 /m)
 })

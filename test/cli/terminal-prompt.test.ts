@@ -28,7 +28,7 @@ test('a password prompt ends at ^C and restores the terminal', async () => {
   expect(modes).toEqual([true, false])
 })
 
-test('a line prompt trims white space, and returns an empty line at the end of the input', async () => {
+test('a line prompt trims white space, and returns an empty line at the end of its input', async () => {
   const { shown, ...at } = terminal()
   const asked = promptLine('Trust it? ', at)
   at.input.write(' yes \n')

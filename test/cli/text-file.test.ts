@@ -15,7 +15,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('an input file that a verb reads', () => {
-  test('is read up to its maximum size, and refused if it is one byte larger', () => {
+  test('is read up to its maximum size, and refused if it is larger by one byte', () => {
     const path = join(folder, 'text')
     const text = 'ä'.repeat(100_000)
     writeFileSync(path, text)

@@ -28,7 +28,7 @@ const disk = {
   },
 }
 
-test('a log line that was truncated by a full disk corrupts neither earlier lines nor the next line', async () => {
+test('a log line that was cut off by a full disk damages neither the earlier lines nor the next line', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'flotilla-torn-'))
   const path = join(folder, 'log')
   const fd = openSync(path, 'a')

@@ -68,7 +68,7 @@ test('an upgrade is complete when every member runs the same version and the fea
   expect(statusOf(2, present, patched)).toMatchObject({ state: 'mixed', nextFeatureLevel: null })
 })
 
-test('no controller may be stopped while a voter is disconnected, does not serve or is far behind', () => {
+test('no controller should be stopped while a voter is disconnected, is not serving or is far behind', () => {
   const behind = { commit: 900, applied: 100 } as MemberView['progress']
   const failing = { isFailing: true } as MemberView['vitals']
   const cases: readonly (readonly [Told, string])[] = [
@@ -82,7 +82,7 @@ test('no controller may be stopped while a voter is disconnected, does not serve
   for (const [told, notNow] of cases) expect(statusOf(2, present, told).notNow).toBe(notNow)
 })
 
-test('an upgrade is not complete while the last restarted voter is disconnected', () => {
+test('an upgrade is not complete while the voter that restarted last is disconnected', () => {
   expect(statusOf(2, present, present, { ...present, connected: false })).toMatchObject({
     state: 'waiting',
     notNow: 'ctrl3 is not connected',

@@ -91,7 +91,7 @@ function clientOf(
 
 const once = { method: 'POST', isOnceOnly: true } as const
 
-test('the client tries a failed member last, and in its usual position again after 15 seconds', async () => {
+test('the client tries a member that failed last, and after 15 seconds again in its usual position', async () => {
   const away = new Set([one])
   const { client, origins, pass } = clientOf(({ origin }) =>
     away.has(origin) ? isAway() : answer(200),
@@ -110,7 +110,7 @@ test('the client tries a failed member last, and in its usual position again aft
   expect(origins()).toEqual([three])
 })
 
-test('the client sends a write to each member under one request ID until there is a leader', async () => {
+test('the client sends a write to one member after the other with one request ID until there is a leader', async () => {
   let leaderless = 5
   const { client, asked } = clientOf(() =>
     (leaderless -= 1) < 0 ? answer(201) : refusal(503, 'CLUSTER_NO_LEADER'),
@@ -123,7 +123,7 @@ test('the client sends a write to each member under one request ID until there i
   expect(asked.at(-1)?.headers['net-request-id']).toBe('id 2')
 })
 
-test('if a new write is refused because its request ID is too old, the client repeats it with an ID that has a later time', async () => {
+test('the client repeats a new write with an ID of a later time if the cluster refuses its request ID as too old', async () => {
   let refusals = 3
   const { client, asked } = clientOf(() =>
     (refusals -= 1) < 0 ? answer(201) : refusal(409, 'REQUEST_ID_EXPIRED'),
@@ -137,7 +137,7 @@ test('if a new write is refused because its request ID is too old, the client re
   ])
 })
 
-test('the client uses no second ID for a write that may have taken effect', async () => {
+test('the client does not use a second request ID for a write that may have taken effect', async () => {
   for (const begin of [() => refusal(503, 'OUTCOME_UNKNOWN'), isSilent]) {
     let asks = 0
     const { client, asked } = clientOf(() =>
@@ -152,7 +152,7 @@ test('the client uses no second ID for a write that may have taken effect', asyn
   }
 })
 
-test('the client gives up after ten seconds if its writes are refused because their request IDs are too old', async () => {
+test('the client gives up after ten seconds if the cluster refuses its writes because their request IDs are too old', async () => {
   const { client, asked } = clientOf(() => refusal(409, 'REQUEST_ID_EXPIRED'))
   await expect(client.ask({ method: 'POST' })).rejects.toMatchObject({
     code: 'REQUEST_ID_EXPIRED',
@@ -160,13 +160,13 @@ test('the client gives up after ten seconds if its writes are refused because th
   expect(asked).toHaveLength(11)
 })
 
-test('the client gives up after 20 seconds without a leader', async () => {
+test('the client gives up after 20 seconds if there is no leader', async () => {
   const { client, asked } = clientOf(() => refusal(503, 'CLUSTER_NO_LEADER'))
   await expect(client.ask({})).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
   expect(asked).toHaveLength(21)
 })
 
-test('the client reports an unknown outcome even if other members respond later', async () => {
+test('the client reports an unknown outcome even if another member responds later', async () => {
   for (const then of [() => refusal(503, 'CLUSTER_NO_LEADER'), isAway]) {
     let count = 0
     const { client } = clientOf(() =>
@@ -176,7 +176,7 @@ test('the client reports an unknown outcome even if other members respond later'
   }
 })
 
-test('the client repeats a write without a request ID only if nothing was sent or changed', async () => {
+test('the client repeats a write without a request ID only if it was certainly not sent or changed nothing', async () => {
   const { client, asked, origins } = clientOf(({ origin }) =>
     origin === one ? isAway() : answer(200),
   )
@@ -202,13 +202,13 @@ test('the client repeats a write without a request ID only if nothing was sent o
   expect(busy.origins()).toEqual([one, two])
 })
 
-test('the client sends a read to the next member after any fault', async () => {
+test('the client sends a read to the next member after any failure', async () => {
   const { client, origins } = clientOf(({ origin }) => (origin === one ? isSilent() : answer(200)))
   await client.ask({ ...once, changesNothing: true })
   expect(origins()).toEqual([one, two])
 })
 
-test('a read goes to the next member while the first is silent, and the first response counts', async () => {
+test('the client sends a read to the next member while the first one is silent, and uses the first response', async () => {
   const silence = Promise.withResolvers<ClusterResponse>()
   const { client, members, origins } = clientOf(
     ({ origin }) => (origin === one ? silence.promise : answer(200)),
@@ -221,7 +221,7 @@ test('a read goes to the next member while the first is silent, and the first re
   await expect.poll(() => members.failed).toEqual([one])
 })
 
-test('a slow member still responds to a read that the next member has received as well', async () => {
+test('the client also uses the late response of a slow member to a read that it has already sent to the next member', async () => {
   const slow = Promise.withResolvers<ClusterResponse>()
   const { client, members, origins } = clientOf(
     ({ origin }) => {
@@ -236,7 +236,7 @@ test('a slow member still responds to a read that the next member has received a
   expect([members.current, members.failed]).toEqual([one, []])
 })
 
-test('a write and a read of a selected member go to one member at a time', async () => {
+test('the client sends a write, or a read of a member that the caller selected, to only one member at a time', async () => {
   const silence = Promise.withResolvers<ClusterResponse>()
   const { client, asked } = clientOf(
     ({ origin }) => (origin === one ? silence.promise : answer(200)),
@@ -255,13 +255,13 @@ test('a write and a read of a selected member go to one member at a time', async
   await Promise.all([write, selected])
 })
 
-test('a page of the console has its data within 2.5 seconds after a controller stopped responding', () => {
+test('a page of the console shows its data within 2.5 seconds after a controller stopped responding', () => {
   const { trafficAnswerMsMax } = clusterTrafficLimits
   expect(consoleTimeouts.hedgeMs + trafficAnswerMsMax).toBeLessThanOrEqual(2_500)
   expect(OWN_DATA_TIMEOUT_MS).toBeLessThanOrEqual(2_500)
 })
 
-test('the client sends net-min-index with each request of a session', async () => {
+test('the client sends the header net-min-index with each request of a session', async () => {
   let index = 7
   const { client, asked } = clientOf(() => answer(200, {}, { 'net-index': `1:${index}` }))
   await client.ask({})
@@ -277,7 +277,7 @@ test('the client sends net-min-index with each request of a session', async () =
   ])
 })
 
-test('after the cluster was recovered, the client sends a request again, once, without the position of the ended generation', async () => {
+test('the client repeats a request once, without a log position of the old generation, after the cluster was recovered', async () => {
   let generation = 1
   const { client, asked } = clientOf(({ headers }) => {
     const position = { 'net-index': `${generation}:3` }
@@ -306,7 +306,7 @@ test('after the cluster was recovered, the client sends a request again, once, w
   expect(hostile.asked, 'one request, then two').toHaveLength(3)
 })
 
-test('the client waits longer for the last member that it tries and for each member of a hedged read, but not for a member that the caller selected', async () => {
+test('the client waits longer for its last member and for each member of a hedged read, but not for a member that the caller selected', async () => {
   const { client, asked } = clientOf(isSilent, { waits: consoleTimeouts })
   await expect(client.ask({ method: 'POST' })).rejects.toBeInstanceOf(UnreachableError)
   expect(asked.splice(0).map(({ timeoutMs }) => timeoutMs)).toEqual([2000, 2000, 20_000])
@@ -318,7 +318,7 @@ test('the client waits longer for the last member that it tries and for each mem
   expect(asked.map(({ origin, timeoutMs }) => [origin, timeoutMs])).toEqual([[two, 3000]])
 })
 
-test('the client renews a session at most once for each request that is refused', async () => {
+test('the client renews a session at most once for each refused request', async () => {
   const refused: (string | null)[] = []
   const session: SessionTokenSource = {
     token: () => 'old',
@@ -342,7 +342,7 @@ test('the client renews a session at most once for each request that is refused'
   expect(refused).toEqual(['old', 'old'])
 })
 
-test('the client decodes a problem from any response', () => {
+test('the client reads the error code and message from any error response', () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const error = { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause }
   expect(new ApiRefusalError(400, { error })).toMatchObject({ code: error.code, fault: cause })
@@ -367,7 +367,7 @@ test('the client orders log positions by generation, then by index', () => {
   expect(laterPosition(null, 'no position')).toBeNull()
 })
 
-test('the client creates request IDs that are UUIDv7 and begin with their creation time', () => {
+test('the client creates UUIDv7 request IDs that begin with their creation time', () => {
   expect(newRequestId(0x0123_4567_89ab, new Uint8Array(16).fill(255))).toBe(
     '01234567-89ab-7fff-bfff-ffffffffffff',
   )

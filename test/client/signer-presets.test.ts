@@ -28,7 +28,7 @@ test.each([
     'https://idp.test/auth/realms/my%20staff',
   ],
   ['other', { issuer: ' https://idp.test/ ' }, 'https://idp.test/'],
-])('the issuer of %s follows from %j', (name, values, issuer) => {
+])('the preset of the provider %s derives the issuer from %j', (name, values, issuer) => {
   expect(presetOf(name).issuerOf(values)).toBe(issuer)
 })
 
@@ -41,11 +41,11 @@ test.each([
   ['keycloak', { address: 'javascript:alert(1)', realm: 'a' }],
   ['other', { issuer: 'idp' }],
   ['other', { issuer: 'https://ada@idp.test' }],
-])('%s has no issuer for %j', (name, values) => {
+])('the preset of the provider %s derives no issuer from %j', (name, values) => {
   expect(presetOf(name).issuerOf(values)).toBeNull()
 })
 
-test('a signer accepts ID tokens for this client alone, by a claim that never changes', () => {
+test('a signer made from a preset accepts only ID tokens for its client, and identifies users by a claim that never changes', () => {
   const found = {
     issuer: 'https://idp.test',
     jwksEndpoint: 'https://idp.test/keys',

@@ -88,14 +88,14 @@ describe('A join ticket for a new controller', () => {
     expect(expiresAtMs).toBe(startMs + hour)
   })
 
-  test('is valid for between one minute and 7 days', async () => {
+  test('has a validity between one minute and 7 days', async () => {
     for (const lifetimeMs of [0, 59_999, 7 * 24 * hour + 1, NaN, -1, 1.5]) {
       await expect(invite({ lifetimeMs })).rejects.toMatchObject({ code: 'COULD_NOT_VALIDATE' })
     }
     await invite({ lifetimeMs: 7 * 24 * hour })
   })
 
-  test('has a secret that is written neither to the state nor to a log', async () => {
+  test('contains a secret that appears neither in the state nor in a log', async () => {
     const ticket = await invite()
     const secret = Buffer.from(parseTicket(ticket).secret)
     const { request } = await joiner(ticket)
@@ -114,7 +114,7 @@ describe('A join ticket for a new controller', () => {
 })
 
 describe('A new controller', () => {
-  test('receives the current addresses of the members, not their addresses at the time when they joined', async () => {
+  test('receives the current addresses of the members, not those at the time when they joined', async () => {
     cluster.moved.set('ctrl1', '192.0.2.9:1480')
     const { request } = await joiner(await invite())
     const answer = await cluster.member('ctrl2').desk.admit(request)
@@ -157,7 +157,7 @@ describe('A new controller', () => {
     expect(keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 
-  test('receives the same response from any member when it repeats its request', async () => {
+  test('receives the same response from any member if it repeats its request', async () => {
     const { request } = await joiner(await invite())
     const first = await cluster.member('ctrl1').desk.admit(request)
     cluster.clock.ms += 1000
@@ -165,7 +165,7 @@ describe('A new controller', () => {
     expect(again).toEqual({ ...first, nowMs: startMs + 1000 })
   })
 
-  test('is admitted even if the response was lost, and receives the response when it repeats the request', async () => {
+  test('is admitted even if the response was lost, and receives the response to a repeated request', async () => {
     const { request } = await joiner(await invite())
     cluster.losesAnswers = true
     expect(await refusalOf(request)).toMatchObject({ code: 'OUTCOME_UNKNOWN' })
@@ -175,7 +175,7 @@ describe('A new controller', () => {
     expect(answer.certificatePem).toBe(admission?.certificatePem)
   })
 
-  test('receives a key that was rotated during its admission', async () => {
+  test('receives a key that was rotated while the controller was being admitted', async () => {
     const { privateKeyPem, request } = await joiner(await invite())
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl1').rotation, 'meanwhile', { isCompromised: false })
@@ -184,7 +184,7 @@ describe('A new controller', () => {
     expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
-  test('starts with a committed configuration, and must retry if no member sends one', async () => {
+  test('starts with a committed configuration, and has to retry if no member sends one', async () => {
     const { request } = await joiner(await invite())
     cluster.isSettled = false
     const advance = setInterval(() => (cluster.clock.ms += 1000), 1)
@@ -198,7 +198,7 @@ describe('A new controller', () => {
   })
 })
 
-describe('A ticket', () => {
+describe('A join ticket', () => {
   test('admits only one of two controllers that use it at the same time', async () => {
     const ticket = await invite()
     const first = await joiner(ticket)
@@ -249,7 +249,7 @@ describe('A ticket', () => {
       'unknown or expired',
     ],
   ])(
-    'is refused when it is %s, before anything is signed or proposed',
+    'is refused, before anything is signed or proposed, if it is %s',
     async (_what, edit, part) => {
       const ticket = await invite()
       const { request } = await joiner(edit(ticket))
@@ -262,7 +262,7 @@ describe('A ticket', () => {
     },
   )
 
-  test('is listed by every member with the ticket’s status and without the secret', async () => {
+  test('is listed by every member with its status and without its secret', async () => {
     const used = parseTicket(await invite({ isVoter: false }))
     await cluster.member('ctrl1').desk.admit((await joiner(formatTicket(used))).request)
     cluster.clock.ms += 1000
@@ -286,7 +286,7 @@ describe('A ticket', () => {
     })
   })
 
-  test('is refused after any member revoked it, and the log records who revoked it', async () => {
+  test('is refused after any member revoked it, and the audit log records who revoked it', async () => {
     const ticket = await invite()
     const { id } = parseTicket(ticket)
     await cluster.member('ctrl2').desk.revoke(id, anOperator)
@@ -311,7 +311,7 @@ describe('A ticket', () => {
     expect(cluster.machine.get('admission', 'ctrl4')).toBeUndefined()
   })
 
-  test('does not admit a controller with the id of an existing member, and stays valid after such a request', async () => {
+  test('does not admit a controller with the id of an existing member, and can be used after such a request', async () => {
     const ticket = await invite()
     const { request } = await joiner(ticket, { id: 'ctrl1' })
     const refusal = await refusalOf(request)
@@ -351,13 +351,13 @@ describe('A join request', () => {
     expect(cluster.proposals.filter(({ kind }) => kind === CommandKind.TICKET_REDEEM)).toEqual([])
   })
 
-  test('is refused when its certificate request has the name of another controller', async () => {
+  test('is refused if its certificate request contains the name of another controller', async () => {
     const { request } = await joiner(await invite())
     const refusal = await refusalOf({ ...request, id: 'ctrl5' })
     expect(refusal.fault?.field).toBe('certificateRequestPem')
   })
 
-  test('is refused with a remedy when the new controller’s program is too old', async () => {
+  test('is refused with a remedy if the release of the new controller is too old', async () => {
     const { request } = await joiner(await invite(), { featureLevel: 0 })
     const refusal = await refusalOf(request)
     expect(refusal.code).toBe('MEMBERSHIP_REFUSED')
@@ -365,7 +365,7 @@ describe('A join request', () => {
     expect(refusal.message).toContain('install the version')
   })
 
-  test('is refused when it has the key of another controller', async () => {
+  test('is refused if it contains the key of another controller', async () => {
     const { leaf } = cluster.member('ctrl3')
     const { privateKeyPem } = leaf
     const { request } = await joiner(await invite(), {
@@ -376,7 +376,7 @@ describe('A join request', () => {
     expect(refusal.message).toContain('ctrl3 has this key')
   })
 
-  test('is refused with PEER_UNREACHABLE by a controller that lacks the issuing CA', async () => {
+  test('is refused with PEER_UNREACHABLE by a controller that does not have the issuing CA', async () => {
     const stranger = await cluster.add('stranger', cluster.member('ctrl1').leaf)
     const { request } = await joiner(await invite())
     await expect(stranger.desk.admit(request)).rejects.toMatchObject({ code: 'PEER_UNREACHABLE' })

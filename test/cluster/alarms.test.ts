@@ -76,7 +76,7 @@ const calm = { freeBytes: null, logTimeMs: 0 } as const
 
 const codes = (alarms: Alarms): string[] => alarms.list().map(({ code }) => code)
 
-test('an alarm keeps its start time, and is logged once when it is raised and once when it is cleared', () => {
+test('an alarm keeps its start time, and is logged once when it is raised and once when it clears', () => {
   const { clock, log, alarms } = stage()
   alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 3000 })
   const [first] = alarms.list()
@@ -94,7 +94,7 @@ test('an alarm keeps its start time, and is logged once when it is raised and on
   ])
 })
 
-test('the end of an alarm that is raised and cleared repeatedly is logged no more often than its start', () => {
+test('an alarm that is raised and cleared repeatedly is logged as cleared no more often than as raised', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
@@ -107,7 +107,7 @@ test('the end of an alarm that is raised and cleared repeatedly is logged no mor
   expect(log.lines).toHaveLength(2)
 })
 
-test('an alarm about low free space is raised once, and is cleared only when the free space exceeds the limit by a margin', () => {
+test('an alarm about low free space is raised once, and clears only when the free space exceeds the limit by a margin', () => {
   const { alarms, log, watch } = stage()
   const one = configurationOf(['a'])
   for (let n = 0; n < 20; n += 1) {
@@ -123,7 +123,7 @@ test('an alarm about low free space is raised once, and is cleared only when the
 const differsAt = (index: number) => ({ index, isSame: false })
 const agreesAt = (index: number) => ({ index, isSame: true })
 
-test('two members with different states raise an alarm, and both stay in service', () => {
+test('two members whose states differ raise an alarm, and both continue to serve requests', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -136,7 +136,7 @@ test('two members with different states raise an alarm, and both stay in service
   expect(codes(alarms)).toEqual([])
 })
 
-test('the divergence alarm of a member is cleared when it restarts or leaves', () => {
+test('the divergence alarm of a member clears when the member restarts or leaves the cluster', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -149,7 +149,7 @@ test('the divergence alarm of a member is cleared when it restarts or leaves', (
   expect(codes(alarms)).toEqual([])
 })
 
-test('the divergence alarm of a member is cleared when the states agree again at a later index', () => {
+test('the divergence alarm of a member clears when the states are equal again at a later index', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -161,7 +161,7 @@ test('the divergence alarm of a member is cleared when the states agree again at
   expect(codes(alarms)).toEqual([])
 })
 
-test('alarms about unreliable responses are critical, and the number of alarms is limited', () => {
+test('alarms that make the responses of a controller unreliable are critical, and the number of alarms is limited', () => {
   const { alarms } = stage()
   for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', { member: `${n}`, index: 1 })
   expect(alarms.list()).toHaveLength(64)
@@ -179,7 +179,7 @@ function printedAlarms(): string {
   return ['| code | severity | meaning | remedy |', '|---|---|---|---|', ...rows, ''].join('\n')
 }
 
-test('docs/operate/alarms.md contains the table of alarms from the source', () => {
+test('docs/operate/alarms.md contains the table of alarms in the source', () => {
   const path = join(import.meta.dirname, '../../docs/operate/alarms.md')
   const page = readFileSync(path, 'utf8')
   const printed = page.replace(/^\| code \|.*\n(?:\|.*\n)+/m, () => printedAlarms())
@@ -188,7 +188,7 @@ test('docs/operate/alarms.md contains the table of alarms from the source', () =
   expect(printed.split(printedAlarms())).toHaveLength(2)
 })
 
-test('the source raises exactly the alarms of the table', () => {
+test('the source raises every alarm in the table and no others', () => {
   const src = join(import.meta.dirname, '../../src')
   const raised = readdirSync(src, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.ts'))
@@ -213,7 +213,7 @@ test.each([
     'writes survive the failure of 2 voters',
   ],
 ])(
-  'of the voters %j, of which %j are connected, %i more may fail',
+  'in a cluster with the voters %j, of which %j are connected, %i more may fail',
   (voters, connected, spare, sentence) => {
     const found = configurationTolerance(configurationOf(voters), (id) => connected.includes(id))
     expect(found.spare).toBe(spare)
@@ -221,13 +221,13 @@ test.each([
   },
 )
 
-test('in a joint configuration, the failure tolerance is that of the half with the lower tolerance', () => {
+test('the failure tolerance of a joint configuration is the lower one of its two halves', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
   expect(configurationTolerance(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
   expect(configurationTolerance(joint, () => true).spare).toBe(1)
 })
 
-test('an alarm is raised if a clock is wrong for five seconds without interruption, but not for a single late message', () => {
+test('an alarm about a clock is raised if the clock is wrong for five seconds without interruption, but not after a single late message', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a', 'b'])
   watch.look(one, [view('a'), skewed('b', -2500)], calm)
@@ -249,7 +249,7 @@ test('an alarm is raised if a clock is wrong for five seconds without interrupti
   expect(codes(alarms)).toEqual([])
 })
 
-test('a clock offset that varies around two seconds raises one alarm, which is cleared only well below this limit', () => {
+test('a clock offset that varies around two seconds raises one alarm, which clears only when the offset is well below two seconds', () => {
   const { clock, alarms, log, watch } = stage()
   const two = configurationOf(['a', 'b'])
   const lookFor = (ms: number, offsetMs: number): void => {
@@ -275,7 +275,7 @@ test('a clock offset that varies around two seconds raises one alarm, which is c
   expect(log.lines).toHaveLength(2)
 })
 
-test('removing a member clears the alarm about its clock at once', () => {
+test('removing a member immediately clears the alarm about its clock', () => {
   const { clock, alarms, watch } = stage()
   const one = configurationOf(['a'])
   watch.look(one, [view('a'), skewed('b', 9000)], calm)
@@ -286,7 +286,7 @@ test('removing a member clears the alarm about its clock at once', () => {
   expect(codes(alarms)).toEqual([])
 })
 
-test('a voter whose connection breaks repeatedly raises one alarm, which is cleared after the voter stays connected', () => {
+test('a voter whose connection breaks repeatedly raises one alarm, which clears after the voter stays connected', () => {
   const { clock, alarms, log, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const lookFor = (ms: number, connected: boolean): void => {
@@ -306,7 +306,7 @@ test('a voter whose connection breaks repeatedly raises one alarm, which is clea
   expect(log.lines).toHaveLength(2)
 })
 
-test('three voters that tolerate no further failure raise an alarm until a voter returns', () => {
+test('a cluster of three voters with one voter disconnected raises an alarm until the voter returns', () => {
   const { clock, alarms, watch } = stage()
   const three = configurationOf(['a', 'b', 'c'])
   const all = [view('a'), view('b'), view('c')]
@@ -330,7 +330,7 @@ test('three voters that tolerate no further failure raise an alarm until a voter
   expect(codes(alarms)).toEqual([])
 })
 
-test('an alarm is raised while the log has a missing tail, and is cleared once the log is repaired', () => {
+test('a log with a missing tail raises an alarm, which clears once the log is repaired', () => {
   const { alarms, watch } = stage()
   watch.lookAtDebt({ term: 4, index: 90 })
   expect(alarms.list()).toMatchObject([
@@ -353,7 +353,7 @@ test('a disk that fills up raises an alarm while there is still time to act', ()
   expect(codes(alarms)).toEqual([])
 })
 
-test('member descriptions are saved at most once a minute and at shutdown, without removed members', async () => {
+test('the descriptions of members are saved at most once a minute and at shutdown, without those of removed members', async () => {
   const clock = new ManualClock()
   const saved: string[][] = []
   const said: KnownMember = { version: 'v1', startedAtMs: 5, apiAddresses: [], certificatePem: '' }
@@ -420,7 +420,7 @@ test('certificates of removed members are kept until every refresh token that th
   )
 })
 
-test('a change of member descriptions during a save is stored before the last save resolves', async () => {
+test('a change of member descriptions during a save is written before the last save completes', async () => {
   const clock = new ManualClock()
   const saved: number[] = []
   let finish = (): void => undefined
@@ -448,7 +448,7 @@ test('a change of member descriptions during a save is stored before the last sa
   expect(saved).toEqual([1, 2])
 })
 
-test('log time that is far ahead of the clocks of a majority raises an alarm until it is no longer ahead', () => {
+test('log time that is far ahead of the clocks of a majority raises an alarm until log time is no longer ahead', () => {
   const { clock, alarms, watch } = stage()
   const record = configurationOf(['a', 'b', 'c'])
   const look = (aheadMs: number, offsets: readonly number[] = [0, 0]): void => {

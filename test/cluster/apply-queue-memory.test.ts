@@ -50,7 +50,7 @@ function queueOf(machine: SlowMachine) {
   return { queue, applied }
 }
 
-test('apply waits while the state machine’s store is slow, and continues in order afterwards', async () => {
+test('the apply queue waits while the state machine’s store is slow, and continues in order afterwards', async () => {
   const machine = new SlowMachine({ persistEntries: 1000, isChained: false })
   machine.isStoreSlow = true
   const { queue, applied } = queueOf(machine)
@@ -65,7 +65,7 @@ test('apply waits while the state machine’s store is slow, and continues in or
   expect(applied).toEqual(Array.from({ length: 12 }, (_, at) => at + 1))
 })
 
-test('the buffer of entries is released once they are applied', () => {
+test('the apply queue releases the buffer of entries once they are applied', () => {
   const machine = new SlowMachine({ persistEntries: 1000, isChained: false })
   const { queue, applied } = queueOf(machine)
   const large = packed(1, 2, 100_000)

@@ -47,7 +47,7 @@ async function replace(machine: CounterMachine, index: Index): Promise<void> {
   await machine.restore(receiver)
 }
 
-test('no entry is applied while the state is being replaced, and later entries are applied afterwards', async () => {
+test('the apply queue applies no entry while the state is being replaced, and applies later entries afterwards', async () => {
   const { machine, applied, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()
@@ -58,7 +58,7 @@ test('no entry is applied while the state is being replaced, and later entries a
   expect(applied).toEqual([1, 2, 3, 4, 7, 8])
 })
 
-test('the applied index that the queue reports covers only received entries, even if the state that replaced the old one contains later entries', async () => {
+test('the applied index that the apply queue reports covers only received entries, even if the new state contains later ones', async () => {
   const { machine, applied, progress, made } = stage()
   made.push(entriesTo(1, 4))
   made.pause()

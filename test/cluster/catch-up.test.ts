@@ -82,7 +82,7 @@ async function agree(formed: TestCluster): Promise<void> {
   })
 }
 
-test('a member that catches up needs only one snapshot, even if the transfer takes longer than the log is normally retained', async () => {
+test('a member that lags needs only one snapshot, even if the transfer takes longer than the log is normally retained', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -99,7 +99,7 @@ test('a member that catches up needs only one snapshot, even if the transfer tak
   await agree(formed)
 })
 
-test('an alarm is raised when the log exceeds its limit during a snapshot transfer, and is cleared once the receiver follows the log again', async () => {
+test('a log that exceeds its limit during a snapshot transfer raises an alarm, which clears once the receiver follows the log again', async () => {
   const { formed, leader, changes } = await stage(40_000)
   const writer = writing(leader)
   const late = await formed.start('n3', changes)
@@ -111,7 +111,7 @@ test('an alarm is raised when the log exceeds its limit during a snapshot transf
   await agree(formed)
 })
 
-test('a snapshot transfer continues after broken connections in either direction, without a second snapshot', async () => {
+test('a snapshot transfer resumes after broken connections in either direction, without a second snapshot', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`
@@ -139,7 +139,7 @@ test('a snapshot transfer continues after broken connections in either direction
   await agree(formed)
 })
 
-test('a snapshot transfer starts over at once when its receiver restarts', async () => {
+test('a snapshot transfer starts again immediately when its receiver restarts', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`

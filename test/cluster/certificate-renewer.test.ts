@@ -125,8 +125,8 @@ async function lookTwice(renewer: CertificateRenewer): Promise<void> {
   await renewer.look()
 }
 
-describe("A certificate issued by the cluster's CA", () => {
-  test('is renewed for the same key when a third of its lifetime is left, and not before', async () => {
+describe('A certificate issued by the cluster’s CA', () => {
+  test('is renewed with the same key when a third of its lifetime is left, and not before', async () => {
     const renewer = renewerOf()
     nowMs = at(200) - 1
     await renewer.look()
@@ -179,7 +179,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed at once if it lacks a configured host, and the new certificate keeps its present hosts', async () => {
+  test('is renewed immediately if it lacks a configured host, and the new certificate keeps the hosts of the old one', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -191,7 +191,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is renewed at once for hosts that the configuration requires later', async () => {
+  test('is renewed immediately when the configuration adds a host', async () => {
     const renewer = renewerOf()
     await renewer.requireHosts(['localhost', 'api.example'])
     expect(chainOnDisk()[0].dnsNames).toEqual(['localhost', 'api.example'])
@@ -200,7 +200,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(warnings).toEqual([])
   })
 
-  test('is renewed by the cluster’s next CA as soon as that CA is known', async () => {
+  test('is renewed by the cluster’s next CA as soon as the controller knows this CA', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await renewIssuingAuthority({
@@ -246,7 +246,7 @@ describe("A certificate issued by the cluster's CA", () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('stays in use when the renewed certificate cannot be written, and the reason is logged', async () => {
+  test('stays in use if the renewed certificate cannot be written, and the log contains the reason', async () => {
     const renewer = renewerOf()
     nowMs = at(200)
     // A folder at the path of the file makes the write fail for root as well.
@@ -280,7 +280,7 @@ describe('A certificate issued by another CA', () => {
     expect(alarms.at(-1)).toContain('have its issuer renew it for the same key')
   })
 
-  test('is not renewed for hosts that the configuration requires later; a warning lists these hosts', async () => {
+  test('is not renewed when the configuration adds a host; a warning lists the missing hosts', async () => {
     const renewer = renewerOf()
     await renewer.requireHosts(['localhost', 'api.example'])
     expect(taken).toEqual([])
@@ -289,7 +289,7 @@ describe('A certificate issued by another CA', () => {
     ])
   })
 
-  test('is replaced by another certificate in the same files once the files no longer change', async () => {
+  test('is replaced by another certificate in the same files once these files have stopped changing', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const next = await sameKey(days(0, 600))
@@ -302,7 +302,7 @@ describe('A certificate issued by another CA', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('is replaced when its files changed while the controller started', async () => {
+  test('is replaced if its files changed while the controller started', async () => {
     const next = await sameKey(days(0, 600))
     writeFileSync(paths.cert, next)
     const renewer = renewerOf()
@@ -397,8 +397,8 @@ describe('A certificate issued by another CA', () => {
   }
 })
 
-describe('The alarm about certificate expiry', () => {
-  test('is raised once at each of its three limits, and cleared when the certificate is renewed', async () => {
+describe('The alarm about the expiry of a certificate', () => {
+  test('is raised once at each of its three limits, and clears when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {
@@ -420,7 +420,7 @@ describe('The alarm about certificate expiry', () => {
     expect(renewer.view().alarm).toBeNull()
   })
 
-  test('also covers the issuing CA, and names the command that renews it', async () => {
+  test('also covers the issuing CA, and contains the command that renews it', async () => {
     leaf = await leafBy(issuing, days(1700, 1825))
     layOut(leaf)
     const renewer = renewerOf()
@@ -434,7 +434,7 @@ describe('The alarm about certificate expiry', () => {
   })
 })
 
-test('After its start, the certificate renewer checks periodically, and a stop waits for a renewal in progress', async () => {
+test('The certificate renewer checks the certificates periodically after its start, and waits for a renewal in progress when it stops', async () => {
   const renewer = renewerOf(['localhost', 'new.example'])
   renewer.start()
   await renewer.stop()

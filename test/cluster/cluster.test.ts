@@ -32,7 +32,7 @@ afterEach(async () => {
   await Promise.all(clusters.splice(0).map(async (formed) => await formed.stop()))
 })
 
-test('three controllers elect a leader, and each accepts writes and applies all of them', async () => {
+test('three controllers elect a leader, and each controller accepts writes and applies those of all controllers', async () => {
   const formed = await runningCluster(3)
   const writes: Promise<AppliedProposal>[] = []
   for (const id of formed.ids) {
@@ -92,7 +92,7 @@ function writer(node: TestNode, name: string) {
   return { done, doubtful, stop }
 }
 
-test('when the leader dies, every write in progress at another controller takes effect once and is acknowledged', async () => {
+test('when the leader dies, every write in progress at another controller takes effect once and is then acknowledged', async () => {
   const formed = await runningCluster(3)
   const dying = await formed.leader()
   const rest = formed.ids.filter((id) => id !== dying.id).map((id) => formed.node(id))
@@ -144,7 +144,7 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('without a leader, a write that was never sent to a leader fails with an error that says that nothing was changed', async () => {
+test('a write that was never sent to a leader fails with an error that says that nothing was changed', async () => {
   const formed = await cluster(3)
   const clusterNode = {
     proposeTimeoutMs: 2000,
@@ -179,7 +179,7 @@ test('a write that a leader accepted but could not commit has an unknown outcome
   expect(leader.effects).toEqual([])
 })
 
-test('a full window of outstanding writes refuses further writes, and accepts writes again once earlier writes are done', async () => {
+test('a full window of outstanding writes refuses further writes, and accepts writes again once earlier ones have completed', async () => {
   const formed = await runningCluster(3, { clusterNode: { outstandingMax: 10 } })
   const { clusterNode } = await formed.leader()
   const write = (i: number) => {
@@ -197,7 +197,7 @@ test('a full window of outstanding writes refuses further writes, and accepts wr
   expect(ofOne.filter((result) => result === 'none').length).toBe(8)
 })
 
-test('a linearizable read on any controller covers every write completed before it', async () => {
+test('a linearizable read on any controller sees every write that completed before it', async () => {
   const formed = await runningCluster(3)
   for (let i = 0; i < 20; i += 1) {
     const writing = formed.node(formed.ids[i % 3] ?? '')
@@ -212,7 +212,7 @@ test('a linearizable read on any controller covers every write completed before 
   }
 })
 
-test('every controller lists all members with their progress, including disconnected members', async () => {
+test('every controller lists all members with their replication progress, including disconnected members', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   for (let i = 0; i < 70; i += 1) await leader.clusterNode.propose(command(`${i}`))
@@ -296,7 +296,7 @@ test('a member that was disconnected while the log was compacted receives a snap
   })
 })
 
-test('an entry that cannot be applied stops apply, raises an alarm and ends the controller', async () => {
+test('an entry that cannot be applied stops apply, raises an alarm and stops the controller', async () => {
   const formed = await runningCluster(1)
   const node = await formed.leader()
   node.machine.onCommand = () => {
@@ -312,7 +312,7 @@ test('an entry that cannot be applied stops apply, raises an alarm and ends the 
   expect(await problemOf(node.clusterNode.propose(command('next')))).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a removed member is refused by the others', async () => {
+test('the other members refuse a removed member', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const removed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
@@ -337,7 +337,7 @@ test('a removed member is refused by the others', async () => {
   expect(removed.effects).not.toContain('without it')
 })
 
-test('a controller that was disconnected reads the members from its log, not only from its applied state', async () => {
+test('a controller that was disconnected takes the members from its log, not only from its applied state', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')
@@ -357,7 +357,7 @@ test('a controller that was disconnected reads the members from its log, not onl
   expect(isVoter()).toBe(false)
 })
 
-test("the clock of the majority does not follow a jump of the leader's clock", async () => {
+test('the clock of the majority does not follow a jump of the leader’s clock', async () => {
   const formed = await cluster(3)
   const jumpedMs = new Map<string, number>()
   const clockOf = (id: string) => ({

@@ -56,7 +56,7 @@ describe('the feature level that every voter supports', () => {
     expect(commonVoterFeatureLevel(voters, levels)).toBe(level)
   })
 
-  test('is the level of the only voter in a cluster of one, and 0 without voters', () => {
+  test('is the level of the only voter in a cluster of one, and 0 if there are no voters', () => {
     expect(commonVoterFeatureLevel(['n1'], known(2))).toBe(2)
     expect(commonVoterFeatureLevel([], known(2))).toBe(0)
   })
@@ -157,8 +157,8 @@ async function severalTurns(consensus: SeenConsensus): Promise<void> {
   await until('it has looked several times', () => turns > 5)
 }
 
-describe('the leader', () => {
-  test('raises the feature level once, when the last voter supports it, and ignores learners', async () => {
+describe('a leader', () => {
+  test('raises the feature level once, when the last voter supports the new level, and ignores learners', async () => {
     const learner = peer('n4', 1)
     const consensus = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 1), learner])
     const cluster = { featureLevel: 1, raised: [] as string[] }
@@ -177,7 +177,7 @@ describe('the leader', () => {
     expect(cluster.raised).toEqual(['n1 2'])
   })
 
-  test('that loses leadership before it has raised the feature level leaves this to the next leader, which does it once', async () => {
+  test('that loses leadership before it has raised the feature level leaves this to the next leader, which raises the level once', async () => {
     const first = new SeenConsensus('n1', 'leader', [peer('n2', 2), peer('n3', 2)])
     const second = new SeenConsensus('n2', 'follower', [peer('n1', 2), peer('n3', 2)])
     const cluster = { featureLevel: 1, raised: [] as string[], fails: true }
@@ -199,7 +199,7 @@ describe('the leader', () => {
   })
 })
 
-test('the feature level is raised by one command, which has the controller as actor and is supported at every feature level', async () => {
+test('the feature level is raised by one command, whose actor is the controller and which every feature level supports', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {
@@ -216,7 +216,7 @@ test('the feature level is raised by one command, which has the controller as ac
   expect(fromBinary(FeatureLevelRaiseSchema, input?.payload ?? new Uint8Array()).level).toBe(2)
 })
 
-describe('a write that needs a feature level', () => {
+describe('a write that requires a feature level', () => {
   const deskAt = (featureLevel: () => number, sent: Uint8Array[]): LocalProposals =>
     new LocalProposals(
       {
@@ -252,7 +252,7 @@ describe('a write that needs a feature level', () => {
     expect(fromBinary(CommandSchema, sent[0] ?? new Uint8Array()).level).toBe(2)
   })
 
-  test('carries the level that it needs, not the newest level that its program supports', async () => {
+  test('carries the level that it requires, not the newest level that its program supports', async () => {
     const sent: Uint8Array[] = []
     const desk = deskAt(() => 7, sent)
     void desk.propose(input).catch(() => undefined)

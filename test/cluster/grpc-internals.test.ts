@@ -17,8 +17,8 @@ const service: ServiceDefinition = {
   },
 }
 
-describe('the private members of grpc-js that the mesh relies on', () => {
-  test('were reviewed by a developer for the installed version', () => {
+describe('the private members of grpc-js on which the mesh depends', () => {
+  test('were reviewed by a developer for the installed version of grpc-js', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }

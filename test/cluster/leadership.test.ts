@@ -37,11 +37,11 @@ const choose = (view: Partial<LeadershipView>): string | null => {
 }
 const holds = { manualUntilMs: 0, priorityUntilMs: 0, slowUntilMs: 0 }
 
-test('leadership stays when no other member has a higher priority', () => {
+test('leadership stays at a member if no other member has a higher priority', () => {
   expect(choose({ candidates: [candidate('b'), candidate('c', { priority: 10 })] })).toBeNull()
 })
 
-test('the member of the highest priority takes over once it was healthy for half a minute', () => {
+test('the member with the highest priority takes over leadership once it was healthy for half a minute', () => {
   const candidates = [
     candidate('b', { priority: 60 }),
     candidate('c', { priority: 90, healthySinceMs: 970_001 }),
@@ -52,7 +52,7 @@ test('the member of the highest priority takes over once it was healthy for half
   expect(choose({ candidates, nowMs: 1_000_001 })).toBe('c priority')
 })
 
-test('a manual transfer of leadership blocks transfers by priority for a time, but not a transfer away from a slow leader', () => {
+test('a manual leadership transfer blocks transfers by priority for a time, but not a transfer away from a slow leader', () => {
   const candidates = [candidate('b', { priority: 90 })]
   const pinned = { ...holds, manualUntilMs: 1_000_001 }
   expect(choose({ candidates, holds: pinned })).toBeNull()
@@ -60,7 +60,7 @@ test('a manual transfer of leadership blocks transfers by priority for a time, b
   expect(choose({ candidates, holds: pinned, nowMs: 1_000_001 })).toBe('b priority')
 })
 
-test('no automatic leadership transfer follows shortly after another one', () => {
+test('no automatic leadership transfer happens shortly after another one', () => {
   const candidates = [candidate('b', { priority: 90 })]
   for (const key of ['priorityUntilMs', 'slowUntilMs'] as const) {
     const held = { ...holds, [key]: 1_000_001 }
@@ -69,7 +69,7 @@ test('no automatic leadership transfer follows shortly after another one', () =>
   }
 })
 
-test('a slow leader is replaced only by a much healthier member, of any priority', () => {
+test('a slow leader is replaced only by a much healthier member, whatever its priority', () => {
   const slow = { slowSinceMs: 990_000, priority: 100 }
   const worse = candidate('b', { isMuchHealthier: false, priority: 80 })
   expect(choose({ ...slow, candidates: [worse, candidate('c', { priority: 1 })] })).toBe('c slow')
@@ -168,7 +168,7 @@ function steward(priority = 50) {
   return Object.assign(stage, { subject, run })
 }
 
-test('the leadership balancer waits until a member was continuously healthy and its log has caught up', async () => {
+test('leadership is transferred to a member only after the member was continuously healthy and its log has caught up', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 3000)
@@ -197,7 +197,7 @@ test('a failed leadership transfer is retried after a minute, not earlier', asyn
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('a manual hold on leadership that another controller published also applies on this controller, for the remaining time', async () => {
+test('a manual block of leadership transfers that another controller published also applies to this controller, for the remaining time', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)
@@ -209,7 +209,7 @@ test('a manual hold on leadership that another controller published also applies
   expect(stage.moves).toEqual(['b'])
 })
 
-test('a manual hold on leadership is published with its remaining time, and withdrawn when it expires', async () => {
+test('a manual block of leadership transfers is published with its remaining time, and withdrawn when it expires', async () => {
   const stage = steward()
   stage.members = [member('a')]
   stage.subject.pin()
@@ -221,7 +221,7 @@ test('a manual hold on leadership is published with its remaining time, and with
   expect(stage.said.size).toBe(0)
 })
 
-test('a leader with a slow disk transfers leadership before the disk fails, and then transfers none for five minutes', async () => {
+test('a leader with a slow disk transfers leadership before the disk fails, and makes no further transfer for five minutes', async () => {
   const stage = steward(100)
   stage.members = [member('a', { fsyncP99Ms: 400 }), member('b')]
   stage.matches.set('b', 5000)

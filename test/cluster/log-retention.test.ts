@@ -36,7 +36,7 @@ function noted(options: ConstructorParameters<typeof LogRetention>[0], entries =
 
 const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
-test('the log is compacted up to the persisted index, except for its last entries, and for more entries if a peer is slow', () => {
+test('the log is compacted up to the persisted index, except for its last entries, and except for more entries if a peer is slow', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
   const isJustBefore = (index: Index | undefined, end: Index): boolean =>
     index !== undefined && index <= end && index > end - 256
@@ -63,7 +63,7 @@ test('entries after a snapshot in transfer are retained longer, up to a separate
   expect(noted({ ...small, catchUpBytes: 0 }).cut(9999, 1)?.index).toBeGreaterThan(7000)
 })
 
-test('large entries are compacted one by one, not by the hundred', () => {
+test('large entries are compacted one by one, not in groups of a hundred', () => {
   const retention = new LogRetention({ entries: 10, bytes: 4_000_000, catchUpBytes: 0 })
   for (let index = 1; index <= 100; index += 1) retention.note(entry(index, 1_100_000))
   expect(retention.cut(100, 1)?.index).toBe(96)
@@ -119,7 +119,7 @@ function catchUps(nearFrom: Index) {
   return { made, clock, isOutrun }
 }
 
-test('the log entries after a snapshot are retained during its transfer, and then from the receiver’s match index on', () => {
+test('the log entries after a snapshot are retained during its transfer, and afterwards from the receiver’s match index on', () => {
   const { made } = catchUps(900)
   expect(made.neededAfter).toBe(Infinity)
   made.begin(1, 'n2', 100)
@@ -171,7 +171,7 @@ test('log compaction does not wait for a member without progress, a former membe
   expect(made.neededAfter).toBe(Infinity)
 })
 
-test('an alarm is raised if the log exceeds its limit during a snapshot transfer, and stays during the next transfer until the receiver follows the log', () => {
+test('a log that exceeds its limit during a snapshot transfer raises an alarm, which stays during the next transfer until the receiver follows the log', () => {
   const { made, isOutrun } = catchUps(900)
   made.begin(1, 'n2', 100)
   made.noteCut(100)
@@ -263,7 +263,7 @@ const members = (learners: readonly string[]): Uint8Array =>
     }),
   )
 
-test('the leader retains the log for a connected learner that catches up in the same way as for a voter', async () => {
+test('the leader retains the log for a connected learner that is catching up in the same way as for a voter', async () => {
   const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }
@@ -276,7 +276,7 @@ test('the leader retains the log for a connected learner that catches up in the 
   await until('the log is cut', () => cutAt() === 1024)
 })
 
-test('the log entries after a snapshot are retained from the request for the snapshot until its receiver follows the log', async () => {
+test('the log entries after a snapshot are retained from the request for the snapshot until the receiver follows the log', async () => {
   const { made, host, commands, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }

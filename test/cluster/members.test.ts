@@ -27,7 +27,7 @@ const addressesOf = (id: string) => [
 const rowOf = (node: TestNode, id: string) =>
   node.clusterNode.members().find((member) => member.id === id)
 
-test('a disconnected member is listed with its last description, even after a restart of the listing controller', async () => {
+test('a disconnected member is listed with its last description, even after a restart of the controller that lists it', async () => {
   cluster = await formCluster(2)
   const memory = new KnownMembersFile(folder)
   const n1 = await cluster.start('n1', { memory, apiAddresses: addressesOf('n1') })
@@ -60,7 +60,7 @@ test('a disconnected member is listed with its last description, even after a re
   })
 })
 
-test('saved member descriptions are read again, and a damaged file is treated as empty', async () => {
+test('saved member descriptions can be read again, and a damaged file is treated as empty', async () => {
   const file = new KnownMembersFile(folder)
   expect(file.load().size).toBe(0)
   const said = { version: 'v1', startedAtMs: 5, apiAddresses: addressesOf('a'), certificatePem: '' }
@@ -75,7 +75,7 @@ test('saved member descriptions are read again, and a damaged file is treated as
   }
 })
 
-test('every controller learns the progress of the others within a second, so that it can compact log entries that no member needs', async () => {
+test('every controller learns the replication progress of the others within a second, so that it can compact entries that no member needs', async () => {
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()

@@ -125,7 +125,7 @@ function without(id: string, changes: Partial<RequestedMemberChange> = {}): Requ
   }
 }
 
-test('a change fails with the name of the change in progress, or waits for that change if it may wait long enough', async () => {
+test('a membership change fails with the name of the change in progress, or waits for that change if its time limit is long enough', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -145,7 +145,7 @@ test('a change fails with the name of the change in progress, or waits for that 
   ])
 })
 
-test('a change is retried if the leader has not yet committed an entry in its term, or if the learner to be promoted has not caught up', async () => {
+test('a membership change is retried if the leader has not yet committed an entry in its term, or if the learner has not caught up', async () => {
   const consensus = new ScriptedConsensus()
   consensus.answers.push('CHANGE_IN_PROGRESS', 'NOT_CAUGHT_UP', 'CHANGE_IN_PROGRESS')
   await new MemberChanger(consensus, state, systemClock).run(without('n2'))
@@ -159,7 +159,7 @@ test('a membership change is computed again if another leader has changed the me
   expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
 })
 
-test('a change that a majority has not confirmed is reported as safe to repeat, and the next change may follow', async () => {
+test('a membership change that a majority has not confirmed is reported as safe to repeat, and the next change may follow', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -172,7 +172,7 @@ test('a change that a majority has not confirmed is reported as safe to repeat, 
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('a change fails when leadership is lost, but succeeds when the leader removed itself', async () => {
+test('a membership change fails if the leader loses leadership, but succeeds if the leader removed itself', async () => {
   const lost = new ScriptedConsensus()
   lost.isCommitting = false
   const asked = new MemberChanger(lost, state, systemClock).run(without('n2'))
@@ -193,7 +193,7 @@ test('a change fails when leadership is lost, but succeeds when the leader remov
 /** An arbitrary method. */
 const method = { name: 'test', request: DigestRequestSchema, answer: DigestAnswerSchema } as const
 
-test('a call to the leader follows leader changes, returns a leader’s refusal at once, and is repeated when the leader is lost', async () => {
+test('a call to the leader follows leader changes, returns a leader’s refusal immediately, and is repeated if the leader disconnects', async () => {
   const consensus = new ScriptedConsensus()
   const calls = new LeaderRequestForwarder(consensus, systemClock)
   calls.serve(method, ({ index }) => Promise.resolve({ digest: `here ${index}` }))
@@ -223,7 +223,7 @@ test('a call to the leader follows leader changes, returns a leader’s refusal 
   await expect(calls.ask(method, {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a call from a member is refused by a controller that is not the leader, and a malformed call is refused', async () => {
+test('a controller that is not the leader refuses calls from members, and every controller refuses malformed calls', async () => {
   const consensus = new ScriptedConsensus()
   new LeaderRequestForwarder(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')

@@ -79,7 +79,7 @@ function namesOf(record: Configuration): string {
     .join(' ')
 }
 
-describe('A membership plan', () => {
+describe('The plan for a membership change', () => {
   const plans: [string, string, string, number, number, string | null][] = [
     ['C1 C2 c3', 'promote c3', 'C1 C2 C3', 0, 1, null],
     ['C1 C2 C3', 'demote c3', 'C1 C2 c3', 1, 0, 'demote c3 and tolerate 0 failures'],
@@ -151,12 +151,12 @@ describe('A membership plan', () => {
     },
   )
 
-  test('removes a dead voter while the other voters have a majority', () => {
+  test('allows the removal of a dead voter while the other voters have a majority', () => {
     const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
     expect(planned).toMatchObject({ ok: true, plan: { isNeeded: true } })
   })
 
-  test('warns of an even number of voters, of a leader that is removed, and of unreachable voters', () => {
+  test('warns of an even number of voters, of removing the leader, and of unreachable voters', () => {
     const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
       const planned = planChange(nowOf(members, changes), changeOf(change))
       return planned.ok ? planned.plan.warnings.join('; ') : planned.reason
@@ -184,7 +184,7 @@ describe('A membership plan', () => {
     }
   })
 
-  test('for a removal adds one entry to the list of departed controllers, and a later report of a compromise changes this entry', () => {
+  test('that removes a controller adds one entry to the list of departed controllers, which a later report of a compromise changes', () => {
     const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
@@ -197,7 +197,7 @@ describe('A membership plan', () => {
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
   })
 
-  test('for a removal records the removed key, which routers must refuse, if every member supports this', () => {
+  test('that removes a controller records its key, which routers must refuse, if every member supports this', () => {
     const removed = (levelInForce: number) => {
       const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
       if (!planned.ok) throw new Error(planned.reason)
@@ -217,7 +217,7 @@ describe('A membership plan', () => {
     expect([ids.length, ids[0], ids.at(-1)]).toEqual([membershipLimits.removedKeysMax, 'x3', 'x5'])
   })
 
-  test('for the removal of an admitted controller that never connected revokes the controller’s admission', () => {
+  test('that removes an admitted controller that never connected revokes the controller’s admission', () => {
     const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
     if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
@@ -260,7 +260,7 @@ describe('A request for admission', () => {
     expect(judge(4)).toMatchObject({ verdict: 'refused', reason: 'store-in-use' })
   })
 
-  test('makes an admitted controller a learner, which is promoted later if it was admitted as a voter', () => {
+  test('makes an admitted controller a learner, which is later promoted if it was admitted as a voter', () => {
     for (const isVoter of [true, false]) {
       const admitted = { keySha256: keyOf('c3'), isVoter }
       const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2', { admitted }))
@@ -270,7 +270,7 @@ describe('A request for admission', () => {
     }
   })
 
-  test('with a removed key deletes this key from the keys that routers refuse', () => {
+  test('from a controller with a removed key deletes this key from the keys that routers refuse', () => {
     const record = membersOf('C1 C2')
     for (const key of ['c3', 'c4']) {
       addRemovedKey(record, { id: 'c3', publicKeySha256: keyOf(key) })
@@ -285,7 +285,7 @@ describe('A request for admission', () => {
     expect(verdict.target.removed).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c4') }])
   })
 
-  test('from a voter with another disk makes the voter a learner, which is promoted again later', () => {
+  test('from a voter with another disk makes the voter a learner, which is later promoted again', () => {
     const again = request('c2', { storeId: otherStore })
     const verdict = decideAdmission(caller('c2'), again, context('C1 C2'))
     if (verdict.verdict !== 'returning') throw new Error(verdict.verdict)
@@ -297,7 +297,7 @@ describe('A request for admission', () => {
     expect(learner.target.members[1]).toMatchObject({ promote: false, returning: false })
   })
 
-  test('is refused with any disk while the member is running', () => {
+  test('from a member with another disk is refused while the member is running', () => {
     const again = request('c2', { storeId: otherStore })
     expect(
       decideAdmission(caller('c2'), again, context('C1 C2', { liveStartedAtMs: 5 })),
@@ -336,7 +336,7 @@ describe('A request for admission', () => {
     },
   )
 
-  test('is refused with advice if the controller’s release does not support the active feature level, whether the controller is new or only its disk is', () => {
+  test('is refused with advice if the release does not support the active feature level, for a new controller and for a new disk', () => {
     const admitted = { keySha256: keyOf('c3'), isVoter: true }
     const cases = [
       ['c3', context('C1 C2', { admitted, featureLevel: 2 })],
@@ -353,7 +353,7 @@ describe('A request for admission', () => {
     }
   })
 
-  test('is refused with the index of the configuration if the controller is not a member of it', () => {
+  test('is refused with the index of the configuration if the controller is neither admitted nor a member', () => {
     const verdict = decideAdmission(caller('c3'), request('c3'), context('C1 C2'))
     expect(verdict).toMatchObject({
       detail: expect.stringContaining('configuration 12') as string,
@@ -361,7 +361,7 @@ describe('A request for admission', () => {
   })
 })
 
-describe('The next step of the membership reconciler', () => {
+describe('The next action of the membership reconciler', () => {
   const viewOf = (
     text: string,
     changes: Partial<ReconcilerView> & Changes = {},
@@ -399,7 +399,7 @@ describe('The next step of the membership reconciler', () => {
     expect(nextReconcileStep(viewOf('C1 c2+', reachedBy()), 1000)?.type).toBe('promote')
   })
 
-  test('completes a removal first, and otherwise shares secrets', () => {
+  test('completes a removal before it shares secrets', () => {
     const departed = [create(DepartureSchema, { id: 'c5', publicKeySha256: keyOf('c5') })]
     const view = viewOf('C1 C2 c3+', { departed, lacksSecrets: true })
     expect(nextReconcileStep(view, 1000)).toMatchObject({ type: 'settle', departure: { id: 'c5' } })
@@ -411,7 +411,7 @@ describe('The next step of the membership reconciler', () => {
     expect(nextReconcileStep(due, 1000, (type) => type === 'rotate')).toEqual({ type: 'share' })
   })
 
-  test('raises the feature level when every voter supports a higher level, and never lowers it', () => {
+  test('raises the feature level if every voter supports a higher level, and never lowers it', () => {
     const view = (inForce: number, ofVoters: number): ReconcilerView =>
       viewOf('C1 C2 C3', { featureLevel: { inForce, ofVoters } })
     expect(nextReconcileStep(view(1, 2), 1000)).toEqual({ type: 'raise', level: 2 })
@@ -429,7 +429,7 @@ describe('The next step of the membership reconciler', () => {
     expect(nextReconcileStep(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
   })
 
-  test('removes a future voter that never connected, but never a voter that returns with a new disk', () => {
+  test('removes a learner that never connected and was to become a voter, but not a voter that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
     expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
     expect(nextReconcileStep(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()

@@ -113,7 +113,7 @@ test('a new leader promotes a learner whose status it has not yet received', asy
   }
 })
 
-test('a dead voter is replaced by one joint configuration change, and each request may be repeated', async () => {
+test('a dead voter is replaced in one joint configuration change, and each request for this can be repeated', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -145,7 +145,7 @@ test('a dead voter is replaced by one joint configuration change, and each reque
   expect(await control.change(remove(dead), null, anOperator)).toMatchObject({ isNeeded: false })
 })
 
-test('if two operators change members at once, both succeed or receive the name of the change in progress', async () => {
+test('if two operators change members at the same time, both succeed or get the name of the change in progress', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -204,7 +204,7 @@ test('a leadership transfer through any controller moves leadership to the named
   })
 })
 
-test('a leadership transfer is repeated until the named voter leads, also by another leader', async () => {
+test('a leadership transfer is repeated until the named voter leads, even if another leader has to repeat it', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const [asked, target] = managed.cluster.ids.filter((id) => id !== leader.id)
@@ -224,7 +224,7 @@ test('a leadership transfer is repeated until the named voter leads, also by ano
   expect((await managed.cluster.leader()).id).toBe(target)
 })
 
-test('a leadership transfer that never succeeds is refused with the reason, the attempts and the leader', async () => {
+test('a leadership transfer that never succeeds is refused with the reason, the number of attempts and the leader', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const target = managed.cluster.ids.find((id) => id !== leader.id) ?? ''
@@ -270,7 +270,7 @@ test('a membership change succeeds after the death of the leader that started it
   )
 })
 
-test('the next leader completes a removal that a dead leader started, with the same parameters', async () => {
+test('the next leader completes a removal that a leader started before it died, with the same parameters', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const [leaving, ...rest] = managed.cluster.ids.filter((id) => id !== leader.id)
@@ -287,7 +287,7 @@ test('the next leader completes a removal that a dead leader started, with the s
   expect([...rest, 'n4']).toContain(managed.settled[0]?.by)
 })
 
-test('a member with a lost disk returns automatically, as a learner and then as a voter', async () => {
+test('a member with a lost disk returns automatically, first as a learner and then as a voter', async () => {
   const managed = await form(3)
   const leader = await managed.cluster.leader()
   const lost = managed.cluster.ids.find((id) => id !== leader.id)
@@ -309,7 +309,7 @@ test('a member with a lost disk returns automatically, as a learner and then as 
   expect(record()).toMatchObject({ voter: true, promote: false, returning: false })
 })
 
-test('a controller is refused if it has no admission, has another key, or runs already as a member', async () => {
+test('a controller is refused if it is not admitted, has another key, or already runs as a member', async () => {
   const managed = await form(3)
   const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
   const configuration = await managed.configuration()
@@ -340,7 +340,7 @@ test('the admission of a controller is removed when its ticket expired before th
   await managed.untilVoters('n1')
 })
 
-test('a future voter that never connected is removed together with its admission', async () => {
+test('a learner that never connected and was to become a voter is removed together with its admission', async () => {
   const managed = await form(1, 500)
   await managed.admit('n2')
   const node = await managed.cluster.startJoiner('n2', {

@@ -52,7 +52,7 @@ function changed(claim: AddressClaim, changes: Partial<AddressClaim>): AddressCl
   return Object.assign(clone(AddressClaimSchema, claim), changes)
 }
 
-test('an address claim is accepted from any peer if the pinned key signed it, and the newest claim applies', () => {
+test('an address claim from any peer is accepted if the pinned key signed it, and the newest claim takes precedence', () => {
   const book = bookOf('a', a, 'a.new:1')
   const [older, newer] = [bookOf('b', b, 'b.old:1', 2000), bookOf('b', b, 'b.new:1', 3000)]
   expect(book.addressesOf('b')).toEqual(['b.test:1'])
@@ -94,7 +94,7 @@ test('address claims (addresses signed by a member) of former members and of rep
   expect(book.addressesOf('b')).toEqual([])
 })
 
-test('a member supersedes an address claim that it signed while its clock was ahead, so that its present address applies', () => {
+test('a member replaces an address claim that it signed while its clock was ahead, so that its current address applies', () => {
   const ahead = bookOf('a', a, 'a.old:1', 9_000_000)
   const book = bookOf('a', a, 'a.new:1', 1000)
   expect(book.take(ahead.own)).toBe(true)
@@ -276,7 +276,7 @@ test('a DNS name in an address claim is resolved by the configured resolvers', a
   }
 })
 
-test("the address in a member's Hello is used when the address in its record is outdated", async () => {
+test('the address in a member’s Hello is used if the address in its record is outdated', async () => {
   const [one, two] = [await freePort(), await freePort()]
   const gone = members.map((member) =>
     member.id === 'a'

@@ -98,7 +98,7 @@ test('a removed member with its old certificate is refused, with the configurati
   expect(await attack(victim, {})).toMatchObject({ code: Status.PERMISSION_DENIED, refusal })
 })
 
-test('the reason for a refusal is believed only from a member with a pinned key', async () => {
+test('a member believes the reason for a refusal only if it comes from a member with a pinned key', async () => {
   const victim = await mesh(
     'a',
     a,
@@ -123,7 +123,7 @@ test('the reason for a refusal is believed only from a member with a pinned key'
   expect(unsure.refusals).toEqual([])
 })
 
-test('a disk that lacks entries which it acknowledged is refused as rolled back, whether the term or the number of entries reveals it', async () => {
+test('a disk that lacks entries that it has acknowledged is refused as rolled back, whether the term or the last index shows this', async () => {
   const victim = await mesh('a', a, members)
   void attack(victim, position(7n, 40n), [acknowledgement])
   await until('the acknowledgement has arrived', () => victim.raft.length > 0)
@@ -151,7 +151,7 @@ test('if two processes run on copies of one data folder, the later process repla
   })
 })
 
-test('a member is not used if the dialed address presents another disk of it or an older copy of its disk', async () => {
+test('a member does not use a peer whose address presents another disk or an older copy of the disk', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])
@@ -161,7 +161,7 @@ test('a member is not used if the dialed address presents another disk of it or 
   expect(dialler.links).toEqual([])
 })
 
-test('members with different shared options work together, and each member logs the difference once', async () => {
+test('members with different shared options work together, and each member logs the difference only once', async () => {
   const said = (byte: number) => ({ hello: { sharedOptionsSha256: new Uint8Array(32).fill(byte) } })
   const left = await mesh('a', a, [], said(1))
   const right = await mesh('b', b, [], said(2))

@@ -83,7 +83,7 @@ test('a removed member receives the log entry that removes it, and learns from i
   await until('its own log says so', () => !listed().includes(removed.id))
 })
 
-test('outstanding requests of a removed member end without waiting for a response', async () => {
+test('requests to a removed member fail without waiting for a response', async () => {
   const formed = await formCluster(3)
   cluster = formed
   const hour = 3_600_000
@@ -140,7 +140,7 @@ test('a controller that knows the members only from its membership cache finds t
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
 
-test('a member with a wiped disk is accepted once its member record contains the store ID of the new disk, and votes again', async () => {
+test('a member with a wiped disk is accepted once its member record contains the new disk’s store ID, and then votes again', async () => {
   const formed = await running(3)
   const { id, kill, rosters } = await follower(formed)
   await until('its roster is kept', () => rosters.length > 0)
@@ -182,7 +182,7 @@ test('a member whose disk was reset to an old copy is refused, and learns the re
   expect(leader.clusterNode.status().term).toBe(term)
 })
 
-test('after a restart of all members, a disk that was reset to an old copy is still refused', async () => {
+test('a disk that was reset to an old copy is still refused after a restart of all members', async () => {
   const formed = await running(3)
   const id = (await follower(formed)).id
   await until('it has the first write', () => formed.node(id).effects.includes('first'))

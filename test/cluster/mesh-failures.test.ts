@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { controllerIdentity, createAuthority, memberOf, startMesh, until } from './mesh-fixture.ts'
 
-test('a peer that closes every connection causes few log lines, even with varying errors', async () => {
+test('a peer that closes every connection causes only few log lines, even with varying errors', async () => {
   let knocks = 0
   const authority = await createAuthority()
   const [a, b] = [

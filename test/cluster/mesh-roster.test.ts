@@ -138,7 +138,7 @@ test('when a controller starts, it still accepts members whose removal is not ye
   expect(letIn()).toBe('ab')
 })
 
-test('a member whose log lags accepts exactly the members in the newest committed configuration that a peer sent', () => {
+test('a member whose log lags accepts exactly the members in the newest committed configuration that it received from a peer', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.take('b', frameOf('abd', 9))
   expect(letIn()).toBe('abd')
@@ -161,14 +161,14 @@ test('an older, malformed or empty configuration is ignored', () => {
   expect(keeper.view.committedIndex).toBe(5)
 })
 
-test('a member’s uncommitted configuration is replaced by the committed configuration with the same index', () => {
+test('a member’s uncommitted configuration is replaced by a committed configuration with the same index', () => {
   const { keeper, letIn } = stage(statusOf('abc', 5))
   keeper.onStatus(statusOf('ab', 6, { names: 'abc', index: 5 }))
   keeper.take('b', frameOf('abcd', 6))
   expect(letIn()).toBe('abcd')
 })
 
-test('a new configuration is sent to the peers at once, and to the main thread at most once a second', () => {
+test('a new configuration is sent to the peers immediately, and to the main thread at most once a second', () => {
   const scene = stage(statusOf('abc', 5))
   const rosters = () => scene.events.filter(({ type }) => type === 'roster').length
   scene.keeper.flush()
@@ -192,7 +192,7 @@ const refusedFor = (
   return scene.told()
 }
 
-test('a refusal counts as a removal only if it names a later configuration than the one that contains this member’s disk', () => {
+test('a refusal means removal only if it contains a later configuration than the one with this member’s disk', () => {
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 6)).toEqual(['removed b 6'])
   expect(refusedFor(stage(statusOf('abc', 5)), 'not-a-member', 5)).toEqual(['not-yet-a-member b 5'])
   // The controller is being admitted, and the peer that refuses it only lags behind.
@@ -203,7 +203,7 @@ test('a refusal counts as a removal only if it names a later configuration than 
   expect(refusedFor(stage(statusOf('abc', 5)), 'other-cluster', 9)).toEqual([])
 })
 
-test('a refusal by a newer generation means, whatever its reason, that the cluster was recovered without this member', () => {
+test('a refusal from a newer generation means, whatever its reason, that the cluster was recovered without this member', () => {
   for (const reason of ['not-a-member', 'other-generation', 'other-store'] as const) {
     const scene = stage(statusOf('abc', 5))
     scene.keeper.onRefused('b', { reason, configurationIndex: 2, generation: 2 })
@@ -214,7 +214,7 @@ test('a refusal by a newer generation means, whatever its reason, that the clust
   expect(ahead.told(), 'an older one is no news').toEqual([])
 })
 
-test('a refusal that repeats is reported at most once a second', () => {
+test('a repeated refusal is reported at most once a second', () => {
   const scene = stage(statusOf('abc', 5))
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
   expect(refusedFor(scene, 'not-a-member', 6)).toHaveLength(1)
@@ -239,7 +239,7 @@ test('a member detects its own removal in its log or from a peer, and ignores th
   expect(joiner.told()).toEqual([])
 })
 
-test('the member list that an earlier run stored applies until the member’s own log has caught up', () => {
+test('a member uses the member list stored by an earlier run until its own log has caught up', () => {
   const configuration = toBinary(ConfigurationSchema, recordOf('abd'))
   const { keeper, letIn } = stage(statusOf('abc', 5), {
     configuration,

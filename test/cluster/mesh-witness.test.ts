@@ -54,7 +54,7 @@ test('entries that a member acknowledged to a leader must still exist in the lea
   expect(judge(witness, { term: 3, last: [3, 9], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('a later leader may truncate uncommitted entries over several messages, which does not count as a rollback', () => {
+test('a later leader may truncate uncommitted entries over several messages, and this does not count as a rollback', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   // The leader of term 5 replaces entries of term 3 with its own, of which the first is of term 2.
@@ -72,7 +72,7 @@ test('entries that a member applied must still exist in every later term', () =>
   expect(judge(witness, { term: 9, last: [3, 7], boot: 2, startedAtMs: 2000 })).toBe('fine')
 })
 
-test('the start count reveals the restored disk of an idle cluster’s member, and an older copy of a running process', () => {
+test('the start count reveals a restored disk of a member in an idle cluster, and an older copy of a running process', () => {
   const witness = new RollbackDetector(1)
   const idle = { term: 3, last: [3, 8] } as const
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('fine')
@@ -82,7 +82,7 @@ test('the start count reveals the restored disk of an idle cluster’s member, a
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports on the two streams of a connection have no common order, so reports by the same process start are not compared', () => {
+test('reports from one process start on the two streams of a connection are not compared, because they have no common order', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // The peer sent this message before the previous answer, but it arrives later.
@@ -94,7 +94,7 @@ test('reports on the two streams of a connection have no common order, so report
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
 
-test('another disk under the same member ID starts a new comparison history', () => {
+test('another disk of the same member ID is not compared with reports of the earlier disk', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 9, last: [9, 90] })).toBe('fine')
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
@@ -111,7 +111,7 @@ test('a late report of an applied index counts only for the process that sent th
   expect(judge(witness, { term: 9, last: [3, 8], boot: 3, startedAtMs: 3000 })).toBe('fine')
 })
 
-test('the remembered reports of an earlier process are compared in their order, unless the generation is new', () => {
+test('the reports of an earlier process are compared in their order, unless the generation is new', () => {
   const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')
@@ -135,7 +135,7 @@ test('the remembered reports of an earlier process are compared in their order, 
   expect(judge(new RollbackDetector(2, kept), { ...later, last: [3, 1] })).toBe('fine')
 })
 
-test('a member that reports the missing tail of its damaged disk does not count as rolled back', () => {
+test('a member that reports the missing tail of its damaged disk is not refused as rolled back', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   witness.noteMatch('b', 3, 20)

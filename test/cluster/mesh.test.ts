@@ -75,7 +75,7 @@ async function impostor(uris: readonly string[], commonName = 'b'): Promise<Mesh
   return await issueIdentity(authority, { commonName, uris })
 }
 
-test('an authenticated member gets a Hello, and is identified by its certificate even if its own Hello claims another identity', async () => {
+test('the mesh sends its Hello to an authenticated member, and identifies the member by its certificate even if its Hello claims another identity', async () => {
   const before = victim.raft.length
   const end = attack(b, [hello(), vote])
   await until('the vote request arrives', () => victim.raft.length > before)
@@ -88,7 +88,7 @@ test('an authenticated member gets a Hello, and is identified by its certificate
   victim.mesh.setMembers(members)
 })
 
-test('a member with a newer release is accepted, and its unknown frames are ignored', async () => {
+test('the mesh accepts a member with a newer release, and ignores its unknown frames', async () => {
   const before = victim.raft.length
   // Field 15 of the frame, which this release does not know.
   const unknown = Uint8Array.of(0x7a, 0x02, 0x01, 0x02)
@@ -230,7 +230,7 @@ test.each(attacks)('the mesh refuses with a status and one log line: $name', asy
   expect(victim.log.lines.some((line) => line.startsWith('warn') && reason.test(line))).toBe(true)
 })
 
-test('repeated refusals of a peer are logged once', async () => {
+test('repeated refusals of a peer by the mesh are logged once', async () => {
   const wrong = [hello({ clusterId: 'again' })]
   await attack(b, wrong)
   const before = victim.log.lines.filter((line) => line.includes('other-cluster')).length
@@ -238,7 +238,7 @@ test('repeated refusals of a peer are logged once', async () => {
   expect(victim.log.lines.filter((line) => line.includes('other-cluster')).length).toBe(before)
 })
 
-test('a second Hello ends the stream', async () => {
+test('a second Hello closes the mesh stream', async () => {
   for (const method of ['raft', 'forward'] as const) {
     const first =
       method === 'raft' ? hello() : encodeForward({ case: 'hello', value: helloOf('b') })
@@ -247,7 +247,7 @@ test('a second Hello ends the stream', async () => {
   }
 })
 
-test('a malformed frame, or entries with a gap, end the stream', async () => {
+test('a malformed frame, or entries with a gap, close the mesh stream', async () => {
   const garbage = Uint8Array.of(0xff, 0xff, 0xff)
   expect(await attack(b, [hello(), garbage])).toMatchObject({ code: Status.INVALID_ARGUMENT })
   const gap = new MessageEncoder().encode({
@@ -264,14 +264,14 @@ test('a malformed frame, or entries with a gap, end the stream', async () => {
   expect(victim.raft.length).toBe(before)
 })
 
-test('a frame larger than the limit is never assembled', async () => {
+test('a mesh frame above the size limit is never assembled', async () => {
   const before = victim.raft.length
   const end = await attack(b, [hello(), new Uint8Array(FRAME_BYTES_MAX + 1)])
   expect(end.code).toBe(Status.RESOURCE_EXHAUSTED)
   expect(victim.raft.length).toBe(before)
 })
 
-test('TLS rejects a client without a certificate, with a certificate of another CA, or below TLS 1.3', async () => {
+test('the mesh rejects a TLS client without a certificate, with a certificate of another CA, or below TLS 1.3', async () => {
   const other = await controllerIdentity(await createAuthority(), 'b')
   const before = victim.raft.length
   for (const identity of [null, other]) {
@@ -295,7 +295,7 @@ test('TLS rejects a client without a certificate, with a certificate of another 
   expect(victim.raft.length).toBe(before)
 })
 
-test("a member does not use a server with another identity at a member's address", async () => {
+test('a member does not use a server that has another identity at a member’s address', async () => {
   // The victim expects `b` at an address where the victim `a` itself listens, and at one where a
   // false `b` listens.
   const falseB = await controllerIdentity(authority, 'b')
@@ -322,7 +322,7 @@ test("a member does not use a server with another identity at a member's address
   }
 })
 
-test('two members connect, exchange frames in both directions, and detect when the other is gone', async () => {
+test('two members connect, exchange frames in both directions, and detect when the other member disconnects', async () => {
   const x = await startPair()
   try {
     await until('both are connected', () => isConnected(x.left, 'r') && isConnected(x.right, 'l'))

@@ -40,7 +40,7 @@ test('a controller publishes its options', () => {
   expect(watched().published).toEqual([optionsOf(own)])
 })
 
-test('an alarm for each member lists the options that differ from the local ones, and clears when they are equal', () => {
+test('an alarm for each member lists the options that differ from those of this controller, and clears when they are equal', () => {
   const { say, texts } = watched()
   say('ctrl2', { 'oidc.enabled': 'true', 'raft.tickMs': '25' })
   say('ctrl3', { 'oidc.enabled': 'false', 'raft.tickMs': '50' })

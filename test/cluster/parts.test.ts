@@ -34,7 +34,7 @@ function entry(index: number, term = 1, text = `entry ${index}`): Entry {
   return { index, term, timeMs: index, type: 'command', data: bytes(text) }
 }
 
-test('every Raft message is decoded to the message that was encoded', () => {
+test('every Raft message is the same after encoding and decoding', () => {
   const encoder = new MessageEncoder()
   const envelope = { from: 'a', to: 'b', term: 7 }
   const at = { term: 6, index: Number.MAX_SAFE_INTEGER - 9 }
@@ -110,7 +110,7 @@ test('the cached encoding of packed entries is reused only for the same entries'
   send([entry(5), entry(6, 2, 'other')])
 })
 
-test('a number beyond a safe integer is rejected when it is decoded', () => {
+test('a number that is not a safe integer is rejected during decoding', () => {
   expect(integer(BigInt(Number.MAX_SAFE_INTEGER))).toBe(Number.MAX_SAFE_INTEGER)
   expect(() => integer(BigInt(Number.MAX_SAFE_INTEGER) + 1n)).toThrow(RangeError)
 })
@@ -149,7 +149,7 @@ function outstanding(countMax = 100, spanMax = 100, bytesMax = 1000) {
   return { window, ended, add }
 }
 
-test('an expired proposal fails with OUTCOME_UNKNOWN only if it may have been logged', () => {
+test('a proposal whose time is over fails with OUTCOME_UNKNOWN only if it may have been logged', () => {
   const { window, ended, add } = outstanding()
   add()
   add({ stage: 'sent' })
@@ -168,7 +168,7 @@ test('an expired proposal fails with OUTCOME_UNKNOWN only if it may have been lo
   expect(window.lowest).toBe(6)
 })
 
-test('once one attempt may have been lost, a refusal of a later attempt does not make the outcome certain', () => {
+test('the outcome of a proposal is unknown once one attempt may have been lost, even if a later attempt is refused', () => {
   const { window, ended, add } = outstanding()
   const proposal = add({ stage: 'sent' })
   expect(window.parkSent()).toBe(true)
@@ -179,7 +179,7 @@ test('once one attempt may have been lost, a refusal of a later attempt does not
   expect(ended).toEqual([[1, 'OUTCOME_UNKNOWN']])
 })
 
-test('the lowest outstanding sequence number does not advance until its proposal is done, and limits how far later sequence numbers may be ahead', () => {
+test('the lowest outstanding sequence number advances only when its proposal is done, and limits how far later numbers may be ahead', () => {
   const { window, add } = outstanding(100, 5)
   for (let i = 0; i < 5; i += 1) add()
   expect(window.isFull).toBe(true)
@@ -191,7 +191,7 @@ test('the lowest outstanding sequence number does not advance until its proposal
   expect(window.isFull).toBe(false)
 })
 
-test('one caller cannot use up the proposal queue by count or bytes, and proposals of the controller itself are not limited', () => {
+test('one caller cannot fill the proposal queue by count or bytes, and proposals of the controller itself have no such limit', () => {
   for (const [window, add] of [
     [outstanding(8, 100, 1000), { caller: 'eager' }],
     [outstanding(100, 100, 80), { caller: 'eager', command: new Uint8Array(10) }],
@@ -209,7 +209,7 @@ test('one caller cannot use up the proposal queue by count or bytes, and proposa
   }
 })
 
-test('the bytes of outstanding commands are limited, and finished commands free space', () => {
+test('the bytes of outstanding commands are limited, and completed commands free their bytes', () => {
   const { window, add } = outstanding(100, 100, 1000)
   const command = new Uint8Array(500)
   add({ command })
@@ -223,7 +223,7 @@ test('the bytes of outstanding commands are limited, and finished commands free 
   expect(window.isFull).toBe(true)
 })
 
-test('state digests are compared at the same index, even if the peer is ahead', () => {
+test('digests of two states are compared at the same index, even if the peer is ahead', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   expect(ring.compare('p', 64, 'aa', 64)).toEqual({ index: 64, isSame: true })
@@ -235,7 +235,7 @@ test('state digests are compared at the same index, even if the peer is ahead', 
   expect(ring.compare('r', 32, 'zz', 128)).toBeNull()
 })
 
-test('a digest of a state that was replaced is not compared', () => {
+test('the digest of a state that has been replaced is not compared', () => {
   const ring = new DigestRing()
   ring.record(64, 'aa')
   ring.compare('p', 128, 'bb', 64)
@@ -250,7 +250,7 @@ test('a digest of a state that was replaced is not compared', () => {
   expect(ring.at(192)).toBe('aa')
 })
 
-test('a log limiter allows one line per key and window', () => {
+test('a log throttle allows one line per key and time window', () => {
   const throttle = new LogThrottle({ windowMs: 100, keysMax: 2 })
   expect([throttle.allow('a', 0), throttle.allow('a', 99), throttle.allow('a', 100)]).toEqual([
     true,
@@ -277,7 +277,7 @@ test('reads in one event loop turn share one read index request, and a later rea
   expect(await Promise.all([...first, second])).toEqual([10, 10, 10, 20])
 })
 
-test('a refused read index request is repeated until the readers time out', async () => {
+test('a read index request that is refused is repeated until the readers time out', async () => {
   const asked: number[] = []
   const clock = new ManualClock()
   const rounds = new ReadIndexRounds({ clock, timeoutMs: 100, ask: (id) => asked.push(id) })
@@ -347,7 +347,7 @@ function proposeFrame(): ForwardFrame['frame'] {
   return frame
 }
 
-test('the trace context of a write is forwarded with the write, and logged where the write is proposed', () => {
+test('the trace context of a write is forwarded with the write, and appears in the log where the write is proposed', () => {
   const { forwarded, made: follower } = forwarding('other')
   const trace = encodeTrace(parseTraceparent(`00-${'a1'.repeat(16)}-${'b2'.repeat(8)}-01`))
   const [first, second] = two
@@ -365,7 +365,7 @@ test('the trace context of a write is forwarded with the write, and logged where
   ])
 })
 
-test('a follower refuses forwarded proposals and does not forward them again', () => {
+test('a follower refuses proposals that another follower forwards to it, and does not forward them again', () => {
   const { made, answers, forwarded, proposed } = forwarding('other')
   made.onFrame('peer', proposeFrame(), false)
   expect(answers).toMatchObject([
@@ -374,7 +374,7 @@ test('a follower refuses forwarded proposals and does not forward them again', (
   expect([forwarded, proposed]).toEqual([[], []])
 })
 
-test('without a reachable leader proposals are refused at once, and proposals on a lost connection have an unknown outcome', () => {
+test('without a reachable leader proposals are refused immediately, and proposals on a lost connection have an unknown outcome', () => {
   const { made, state, events } = forwarding(null)
   made.proposeFromMain(two)
   state.leader = 'other'
@@ -394,7 +394,7 @@ test('without a reachable leader proposals are refused at once, and proposals on
   ])
 })
 
-test('a large batch is split over several frames', () => {
+test('a large batch of proposals is split over several frames', () => {
   const { made, forwarded } = forwarding('other')
   const command = new Uint8Array(400_000)
   made.proposeFromMain([1, 2, 3, 4, 5].map((sequence) => ({ sequence, command })))

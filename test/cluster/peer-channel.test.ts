@@ -56,7 +56,7 @@ test('a call to another controller arrives with its caller, and the response or 
   })
 })
 
-test('a call fails at once when the called controller disconnects, regardless of the timeout', async () => {
+test('a call fails immediately if the called controller disconnects, whatever its timeout', async () => {
   const { node } = await pair()
   let isAsked = false
   node('n2').clusterNode.peers.serve('wait', 'members', () => {
@@ -70,7 +70,7 @@ test('a call fails at once when the called controller disconnects, regardless of
   await failure
 })
 
-test('one-way notes between controllers arrive in order', async () => {
+test('one-way messages between controllers arrive in order', async () => {
   const { node } = await pair()
   const heard: string[] = []
   node('n2').clusterNode.peers.onNote('count', (from, payload) => heard.push(from + text(payload)))
@@ -80,7 +80,7 @@ test('one-way notes between controllers arrive in order', async () => {
   expect(heard).toEqual(Array.from({ length: 50 }, (_, at) => `n1${at}`))
 })
 
-test('a controller that is not a member may call a member, but a client whose certificate is not a controller’s may not', async () => {
+test('a controller that is not a member may call a member, but a client with any other certificate may not', async () => {
   const authority = await createAuthority()
   const identity = await controllerIdentity(authority, 'n1')
   const mesh = await startMesh('n1', identity, [memberOf('n1', identity, '127.0.0.1:1')])

@@ -6,7 +6,7 @@ import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerRpcFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
-test('abandoned calls without a response are discarded, the oldest first', () => {
+test('calls whose caller no longer waits are discarded, the oldest first', () => {
   const events: ConsensusThreadEvent[] = []
   const frames = new PeerRpcFrames({
     forward: () => true,
@@ -23,7 +23,7 @@ test('abandoned calls without a response are discarded, the oldest first', () =>
   expect(events.at(-1)).toMatchObject({ type: 'callAnswered', id: 10_000 })
 })
 
-test('a one-way note is transferred between threads without the rest of its frame', () => {
+test('a one-way message is transferred between threads without the rest of its frame', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
   const frames = new PeerRpcFrames({
     forward: () => true,
@@ -39,7 +39,7 @@ test('a one-way note is transferred between threads without the rest of its fram
   ])
 })
 
-test('a one-way note from the main thread is transferred to the Raft thread', () => {
+test('a one-way message from the main thread is transferred to the Raft thread', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
   const rpc = new PeerRpc(
     (_command, transfer = []) => transfers.push(transfer),

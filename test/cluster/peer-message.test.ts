@@ -25,19 +25,19 @@ function channelOf(answer: (method: string, payload: Uint8Array) => Uint8Array):
 }
 
 describe('a message between controllers', () => {
-  test('is decoded to the message that was encoded', () => {
+  test('is the same after encoding and decoding', () => {
     const { answer } = peerMethods.snapshot
     const offer = { id: 1n, term: 2n, index: 3n }
     expect(decodePeerMessage(answer, encodePeerMessage(answer, offer))).toMatchObject(offer)
   })
 
-  test('contains a time limit if it is sent to the leader', () => {
+  test('carries its time limit if it is sent to the leader', () => {
     const { request } = peerMethods.transfer
     const opened = decodeLeaderCall(request, encodeLeaderCall(request, { target: 'n2' }, 700))
     expect([opened.timeoutMs, opened.request.target]).toEqual([700, 'n2'])
   })
 
-  test('is rejected, and its type is reported, when it cannot be decoded', () => {
+  test('is rejected with the name of its type if it cannot be decoded', () => {
     const { request } = peerMethods.enter
     for (const payload of [Uint8Array.of(0x0a, 0x09, 0x31), bytes('{}'), bytes('{')]) {
       const detail = 'the message is no AdmissionRequest'

@@ -167,7 +167,7 @@ test('a follower that misapplies an entry stops serving requests, rebuilds its s
   for (const id of formed.ids) expect(formed.node(id).fatal).toEqual([])
 })
 
-test('an outstanding write ends with an unknown outcome when its controller enters quarantine', async () => {
+test('an outstanding write gets an unknown outcome when its controller enters quarantine', async () => {
   const formed = await runningCluster(3)
   const odd = await followerOf(formed)
   const leader = await formed.leader()
@@ -187,7 +187,7 @@ test('an outstanding write ends with an unknown outcome when its controller ente
   expect(fates).toContain('OUTCOME_UNKNOWN')
 })
 
-test('a leader in quarantine transfers leadership, and its state is rebuilt', async () => {
+test('a leader in quarantine transfers leadership, and rebuilds its state', async () => {
   const formed = await runningCluster(3)
   const odd = await formed.leader()
   misapply(odd, (payload) => payload === '20')
@@ -205,7 +205,7 @@ test('a leader in quarantine transfers leadership, and its state is rebuilt', as
   await allAgree(formed)
 })
 
-test('a controller whose state diverges after every rebuild stays out of service and still applies the log', async () => {
+test('a controller whose state differs again after every rebuild serves no requests, and still applies the log', async () => {
   const mark = new Mark()
   const formed = await runningCluster(3)
   const id = (await followerOf(formed)).id
@@ -273,7 +273,7 @@ test('a controller that stopped in quarantine serves no requests after its resta
   expect(back.fatal).toEqual([])
 })
 
-test('a rebuild during a snapshot from the leader results in one consistent state', async () => {
+test('a snapshot from the leader that arrives during a rebuild results in one consistent state', async () => {
   const mark = new Mark()
   mark.set()
   const changes: StartChanges = {
@@ -300,7 +300,7 @@ test('a rebuild during a snapshot from the leader results in one consistent stat
   await allAgree(formed)
 })
 
-test('a state is read from another controller in pieces, and only at an index that this controller has reached', async () => {
+test('a state is read from another controller in pieces, at an index that this controller has reached', async () => {
   const formed = await runningCluster(3)
   const { clusterNode } = formed.node('n1')
   await clusterNode.propose(command('something'))

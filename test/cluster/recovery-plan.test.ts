@@ -36,7 +36,7 @@ function refusal(
   return planned.ok ? 'planned' : planned.reason
 }
 
-test('a recovery uses the member with the longest log alone, and the plan lists which entries may be lost', () => {
+test('a recovery uses only the member with the longest log, and the plan lists which entries may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,
@@ -60,7 +60,7 @@ test('a recovery from a survivor with fewer entries, compared by term before ind
   expect(refusal(facts('a'), [facts('b', { last: { term: 4, index: 900 } })])).toBe('planned')
 })
 
-test('a cluster with a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward this majority', () => {
+test('a cluster that has a majority is not recovered, even if the operator accepts loss, but damaged members do not count toward this majority', () => {
   const others = [facts('b'), facts('c')]
   expect(refusal(facts('a'), others, true)).toContain(
     '3 of 5 voters are left (a, b, c), which is a majority',
@@ -70,7 +70,7 @@ test('a cluster with a majority is not recovered, even if the operator accepts l
   expect(refusal(facts('a', { members: voters('a') }))).toContain('a is the only member; start it')
 })
 
-test('survivor files of another cluster, another generation or the same controller are refused', () => {
+test('files that survivors of a cluster wrote for its recovery are refused if they belong to another cluster, another generation or the same controller', () => {
   const own = facts('a')
   expect(refusal(own, [facts('b', { clusterId: 'cluster-2' })])).toContain(
     'b belongs to cluster cluster-2',
@@ -81,7 +81,7 @@ test('survivor files of another cluster, another generation or the same controll
   expect(refusal(own, [facts('b'), facts('b')])).toContain('b is given twice')
 })
 
-test('a fenced, removed, damaged or non-voting data folder is refused, but the operator may accept a damaged or non-voting one', () => {
+test('a fenced, removed, damaged or non-voting data folder is refused, but the operator may accept the damaged and the non-voting one', () => {
   expect(refusal(facts('a', { fencedBy: 3 }), [], true)).toContain('into generation 3')
   expect(refusal(facts('z'), [], true)).toContain('z was removed in configuration')
   const damaged = facts('a', { finding: 'a record is damaged' })
@@ -92,7 +92,7 @@ test('a fenced, removed, damaged or non-voting data folder is refused, but the o
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('survivor files are JSON, and a malformed file is refused with the name of the field', () => {
+test('the files that survivors of a cluster write for its recovery are JSON, and a malformed file is refused with the name of the field', () => {
   const own = facts('a')
   expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

@@ -62,7 +62,7 @@ describe('The initial secrets of a cluster', () => {
     expect(text).not.toContain(key)
   })
 
-  test('cannot be decrypted by a controller with another key, which logs the failure once', async () => {
+  test('cannot be decrypted by a controller with another key, which logs this once', async () => {
     const stranger = await cluster.add('ctrl1', cluster.member('ctrl2').leaf)
     expect(stranger.keyring.clusterKeys()).toEqual([])
     expect(stranger.keyring.issuing()).toBeNull()
@@ -77,7 +77,7 @@ describe('The initial secrets of a cluster', () => {
 })
 
 describe('A key rotation', () => {
-  test('reaches a member that follows the state, without a separate call', async () => {
+  test('reaches a member that only follows the log, without a separate call', async () => {
     const { keyring } = cluster.member('ctrl3')
     keyring.start(cluster.machine)
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
@@ -85,7 +85,7 @@ describe('A key rotation', () => {
     keyring.stop()
   })
 
-  test('activates a key once every member has it, and invalidates the previous key after the overlap period', async () => {
+  test('activates a key once every member has it, and invalidates the previous key after an overlap period', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -98,7 +98,7 @@ describe('A key rotation', () => {
     ])
   })
 
-  test('creates two key versions if it runs twice at once', async () => {
+  test('creates two key versions if it runs twice at the same time', async () => {
     cluster.beforePropose = () =>
       rotateClusterKey(cluster.member('ctrl2').rotation, 'the other', inPeace)
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
@@ -107,7 +107,7 @@ describe('A key rotation', () => {
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
   })
 
-  test('notifies listeners once', async () => {
+  test('notifies its listeners once', async () => {
     let changes = 0
     const { keyring } = cluster.member('ctrl2')
     keyring.onChange(() => (changes += 1))
@@ -118,7 +118,7 @@ describe('A key rotation', () => {
   })
 })
 
-test('secrets in a replaced state are decrypted again, even if their revision is the same', async () => {
+test('the secrets in a replaced state are decrypted again, even if their revision is unchanged', async () => {
   const { leaf } = cluster.member('ctrl2')
   const { machine, log } = cluster
   const right = machine.get('sharedSecret', 'clusterKey')
@@ -157,7 +157,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(isRotationDue(cluster.machine)).toBe(false)
   })
 
-  test('revokes the previous key at once if the controller was compromised', async () => {
+  test('revokes the previous key immediately if the controller was compromised', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
     await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
@@ -167,7 +167,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
   })
 
-  test('also revokes the previous key if the controller is later reported as compromised', async () => {
+  test('also revokes the previous key if the controller is reported as compromised later', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
@@ -182,7 +182,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
-  test('may be requested again by the same call, and then changes nothing more', async () => {
+  test('may be requested again with the same parameters, and then changes nothing', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
     await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
@@ -191,7 +191,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
-  test('is found to be due by a leader elected between the removal and the rotation', async () => {
+  test('is done by the next leader if the leader was replaced between the removal and the rotation', async () => {
     cluster.expel('ctrl3')
     const dies = new Error('the leader died')
     const { rotation } = cluster.member('ctrl1')
@@ -213,7 +213,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
 
-  test('is refused for a controller that is still a member, and revokes nothing from it', async () => {
+  test('is refused for a controller that is still a member, and does not revoke the member’s secrets', async () => {
     await expect(
       rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
@@ -253,7 +253,7 @@ describe('The key that encrypts MFA secrets', () => {
 })
 
 describe('A member that lacks a shared secret', () => {
-  test('receives the secret from a member that has it', async () => {
+  test('receives this secret from a member that has it', async () => {
     await cluster.machine.close()
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
     expect(keysOf('ctrl3')).toEqual([])
@@ -268,7 +268,7 @@ describe('A member that lacks a shared secret', () => {
     )
   })
 
-  test('cannot result from a rotation, because a rotation must include every admitted controller', async () => {
+  test('cannot result from a rotation, because a rotation includes every admitted controller', async () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')

@@ -43,7 +43,7 @@ function receiver() {
   return { made, events, acks, received, failures, clock, leadership, finish }
 }
 
-test('a snapshot is offered to the Raft core only when it is complete, written and equal to its announcement', async () => {
+test('a received snapshot is offered to the Raft core only when it is complete, written and equal to its announcement', async () => {
   const { made, events, acks, received } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onChunk('leader', 3, chunk(1, second))
@@ -124,7 +124,7 @@ test.each<[string, Partial<SnapshotChunk>]>([
   ['no position', { position: create(PositionSchema) }],
   ['an id of the wrong length', { snapshotId: snapshotId.subarray(1) }],
   ['a first chunk that is not chunk 0', { number: 1 }],
-])('a snapshot cannot start with %s', (_name, changes) => {
+])('a snapshot transfer cannot start with %s', (_name, changes) => {
   const { made, acks, events } = receiver()
   made.onChunk('leader', 3, chunk(0, first, changes))
   expect(acks).toMatchObject([{ failed: true }])
@@ -186,7 +186,7 @@ test('an offered snapshot is kept, and is offered again until the Raft core acce
   expect(received.length).toBe(2)
 })
 
-test('chunks of a snapshot that are repeated on a new connection are skipped, and the sender is informed of the position reached', () => {
+test('chunks of a snapshot that are repeated on a new connection are skipped, and the sender learns the position that was reached', () => {
   const { made, events, acks, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)
@@ -225,7 +225,7 @@ test('the acknowledgment of a snapshot chunk is repeated on the next connection'
   ])
 })
 
-test('an incomplete snapshot whose sender is silent is kept for a limited time', () => {
+test('an incomplete snapshot is kept for a limited time if its sender is silent', () => {
   const { made, clock, events, failures } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   clock.atMs = 1000

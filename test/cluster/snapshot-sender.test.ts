@@ -129,7 +129,7 @@ test('a snapshot transfer continues on the next connection with the first unackn
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('a snapshot chunk that could not be sent is sent later', () => {
+test('a snapshot chunk that could not be sent immediately is sent later', () => {
   const { made, done, numbers, state, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -143,7 +143,7 @@ test('a snapshot chunk that could not be sent is sent later', () => {
   expect(done).toEqual([])
 })
 
-test('a restarted receiver refuses the snapshot transfer, and the Raft core is informed', () => {
+test('a receiver that was restarted refuses the snapshot transfer, and the sender’s Raft core is informed', () => {
   const { made, done, acknowledge } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -154,7 +154,7 @@ test('a restarted receiver refuses the snapshot transfer, and the Raft core is i
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('an interrupted snapshot transfer is kept only while the receiver is silent for no longer than allowed', () => {
+test('an interrupted snapshot transfer is kept only for a limited time while the receiver is silent', () => {
   const { made, done, clock, state, events, nothingMatches } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -172,7 +172,7 @@ test('an interrupted snapshot transfer is kept only while the receiver is silent
   expect(done).toEqual([['slow', 'failed']])
 })
 
-test('after a second consecutive failure the next attempt is delayed, longer each time, without a new request from the Raft core', () => {
+test('after a second consecutive failure of a snapshot transfer the next attempt is delayed, longer each time', () => {
   const { made, clock, done, events, nothingMatches } = sender()
   const begun = (): number => events.filter(({ type }) => type === 'snapshotWanted').length
   const fail = (): void => made.onSourceFailed(begun(), 'disk')
@@ -201,7 +201,7 @@ test('after a second consecutive failure the next attempt is delayed, longer eac
   expect(begun()).toBe(5)
 })
 
-test('a snapshot transfer ends when its receiver has caught up in another way', () => {
+test('a snapshot transfer ends when its receiver has caught up by other means', () => {
   const { made, done } = sender()
   made.start('slow', 4)
   made.sweep(() => 0)
@@ -212,7 +212,7 @@ test('a snapshot transfer ends when its receiver has caught up in another way', 
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('fewer chunks are in transit on a congested connection, so that heartbeats are not delayed', () => {
+test('fewer snapshot chunks are in transit on a congested connection, so that heartbeats are not delayed', () => {
   const { made, clock, acknowledge, credits } = sender(8)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)

@@ -252,7 +252,7 @@ function flipped(chunk: SnapshotChunk): SnapshotChunk {
   return { ...chunk, data }
 }
 
-test('a receiver refuses chunks before its disk is full, when only the reserved space is left', async () => {
+test('a receiver of a snapshot refuses chunks when only the reserved space of the disk is left', async () => {
   const { to, wire, done, failures, space, sender } = await rig()
   wire.alter = (chunk) => {
     if (chunk.number === 20) space.bytes = 1999
@@ -265,7 +265,7 @@ test('a receiver refuses chunks before its disk is full, when only the reserved 
   expect(await contents(to.store)).toEqual(['old=state'])
 })
 
-test('a snapshot that replaces an incomplete one succeeds at the first attempt', async () => {
+test('a snapshot that replaces an incomplete snapshot is received at the first attempt', async () => {
   const { to, wire, sent, done, failures, sender } = await rig()
   sender.start('slow', 1)
   wire.alter = (chunk) => (chunk.number < 20 ? chunk : null)

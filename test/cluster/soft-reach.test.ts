@@ -104,7 +104,7 @@ function reach(channel: { reachLatest(): Promise<void> }): void {
   void channel.reachLatest().then(() => (isReached = true))
 }
 
-test('a controller that waits for the latest values of its peers receives unsent values before the peers’ send interval ends', async () => {
+test('a controller that waits for the latest soft state of its peers receives unsent values before the peers’ send interval ends', async () => {
   const { b, published, seen } = await pair()
   published.publish('x', '1')
   reach(b)
@@ -113,7 +113,7 @@ test('a controller that waits for the latest values of its peers receives unsent
   expect([isReached, seen.get('a', 'x')]).toEqual([true, '1'])
 })
 
-test('a peer confirms that it has sent everything only after its last batch', async () => {
+test('a peer confirms that it has sent all its soft state only after its last batch', async () => {
   const { a, b, published, seen } = await pair({ batchBytesMax: 64 })
   for (const key of ['x', 'y', 'z']) published.publish(key, 'a value of some length')
   reach(b)
@@ -128,7 +128,7 @@ test('a peer confirms that it has sent everything only after its last batch', as
   expect(isReached).toBe(true)
 })
 
-test('a peer that has sent everything sends no further batch', async () => {
+test('a peer that has sent all its soft state sends no further batch', async () => {
   const { b } = await pair()
   reach(b)
   await Promise.resolve()
@@ -146,7 +146,7 @@ function valuesIn({ payload }: Note): number {
   return fromBinary(SoftBatchSchema, payload).values.length
 }
 
-test('callers that arrive while peers are being queried share the next query, which begins a tick later', async () => {
+test('callers that arrive while peers are queried for soft state share the next query, which begins a tick later', async () => {
   const { b, published, seen } = await pair()
   reach(b)
   await Promise.resolve()
@@ -163,13 +163,13 @@ test('callers that arrive while peers are being queried share the next query, wh
   expect([later, seen.get('a', 'x')]).toEqual([100, '1'])
 })
 
-test('a controller without reachable peers has the latest values', async () => {
+test('a controller without reachable peers has the latest soft state', async () => {
   reach(wire.add('a'))
   await wire.deliver()
   expect(isReached).toBe(true)
 })
 
-test('a controller waits for a silent peer only until a time limit', async () => {
+test('a controller waits for the soft state of a silent peer only until a time limit', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
@@ -179,7 +179,7 @@ test('a controller waits for a silent peer only until a time limit', async () =>
   expect(isReached).toBe(true)
 })
 
-test('a controller stops waiting for a peer when the connection to the peer closes', async () => {
+test('a controller stops waiting for the soft state of a peer when the connection to the peer closes', async () => {
   const { b } = await pair()
   reach(b)
   await wire.deliver('a')
@@ -188,7 +188,7 @@ test('a controller stops waiting for a peer when the connection to the peer clos
   expect(isReached).toBe(true)
 })
 
-test('a request for the latest values from a controller that is not a member is not answered', async () => {
+test('a request for soft state from a controller that is not a member gets no response', async () => {
   const { b } = await pair()
   reach(b)
   await Promise.resolve()

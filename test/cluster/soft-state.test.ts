@@ -131,7 +131,7 @@ function seen(topic: Pick<SoftTopic<string | number>, 'values'>): string[] {
   return [...topic.values()].map(({ owner, key, value }) => `${owner}/${key}=${value}`).sort()
 }
 
-test('a new connection first transfers all values, and then all changes', () => {
+test('a new connection first transfers all soft state, and then each change', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -150,7 +150,7 @@ test('a new connection first transfers all values, and then all changes', () => 
   expect(b.get('b', 'x')).toBe('mine')
 })
 
-test('several changes within one tick are sent once, and an owner without changes sends a heartbeat every second', () => {
+test('several changes of soft state within one tick are sent once, and an owner without changes sends a heartbeat every second', () => {
   const network = new Network()
   const channel = network.add('a')
   const a = channel.open('text')
@@ -173,7 +173,7 @@ test('several changes within one tick are sent once, and an owner without change
   expect(network.sent).toHaveLength(1)
 })
 
-test('values of an unreachable owner expire, and are restored when the owner sends again', () => {
+test('soft state of an unreachable owner expires, and is restored when the owner sends again', () => {
   const network = new Network()
   const table = { text: textTopic(), long: textTopic({ ttlMs: 60_000 }) }
   const channel = network.join('a', table)
@@ -209,7 +209,7 @@ test('values of an unreachable owner expire, and are restored when the owner sen
   ])
 })
 
-test('a lost batch is followed by a full transmission, which also withdraws values that no longer exist', () => {
+test('a lost batch of soft state is followed by a full transmission, which also withdraws values that were deleted', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -235,7 +235,7 @@ test('a lost batch is followed by a full transmission, which also withdraws valu
   ])
 })
 
-test('an older batch that arrives late or a second time changes nothing', () => {
+test('an older batch of soft state that arrives late or a second time changes nothing', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -261,7 +261,7 @@ test('an older batch that arrives late or a second time changes nothing', () => 
   expect(seen(b)).toEqual(['a/y=newest'])
 })
 
-test('after the restart of an owner its previous values are discarded, even if its disk was lost and its start count restarted', () => {
+test('the soft state of an owner is discarded after the owner’s restart, even if its disk was lost and its start count began again', () => {
   const network = new Network()
   const a = network.add('a', { epoch: 7 }).open('text')
   const b = network.add('b').open('text')
@@ -284,7 +284,7 @@ test('after the restart of an owner its previous values are discarded, even if i
   expect(seen(b)).toEqual(['a/z=3'])
 })
 
-test('a former member’s values are discarded, and its new values are ignored', () => {
+test('the soft state of a former member is discarded, and new values from it are ignored', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const b = network.add('b').open('text')
@@ -298,7 +298,7 @@ test('a former member’s values are discarded, and its new values are ignored',
   expect(seen(b)).toEqual([])
 })
 
-test('an owner and its receivers enforce the limit for the values of one owner', () => {
+test('an owner of soft state and its receivers enforce the size limit for one owner', () => {
   const network = new Network()
   const big = 'v'.repeat(1000)
   const a = network.add('a', {}, { ownerBytesMax: 10_000 }).open('text')
@@ -316,7 +316,7 @@ test('an owner and its receivers enforce the limit for the values of one owner',
   expect([...b.values()].map(({ key }) => key)).toContain('last')
 })
 
-test('a receiver enforces the limit for the values of all owners together', () => {
+test('a receiver of soft state enforces the size limit for all owners together', () => {
   const network = new Network()
   const value = 'v'.repeat(1000)
   const size = 1001 + SOFT_VALUE_OVERHEAD_BYTES
@@ -332,7 +332,7 @@ test('a receiver enforces the limit for the values of all owners together', () =
   expect(here.publish('x', value)).toBe(false)
 })
 
-test('values of a vital topic are sent before queued values of other topics, and are not refused because of other topics', () => {
+test('soft state of a vital topic is sent before queued values of other topics, and other topics cannot use up its space', () => {
   const network = new Network()
   const table = {
     large: textTopic({ ownerBytesMax: 100_000 }),
@@ -357,7 +357,7 @@ test('values of a vital topic are sent before queued values of other topics, and
   expect(seen(vitalB)).toEqual([])
 })
 
-test('replacing a value uses up the size limit only by the difference between the two values', () => {
+test('replacing a value of soft state uses up the size limit only by the difference of the two sizes', () => {
   const network = new Network()
   const a = network.add('a', { totalBytesMax: 1500 }).open('text')
   expect(a.publish('x', 'v'.repeat(1000))).toBe(true)
@@ -365,7 +365,7 @@ test('replacing a value uses up the size limit only by the difference between th
   expect(a.publish('y', 'v'.repeat(1000))).toBe(false)
 })
 
-test('a large number of values is sent in batches of limited size, one batch per tick', () => {
+test('many values of soft state are sent in batches of limited size, one batch per tick', () => {
   const network = new Network()
   const large = { ownerBytesMax: 1_000_000 }
   const a = network.add('a', { batchBytesMax: 4096 }, large).open('text')
@@ -382,7 +382,7 @@ test('a large number of values is sent in batches of limited size, one batch per
   expect(b.get('a', '99')).toBe('changed meanwhile')
 })
 
-test('a topic that is opened late contains the values received earlier, and invalid bytes are discarded', () => {
+test('a topic of soft state that is opened late contains the values received earlier, and invalid bytes are discarded', () => {
   const network = new Network()
   const a = network.add('a').open('text')
   const late = network.add('b')
@@ -401,7 +401,7 @@ test('a topic that is opened late contains the values received earlier, and inva
   expect(late.counts.malformed).toBe(1)
 })
 
-test('topics that only a newer release knows are ignored and counted, and other topics still work', () => {
+test('topics of soft state that only a newer release knows are ignored and counted, and other topics still work', () => {
   const network = new Network()
   const newer = network.join('a', { text: textTopic(), weather: textTopic() })
   const b = network.add('b')
@@ -413,7 +413,7 @@ test('topics that only a newer release knows are ignored and counted, and other 
   expect(b.counts).toMatchObject({ unknownTopics: 1, malformed: 0, tooLarge: 0 })
 })
 
-test('a topic can be opened once, and must be in the table of topics', () => {
+test('a topic of soft state can be opened only once, and must be in the table of topics', () => {
   const channel = new Network().add('a')
   channel.open('text')
   expect(() => channel.open('text')).toThrow('topic text has one user')
@@ -439,7 +439,7 @@ afterEach(async () => {
   cluster = null
 })
 
-test('two controllers share their values over the mesh, and each discards the other’s values when the other restarts', async () => {
+test('two controllers share their soft state over the mesh, and each discards that of the other when the other restarts', async () => {
   cluster = await formCluster(2)
   const n1 = await cluster.start('n1')
   const n2 = await cluster.start('n2')

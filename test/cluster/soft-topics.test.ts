@@ -16,14 +16,14 @@ function found(pattern: RegExp): string[] {
   return sources.flatMap(([file, text]) => [...text.matchAll(pattern)].map(() => file))
 }
 
-test('each topic in the table is opened by exactly one file, and no other topic is opened', () => {
+test('each topic of soft state in the table is opened by exactly one source file, and no other topic is opened', () => {
   const opened = sources.flatMap(([, text]) =>
     [...text.matchAll(/\.open\('([a-z-]+)'\)/g)].map(([, name = '']) => name),
   )
   expect(opened.sort()).toEqual(Object.keys(softTopics).sort())
 })
 
-test('topics are defined only in the table of topics, and soft state is sent only by SoftStateChannel', () => {
+test('topics of soft state are defined only in the table of topics, and only SoftStateChannel sends soft state', () => {
   expect(found(/\bownerBytesMax: (?!number)/g).filter((file) => file !== table)).toEqual([])
   const channel = ['cluster/soft-state/soft-state.ts']
   expect(found(/'soft'|'soft-resync'/g)).toEqual([...channel, ...channel])
@@ -34,12 +34,12 @@ test('topics are defined only in the table of topics, and soft state is sent onl
   expect(made[0]?.[0]).toContain('softTopics,')
 })
 
-test('the topics of released versions keep their names', () => {
+test('the soft state topics of released versions keep their names', () => {
   const released = ['presence', 'leadership', 'activity', 'posture', 'failed-requests', 'routers']
   expect(Object.keys(softTopics)).toEqual(expect.arrayContaining(released))
 })
 
-test('every topic rejects invalid bytes, and one value of maximum size fits', () => {
+test('every soft state topic rejects invalid bytes, and one value of maximum size fits', () => {
   for (const [name, { decode, ownerBytesMax }] of Object.entries(softTopics)) {
     expect(() => decode(Uint8Array.of(0xff, 0xff)), name).toThrow()
     const isSmall = name === 'leadership'
@@ -47,7 +47,7 @@ test('every topic rejects invalid bytes, and one value of maximum size fits', ()
   }
 })
 
-test('an integer larger than a safe integer invalidates the whole value', () => {
+test('a soft state value is invalid if it contains an integer that is not a safe integer', () => {
   const beyond = Uint8Array.of(0x08, ...new Array<number>(9).fill(0xff), 0x01)
   expect(() => softTopics.activity.decode(beyond)).toThrow(RangeError)
   expect(() => softTopics.posture.decode(beyond)).toThrow(RangeError)

@@ -70,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('apply pauses for up to a minute while no member sends its state, and after that only while the guard tries to fetch a state', async () => {
+test('apply of a quarantined controller pauses for up to a minute until a member sends its state, and later only during each attempt to fetch a state', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)
@@ -82,13 +82,13 @@ test('apply pauses for up to a minute while no member sends its state, and after
   expect(events).toEqual(['hold', 'let go', 'hold', 'let go', 'hold', 'let go'])
 })
 
-test('each attempt of the guard requests the state from another member, and from the leader last', async () => {
+test('each attempt to rebuild a quarantined state requests the state from another member, and from the leader last', async () => {
   const { called, pass } = stage()
   await pass(10_000)
   expect(called.slice(0, 3)).toEqual(['c', 'b', 'c'])
 })
 
-test('the guard waits for an incoming snapshot from the leader while its chunks arrive', async () => {
+test('the rebuild of a quarantined state waits for an incoming snapshot from the leader while chunks of it arrive', async () => {
   const { called, events, receiving, pass } = stage()
   for (receiving.chunks = 0; receiving.chunks < 10; receiving.chunks += 1) await pass(50_000)
   expect([called, events]).toEqual([[], []])
@@ -99,7 +99,7 @@ test('the guard waits for an incoming snapshot from the leader while its chunks 
   expect(called[0]).toBe('c')
 })
 
-test('a stopped guard starts no further attempt', async () => {
+test('a state guard that was stopped starts no further attempt to rebuild the state', async () => {
   const { called, guard, pass } = stage()
   await guard.stop()
   await pass(60_000)

@@ -35,7 +35,7 @@ test('one faulty or malicious member cannot put another member out of service', 
   expect(judge('x', { b: 'y' }, 'ab')).toEqual({ kind: 'tie' })
 })
 
-test('members that are fewer than a majority decide nothing, even if they agree', () => {
+test('members that are not a majority decide nothing about the state, even if they agree', () => {
   expect(judge('y', { b: 'x', c: 'x' }, 'abcd')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x' }, 'abcde')).toEqual({ kind: 'open' })
   expect(judge('y', { b: 'x', c: 'x', d: 'y' }, 'abcd')).toEqual({ kind: 'tie' })
@@ -89,7 +89,7 @@ test('a wrong state is quarantined and rebuilt, and serves requests again once a
   expect(alarms.list()).toEqual([])
 })
 
-test('attempts to get a state are repeated at growing intervals', () => {
+test('attempts to get a state from another member are repeated at growing intervals', () => {
   const { clock, made } = stage()
   made.foundOdd(64, ['b', 'c'])
   const waits: number[] = []
@@ -119,7 +119,7 @@ test('a state that is wrong after three rebuilds is not rebuilt again, and raise
   expect(alarms.list()).toMatchObject([{ text: expect.stringContaining('restarted') }])
 })
 
-test('rebuilds of more than an hour ago do not count toward the limit', () => {
+test('state rebuilds of more than an hour ago do not count toward the limit', () => {
   const { clock, made } = stage()
   for (let time = 1; time <= 10; time += 1) {
     made.foundOdd(100 * time, ['b', 'c'])
@@ -129,7 +129,7 @@ test('rebuilds of more than an hour ago do not count toward the limit', () => {
   }
 })
 
-test('a state that was marked as wrong before the start is in quarantine from the start', () => {
+test('a state that was marked as wrong before the start is quarantined from the start', () => {
   const mark = new Mark()
   mark.set('it was wrong')
   const { clock, alarms, made } = stage(mark)

@@ -135,7 +135,7 @@ test('the WAL thread reports the latency of its disk syncs, and the Raft thread 
   }
 })
 
-test('acknowledged writes exist after a restart, with and without threads', async () => {
+test('acknowledged writes exist after a restart, with separate threads and with one thread', async () => {
   const start = await formedHost()
   const expected: string[] = []
   for (const [round, open] of [startThreads, startInline, startThreads].entries()) {
@@ -154,7 +154,7 @@ test('acknowledged writes exist after a restart, with and without threads', asyn
   }
 })
 
-test('a log that cannot be opened is reported with the reason before any thread starts', async () => {
+test('a log that cannot be opened is reported with the reason before any thread is started', async () => {
   const start = await formedHost()
   const wal = join(start.dir, 'wal')
   const segment = readdirSync(wal).find((name) => name.endsWith('.seg')) ?? ''
@@ -162,7 +162,7 @@ test('a log that cannot be opened is reported with the reason before any thread 
   await expect(startThreads(start)).rejects.toMatchObject({ name: 'StoreError', code: 'CORRUPT' })
 })
 
-test('if an address cannot be listened on, the controller stops with one sentence', async () => {
+test('if the controller cannot listen on an address, it stops with one sentence', async () => {
   const start = await formedHost()
   const bind = '203.0.113.1:1'
   const started = await startThreads({ ...start, host: { ...start.host, bind } })
@@ -173,7 +173,7 @@ test('if an address cannot be listened on, the controller stops with one sentenc
   await started.close()
 })
 
-test('if a thread ends unexpectedly, the controller stops with one sentence', async () => {
+test('if a thread of the controller ends unexpectedly, the controller stops with one sentence', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode, fatal } = clusterNodeOf(start, started)
@@ -184,7 +184,7 @@ test('if a thread ends unexpectedly, the controller stops with one sentence', as
   expect(fatal).toEqual([expect.stringMatching(/^the (log|consensus) thread has ended/)])
 })
 
-test('the engine benchmark runs: three processes commit under load', async () => {
+test('the engine benchmark runs with three processes that commit under load', async () => {
   const cluster = await RaftCluster.start(newFolder(), 3)
   try {
     const loaded = await cluster.load(4, 0.3, 300)

@@ -49,8 +49,8 @@ function counted(values: Readonly<Record<string, number>>, other = 0): LocalTraf
   }
 }
 
-describe('Traffic of the cluster', () => {
-  test('is the sum over all controllers, and names those that do not respond', async () => {
+describe('The traffic of a service in a cluster', () => {
+  test('is the sum over all controllers, and the result names the controllers that do not respond', async () => {
     cluster = await formCluster(3)
     const exchanges: TrafficExchange[] = []
     const values = [{ wiki: 1, shop: 2 }, { wiki: 10 }, null]
@@ -113,8 +113,8 @@ function looped(local: LocalTraffic, answer?: (payload: Uint8Array) => Uint8Arra
   }
 }
 
-describe('The messages of traffic', () => {
-  test('stay within the limit for messages, and rows that do not fit are added up', async () => {
+describe('Messages between controllers about traffic', () => {
+  test('stay below the size limit, and rows that do not fit are added up in one row', async () => {
     const ids = Array.from({ length: 1500 }, (_, n) => [`${'x'.repeat(100)}${n}`, 1] as const)
     const { handlers } = looped(counted(Object.fromEntries(ids)))
     const { trafficTotals } = peerMethods
@@ -131,7 +131,7 @@ describe('The messages of traffic', () => {
     expect(found.other.hour[0]).toBeGreaterThan(0)
   })
 
-  test('of another release with other figures count as no response', async () => {
+  test('count as no response if another release sent them with other figures', async () => {
     const shorter = encodePeerMessage(peerMethods.trafficSeries.answer, {
       rows: [{ id: 'wiki', hour: [1], day: [1] }],
     })
@@ -142,7 +142,7 @@ describe('The messages of traffic', () => {
     })
   })
 
-  test('are refused for a kind without traffic', async () => {
+  test('are refused for a kind of record without traffic', async () => {
     const { handlers } = looped(counted({}))
     const { trafficSeries } = peerMethods
     const request = encodePeerMessage(trafficSeries.request, {

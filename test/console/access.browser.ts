@@ -57,8 +57,8 @@ const network = consoleNetwork(async (made) => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The access page', () => {
-  test('says that a client reaches nothing if all routers in common are online but none takes clients', async () => {
+describe.skipIf(browserMissing !== null)('The access page of the console', () => {
+  test('shows that an identity cannot reach a service if none of their common online routers has an edge listener', async () => {
     const page = await network.open(1, `access?identity=${ids.identity}&service=${ids.service}`)
     await page.getByRole('heading', { name: 'laptop cannot reach wiki' }).waitFor()
     await page.getByText('No edge router that they have in common and that is online').waitFor()

@@ -45,8 +45,8 @@ const network = consoleNetwork(async (cluster) => {
 
 const entryOf = (page: Page, text: string) => page.locator('.activity-list li', { hasText: text })
 
-describe.skipIf(browserMissing !== null)('The Activity page', () => {
-  test('answers who changed a policy, and undoes the change after a preview', async () => {
+describe.skipIf(browserMissing !== null)('The Activity page of the console', () => {
+  test('shows who changed a policy, and undoes the change after a preview', async () => {
     const page = await network.open(1)
     await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
     await page.getByLabel(activity.record).fill('sales to crm')
@@ -72,7 +72,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
       .waitFor()
   })
 
-  test('finds a deleted record by its name, and creates it again with its ID', async () => {
+  test('finds a deleted record by its name, and creates the record again with the same ID', async () => {
     const page = await network.open(2, 'activity?action=delete&kind=service')
     const deleted = entryOf(page, 'deleted service')
     await deleted.getByText(attack).first().waitFor()
@@ -86,7 +86,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     expect((await network.recordOf('services', attack)).id).toBe(made.goneId)
   })
 
-  test('is searched by actor, kind, action and time, and keeps the search in its address', async () => {
+  test('can be filtered by actor, kind, action and time, and keeps the filters in its URL', async () => {
     const page = await network.open(1, 'activity')
     await page.getByLabel(activity.actor).fill('Default Admin')
     await page.getByLabel(activity.kind).selectOption('identity')
@@ -105,7 +105,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     await page.getByText(activity.none, { exact: true }).waitFor()
   })
 
-  test('shows live events by name, linked, and traffic reports only on request', async () => {
+  test('shows live events with linked record names, and traffic reports only on request', async () => {
     const page = await network.open(1, 'activity/live')
     await page.getByLabel(texts.events.filter).fill('printer')
     const id = await network.create('services', { name: 'printer', encryptionRequired: true })
@@ -116,7 +116,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     expect(await page.getByLabel(texts.events.usage).isChecked()).toBe(false)
   })
 
-  test('shows only what its reader may read, and offers no undo that is refused in silence', async () => {
+  test('shows its reader only readable records, and an undo without permission shows the reason of the refusal', async () => {
     const account = { username: 'reader', password: 'a long enough password' }
     const identityId = await network.create('identities', {
       name: 'reader',

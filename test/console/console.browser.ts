@@ -120,7 +120,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     },
   )
 
-  test('a stored script is a text on every page', async () => {
+  test('shows a stored script on every page as text, and never runs it', async () => {
     const page = await open(1)
     const [service] = await rowsOf('services', 'name contains "onerror"')
     const paths = [
@@ -144,7 +144,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('link', { name: attack }).waitFor()
   })
 
-  test('a record is created by its form, changed after its differences were shown, and deleted by its name', async () => {
+  test('creates a record with its form, saves a change after showing the differences, and deletes the record after its name was typed', async () => {
     const page = await open(2, 'services/new')
     await page.getByLabel('Name *').fill('printer')
     await page.getByLabel('Role attributes').fill('floor-3')
@@ -171,7 +171,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await rowsOf('services', 'name = "plotter"')).toEqual([])
   })
 
-  test('shows a refusal of the server at its field', async () => {
+  test('shows the server’s refusal of a value at the field of that value', async () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -180,7 +180,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await page.getByLabel('Name *').getAttribute('aria-invalid')).toBe('true')
   })
 
-  test('the access of an identity to a service names each piece that is missing', async () => {
+  test('lists everything that is missing for an identity’s access to a service', async () => {
     const [laptop] = await rowsOf('identities', 'name = "laptop"')
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     const page = await open(1, `access?identity=${String(laptop?.['id'])}`)
@@ -191,7 +191,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(page.url()).toContain(String(wiki?.['id']))
   })
 
-  test('access does not show "No way to log in" for an identity that can log in', async () => {
+  test('does not show “No way to log in” on the access page for an identity that can log in', async () => {
     const [admin] = await rowsOf('identities', 'name = "Default Admin"')
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     const pair = `identity=${String(admin?.['id'])}&service=${String(wiki?.['id'])}`
@@ -200,7 +200,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await page.getByText(texts.access.noLogIn).count()).toBe(0)
   })
 
-  test('a simple service is five records, and all of them are undone', async () => {
+  test('creates a simple service as five records, and can delete all of them again', async () => {
     const page = await open(1, 'wizards/service')
     await page.getByLabel('Name *').fill('git')
     await page.getByLabel('Address for clients *').fill('git.internal')
@@ -216,7 +216,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await rowsOf('configs', 'name contains "git "')).toEqual([])
   })
 
-  test('an identity is enrolled by a code, a file and a command', async () => {
+  test('shows a new identity’s enrollment token as a QR code and as a file, and disables the identity', async () => {
     const page = await open(1, 'wizards/identity')
     await page.getByLabel('Name *').fill('tablet')
     await page.getByRole('button', { name: 'Create the identity' }).click()
@@ -236,7 +236,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(tablet?.['disabled']).toBe(true)
   })
 
-  test('creates a network with all its records, and shows the reason of each refusal', async () => {
+  test('creates a network with all its records, and shows every reason why an identity cannot reach a service', async () => {
     const page = await open(1, 'wizards/router')
     await page.getByLabel('Name *').fill('gate')
     await page.getByRole('button', { name: texts.wizards.makeRouter }).click()
@@ -306,7 +306,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'bea can reach printing' }).waitFor()
   })
 
-  test('the keys go, move and open without a pointer', async () => {
+  test('can be used by keyboard alone: to go to a page, to filter, to move in a list and to open a record', async () => {
     const page = await open(1)
     await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     await page.keyboard.press('g')
@@ -325,7 +325,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   })
 
-  test('an identity that may read sees no way to write, and the controller would refuse it', async () => {
+  test('offers no writes to an identity that may only read, and the controller would refuse them', async () => {
     const id = await create('identities', {
       name: 'auditor',
       type: 'User',
@@ -347,7 +347,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(await save.getAttribute('aria-disabled')).toBe('true')
   })
 
-  test('a page of another site neither frames the console nor reads its session', async () => {
+  test('cannot be framed by a page of another site, which cannot read its session either', async () => {
     const page = await open(1)
     const site = await strangerSite(url(1))
     try {
@@ -364,7 +364,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     network.browser.complaints.length = 0
   })
 
-  test('a person logs in on the sign-in page and comes back to the page that was asked for', async () => {
+  test('returns to the requested page after a log-in on the sign-in page', async () => {
     const page = await network.browser.page()
     await page.goto(url(1, 'services'))
     await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
@@ -398,7 +398,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     expect(stranger.url()).toBe(url(1))
   })
 
-  test('whoever must have an authenticator app sets it up on the sign-in page, and gives a code in the console afterwards', async () => {
+  test('lets a user who must have an authenticator app set it up on the sign-in page, and later asks for its codes', async () => {
     const password = 'a long enough password'
     const secondary = { requireTotp: true }
     const authPolicyId = await create('auth-policies', {
@@ -460,7 +460,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await without.getByText(texts.logIn.certificateRefused).waitFor()
   })
 
-  test('updates all of eight tabs of one browser after a change', async () => {
+  test('updates all eight tabs of one browser after a change', async () => {
     const first = await open(1, 'activity/live')
     const others = Array.from({ length: 7 }, () => first.context().newPage())
     const tabs = [first]
@@ -484,7 +484,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await heard(last)
   })
 
-  test('ten thousand records are scrolled from the first to the last, and picked from by name', async () => {
+  test('shows a list of ten thousand records from the first to the last, and finds records in it by name', async () => {
     await makeMany()
     const page = await open(1, 'identities?sort=name')
     await page.evaluate(watchLongTasks)
@@ -534,7 +534,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'many 09876' }).waitFor()
   })
 
-  test('keeps the page and the typed values when the session ends', async () => {
+  test('keeps the page and the typed values when the session ends and the user logs in again', async () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('a long name that was hard to type')
     const token = await page.evaluate<string>(
@@ -555,7 +555,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     ['the controller that serves the page is killed', 'SIGKILL', false],
     ['the controller that serves the page stops responding', 'SIGSTOP', false],
     ['the leader is killed', 'SIGKILL', true],
-  ] as const)('a previewed change is saved even if %s', async (what, signal, isLeader) => {
+  ] as const)('saves a previewed change even if %s', async (what, signal, isLeader) => {
     const leader = await network.cluster.leader()
     const [first = 2] = await network.cluster.followers()
     const name = `saved while ${what}`
@@ -583,7 +583,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   })
 
   test.each(['SIGKILL', 'SIGSTOP'] as const)(
-    'every page shows its data within seconds after the controller that serves it got %s',
+    'shows the data of every page within seconds after the controller that serves the page received %s',
     async (signal) => {
       const [first = 2] = await network.cluster.followers()
       const page = await open(first, 'services')
@@ -622,7 +622,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     },
   )
 
-  test('circuits of the other controllers appear while one controller is frozen', async () => {
+  test('shows the circuits of the other controllers while one controller does not respond', async () => {
     const [first = 2] = await network.cluster.followers()
     const [away = 3] = (await network.cluster.followers()).filter((k) => k !== first)
     const page = await open(first, 'live')
@@ -639,7 +639,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     network.browser.complaints.length = 0
   })
 
-  test('continues with another controller, then without a leader, and keeps a draft', async () => {
+  test('continues with another controller, then without a leader, and keeps unsaved input', async () => {
     const leader = await network.cluster.leader()
     const [first = 2, second = 3] = await network.cluster.followers()
     const page = await open(first, 'services/new')

@@ -23,10 +23,13 @@ test.each([
   '\uFF0D1',
   '\uFF201',
   '=cmd|\' /C calc\'!A0","=2',
-])('the cell %j begins with an apostrophe, and ends where it should', (value) => {
-  expect(csvText([['a', value, 'b']])).toBe(`"a","'${value.replaceAll('"', '""')}","b"\r\n`)
-})
+])(
+  'the CSV cell %j begins with an apostrophe, so that a spreadsheet does not run it, and is correctly quoted',
+  (value) => {
+    expect(csvText([['a', value, 'b']])).toBe(`"a","'${value.replaceAll('"', '""')}","b"\r\n`)
+  },
+)
 
-test.each(['wiki', 'a=1', 'a,b', '"', ''])('the cell %j is unchanged', (value) => {
+test.each(['wiki', 'a=1', 'a,b', '"', ''])('the CSV cell %j is written unchanged', (value) => {
   expect(csvText([[value]])).toBe(`"${value.replaceAll('"', '""')}"\r\n`)
 })

@@ -53,7 +53,7 @@ function shown({ name, isRequired, widget }: FormField): string {
 
 const form = (name: string): readonly string[] => formOf(schemaOf(name)).fields.map(shown)
 
-describe('The form of a config type', () => {
+describe('The console’s form of a config type', () => {
   test('has a field for each member of intercept.v1', () => {
     expect(form('intercept.v1')).toEqual([
       'protocols* choices tcp|udp',
@@ -65,7 +65,7 @@ describe('The form of a config type', () => {
     ])
   })
 
-  test('offers one of several forms, and flags that are true or absent, for host.v1', () => {
+  test('offers for host.v1 a choice between several forms, and flags that are either true or absent', () => {
     const fields = formOf(schemaOf('host.v1')).fields
     const ip = (kind: string): string =>
       `${kind} address translation* group {from text, to text, prefixLength number 0..${kind === 'Ipv4' ? 32 : 128}}`
@@ -87,7 +87,7 @@ describe('The form of a config type', () => {
     })
   })
 
-  test('nests lists of objects for host.v2, whose every terminator is a form', () => {
+  test('contains for host.v2 lists of objects, and a nested form for each terminator', () => {
     const [terminators] = formOf(schemaOf('host.v2')).fields
     const widget = terminators?.widget
     const inner =
@@ -102,7 +102,7 @@ describe('The form of a config type', () => {
     ])
   })
 
-  test('requires what the conditions of host.v1 require for the values', () => {
+  test('requires the fields that the conditions in the schema of host.v1 require for the current values', () => {
     const { requires } = formOf(schemaOf('host.v1'))
     expect(requires?.({})).toEqual(['protocol', 'address', 'port'])
     expect(requires?.({ forwardProtocol: true, forwardAddress: true })).toEqual([
@@ -113,11 +113,14 @@ describe('The form of a config type', () => {
     expect(conditionalRequirements({ type: 'object' })).toBeNull()
   })
 
-  test.each(seededConfigTypes.map(({ name }) => name))('has no field as JSON for %s', (name) => {
-    expect(form(name).filter((one) => one.includes(' json'))).toEqual([])
-  })
+  test.each(seededConfigTypes.map(({ name }) => name))(
+    'has a matching input field for each member of %s, and none as raw JSON',
+    (name) => {
+      expect(form(name).filter((one) => one.includes(' json'))).toEqual([])
+    },
+  )
 
-  test('shows as JSON what a form cannot express, of an own type', () => {
+  test('shows those members of an operator’s config type as JSON for which a form has no field', () => {
     const schema: JsonSchema = {
       type: 'object',
       required: ['mode', 'level'],
@@ -143,7 +146,7 @@ describe('The form of a config type', () => {
     expect(fields[6]).toMatch(/^self group \{mode\* choice/)
   })
 
-  test('of a schema that repeats itself without end is bounded', () => {
+  test('has a limited size if the schema refers to itself endlessly', () => {
     const members = Object.fromEntries(
       Array.from({ length: 40 }, (_, k) => [`m${k}`, { $ref: '#' } as JsonSchema]),
     )
@@ -151,7 +154,7 @@ describe('The form of a config type', () => {
     expect(text.length).toBeLessThan(200_000)
   })
 
-  test('has the usual order of members, also if the served schema is sorted by name', () => {
+  test('shows members in their usual order even if the served schema sorts them by name', () => {
     const names = ['high', 'low', 'zone']
     const properties = Object.fromEntries(names.map((one) => [one, { type: 'integer' }]))
     expect(formOf({ type: 'object', properties }).fields.map(({ name }) => name)).toEqual([
@@ -161,7 +164,7 @@ describe('The form of a config type', () => {
     ])
   })
 
-  test('begins with the members that the schema requires', () => {
+  test('contains at first only the members that the schema requires', () => {
     expect(emptyDraft(formOf(schemaOf('intercept.v1')).fields)).toEqual({
       protocols: [],
       addresses: [],
@@ -170,7 +173,7 @@ describe('The form of a config type', () => {
   })
 })
 
-describe('A value', () => {
+describe('A config value in the console’s form', () => {
   test('is shown in a field only if the field can express all of it', () => {
     const number = { is: 'number', minimum: null, maximum: null } as const
     const choice = { is: 'choice', options: ['tcp'], names: {}, mayBeNone: false } as const
@@ -187,7 +190,7 @@ describe('A value', () => {
     expect(canShow({ is: 'flag', isOnlyTrue: true }, false)).toBe(false)
   })
 
-  test('keeps members that the form does not show, in their order', () => {
+  test('keeps members that the form does not show, and keeps their order', () => {
     const data = { port: 80, own: { a: 1 }, address: 'x' }
     expect(JSON.stringify(withValue(data, 'port', 443))).toBe(
       '{"port":443,"own":{"a":1},"address":"x"}',
@@ -195,7 +198,7 @@ describe('A value', () => {
     expect(withValue(data, 'port', undefined)).toEqual({ own: { a: 1 }, address: 'x' })
   })
 
-  test('selects the one of several forms that it has', () => {
+  test('selects the form that matches it if the schema offers several forms', () => {
     const [v4, v6] = ['ipv4', 'ipv6'].map((format): JsonSchema => ({
       type: 'object',
       additionalProperties: false,
@@ -207,8 +210,8 @@ describe('A value', () => {
   })
 })
 
-describe('A fault', () => {
-  test('below a list is shown at its item, and there at the field', () => {
+describe('A fault in the console’s form', () => {
+  test('of an item in a list is shown at that item, at the faulty field', () => {
     const fault = { name: 'portRanges', below: '1.low', reason: 'Must be integer' }
     const { fields } = formOf({ type: 'object', properties: { low: { type: 'integer' } } })
     expect(faultOfItem(fault, 0)).toBeNull()

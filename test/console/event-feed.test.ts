@@ -77,7 +77,7 @@ function anIdentity(): void {
 
 const ids = (feed: EventFeed): string[] => feed.events.value.map(({ id }) => id)
 
-test('one tab of the console reads the event stream, and all tabs show the same events', async () => {
+test('one tab of the console reads the event stream, and all tabs of the browser show the same events', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {
@@ -125,7 +125,7 @@ test('another tab continues after the last event when the reading tab is closed'
   expect(ids(first)).toEqual(['1:7:1'])
 })
 
-test('a gap in the events is counted once in each tab that showed events before the gap', async () => {
+test('a gap in the event stream is counted once in each tab that showed events before the gap', async () => {
   anIdentity()
   const first = started()
   await eventually(() => {

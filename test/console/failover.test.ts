@@ -123,7 +123,7 @@ test('the client reports that no controller responds', async () => {
   await expect(client.ask({ path: '/x' })).rejects.toBeInstanceOf(UnreachableError)
 })
 
-test('a read requests a state that contains everything that the console has shown before', async () => {
+test('a read by the client requests a state that contains everything that the console has shown before', async () => {
   let index = 7
   const { client, sent } = clientOf(() => json(200, {}, { 'net-index': `1:${index}` }))
   await client.ask({ path: '/x' })
@@ -150,7 +150,7 @@ test('the client renews a refused session once, and repeats the request', async 
   expect(sent).toHaveLength(2)
 })
 
-test('a refusal contains the faulty field', async () => {
+test('the refusal of a request contains the name of the faulty field', async () => {
   const cause = { field: 'name', reason: 'duplicate value' }
   const { client } = clientOf(() =>
     json(400, { error: { code: 'COULD_NOT_VALIDATE', message: 'The request is invalid', cause } }),
@@ -170,7 +170,7 @@ test('the client sends the token only to addresses that the cluster lists, and o
   expect(members.asked.order()).toEqual([one, two])
 })
 
-test('a response from a specifically selected controller clears the failure of this controller, and does not change the current controller', async () => {
+test('a response of a controller that the user selected clears this controller’s failure, and does not change the current controller', async () => {
   const away = new Set([two])
   const { client, members } = clientOf(({ origin }) =>
     away.has(origin) ? refusing() : json(200, { data: [] }),
@@ -183,7 +183,7 @@ test('a response from a specifically selected controller clears the failure of t
   expect(members.current.value).toBe(one)
 })
 
-test('events are read correctly however the stream is split into pieces', () => {
+test('the client reads events correctly however the stream is split into pieces', () => {
   const text = ': ready\n\nid: 1:2:3\nevent: ready\ndata: {"a":\ndata: 1}\n\ndata: x\r\n\r\n'
   const whole = new EventLines().push(text)
   const lines = new EventLines()

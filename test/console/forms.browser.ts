@@ -50,7 +50,7 @@ async function save(page: Page, name: string): Promise<void> {
 
 const dataOf = async (name: string): Promise<unknown> => (await recordOf('configs', name))['data']
 
-describe.skipIf(browserMissing !== null)('The form of a config', () => {
+describe.skipIf(browserMissing !== null)('The console’s form of a config', () => {
   test('has the fields of intercept.v1, with lists of values and of objects', async () => {
     const page = await newConfig('intercept of the form', 'intercept.v1')
     await page.getByLabel('tcp', { exact: true }).check()
@@ -81,7 +81,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     })
   })
 
-  test('shows the fault of a member that is missing at the field of the member', async () => {
+  test('shows the fault of a missing member at the field of that member', async () => {
     const page = await newConfig('half a host', 'host.v1')
     await page.getByLabel('Protocol *').selectOption('tcp')
     await page.getByLabel('Address *').first().fill('127.0.0.1')
@@ -99,7 +99,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     })
   })
 
-  test('requires the allowed values of host.v1 once the client chooses them', async () => {
+  test('requires the allowed values of host.v1 once the user lets the client choose the target', async () => {
     const page = await newConfig('forwarding', 'host.v1')
     await page.getByLabel('Port *').waitFor()
     await page.getByLabel('Forward port').check()
@@ -149,7 +149,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     })
   })
 
-  test('follows from the schema of an own type', async () => {
+  test('is derived from the schema of a config type that an operator created', async () => {
     const page = await newConfig('printer', 'printer.v1')
     await page.getByLabel('Tray *').fill('upper')
     await page.getByLabel('Sheets').fill('3')
@@ -167,7 +167,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     })
   })
 
-  test('and its JSON show the same data, and keep members that the schema lacks', async () => {
+  test('shows the same data as its JSON view, and keeps members that the schema does not contain', async () => {
     const type = await recordOf('config-types', 'printer.v1')
     const data = { tray: 'lower', vendor: { id: [1, null] }, margins: { top: 1, gutter: 'x' } }
     const id = await network.create('configs', {
@@ -201,7 +201,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
     })
   })
 
-  test('of a type without members is JSON, and says so', async () => {
+  test('is replaced by JSON, with a note, if the config type has no members', async () => {
     await network.create('config-types', { name: 'free.v1', schema: { type: 'object' } })
     const page = await newConfig('free', 'free.v1')
     await page.getByText(texts.form.noForm.noMembers).waitFor()
@@ -219,8 +219,8 @@ async function confirm(page: Page, name: string): Promise<void> {
   await page.getByRole('heading', { name }).waitFor()
 }
 
-describe.skipIf(browserMissing !== null)('The form of a posture check', () => {
-  test('shows the fields of the chosen type alone, and sends no others', async () => {
+describe.skipIf(browserMissing !== null)('The console’s form of a posture check', () => {
+  test('shows only the fields of the selected type, and sends no others', async () => {
     const page = await network.open(1, 'posture-checks/new')
     await page.getByLabel('Name *').fill('recent systems')
     const addSystem = page.getByRole('button', { name: texts.form.addRowTo('Operating systems') })
@@ -271,8 +271,8 @@ describe.skipIf(browserMissing !== null)('The form of a posture check', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The form of an authentication policy', () => {
-  test('switches methods on and off, and chooses signers by name', async () => {
+describe.skipIf(browserMissing !== null)('The console’s form of an authentication policy', () => {
+  test('enables and disables log-in methods, and selects signers by name', async () => {
     const signer = { audience: 'overlay', enabled: true, jwksEndpoint: 'https://idp.test/keys' }
     const ids = await Promise.all(
       ['staff', 'partners'].map((name) =>
@@ -314,8 +314,8 @@ describe.skipIf(browserMissing !== null)('The form of an authentication policy',
   })
 })
 
-describe.skipIf(browserMissing !== null)('The form of an enrollment', () => {
-  test('takes its end from a preset, in the time zone of the browser', async () => {
+describe.skipIf(browserMissing !== null)('The console’s form of an enrollment', () => {
+  test('takes the expiry from a preset, in the time zone of the browser', async () => {
     const identity = { name: 'new laptop', type: 'Device', isAdmin: false }
     await network.create('identities', identity)
     const page = await network.open(1, 'enrollments/new')

@@ -75,7 +75,7 @@ function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
   )
 }
 
-test('the form for each kind equals the recorded form (FLOTILLA_RECORD=1 records it, make fmt formats it)', () => {
+test('the console’s form for each kind of record equals the recorded form (FLOTILLA_RECORD=1 records it, make fmt formats it)', () => {
   const path = join(import.meta.dirname, 'forms.json')
   const now = { create: formsOf('post'), change: formsOf('patch') }
   if (process.env['FLOTILLA_RECORD'] === '1') {
@@ -95,7 +95,7 @@ test('every kind of record that can be created has a page in the console', () =>
   expect(created.length).toBeGreaterThan(12)
 })
 
-test('list columns and hints refer to existing fields', () => {
+test('the columns and hints of the console’s lists refer to existing fields', () => {
   const broken = kinds.flatMap((kind) => {
     const list = served.operation('get', `/${kind.path}`)
     const shownFields = Object.keys(list?.row?.properties ?? {})
@@ -121,7 +121,7 @@ test('the form of a new record initially shows the required fields', () => {
   expect(creation?.permission).toBe('service.create')
 })
 
-test('a draft contains references as IDs, and the patch made from the draft contains only the changes', () => {
+test('the console’s draft of a record contains references as IDs, and its patch contains only the changes', () => {
   const record = {
     id: 'a',
     name: 'wiki',
@@ -152,7 +152,7 @@ test('a draft contains references as IDs, and the patch made from the draft cont
   expect(draftFromRecord(shownRecord, ofTerminator)).toEqual({ service: 's1', address: 'tcp:a:1' })
 })
 
-test('a patch empties the cleared members of a group, because it would keep members that are absent', () => {
+test('a patch by the console contains empty values for the cleared members of a group, because the API keeps members that are absent', () => {
   const policy = kindAt('auth-policies')
   const ofPolicy = fieldsOf(
     served.operation('patch', '/auth-policies/{id}')?.body ?? {},
@@ -172,7 +172,7 @@ test('a patch empties the cleared members of a group, because it would keep memb
   })
 })
 
-test('an unchanged draft does not count as unsaved', () => {
+test('a draft that was not changed does not count as unsaved', () => {
   expect(isDeepEqual({ a: null }, {})).toBe(true)
   expect(isDeepEqual([1, 2], [2, 1])).toBe(false)
   expect(isDeepEqual('', null)).toBe(false)
@@ -187,7 +187,7 @@ test('a stored draft contains no password', () => {
   })
 })
 
-test('a refusal is shown at the field that it concerns, without API terms', () => {
+test('a refusal by the API is shown at the field that it concerns, without terms of the API', () => {
   const faultOf = (field: string, reason: string, form = fields) =>
     toFormFault({ field, reason }, form)
   expect(faultOf('body.name', 'is empty')).toEqual({ name: 'name', below: '', reason: 'Is empty' })
@@ -238,18 +238,18 @@ test('a refusal of a field in a group is shown at the inner field', () => {
   })
 })
 
-test('a character that changes the text direction is made visible', () => {
+test('a character that changes the text direction is shown as a visible code', () => {
   expect(visibleText('invoice\u202Efdp.exe')).toBe('invoice‹U+202E›fdp.exe')
   expect(visibleText('Größe 大 ✓')).toBe('Größe 大 ✓')
 })
 
-test('a field name is displayed as words', () => {
+test('the name of a field is displayed as separate words', () => {
   expect(
     ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
   ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
 })
 
-test('typed text becomes a filter that a quote cannot escape', () => {
+test('text that the user types becomes a filter in which quotes are escaped', () => {
   expect(buildFilter('a" or true', ['name'])).toBe(
     'name icontains "a\\" or true" or id = "a\\" or true"',
   )
@@ -260,13 +260,13 @@ test('typed text becomes a filter that a quote cannot escape', () => {
   )
 })
 
-test('a chart line is interrupted where a measurement is missing', () => {
+test('the line of a chart is interrupted where a measurement is missing', () => {
   expect(sparklinePath([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
   expect(sparklinePath([null], 30, 12)).toBe('')
   expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
 })
 
-test('the page address contains the filters, sorting and page of a list', () => {
+test('the address of a list page contains the filters, sorting and page number', () => {
   const state = {
     typed: 'a&b',
     sort: 'name',

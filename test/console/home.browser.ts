@@ -49,8 +49,8 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
   }
 })
 
-describe.skipIf(browserMissing !== null)('Home', () => {
-  test('lists what needs attention, and each line leads to the list of these records', async () => {
+describe.skipIf(browserMissing !== null)('The console’s Home page', () => {
+  test('lists what needs attention, and each line links to the list of the records that it counts', async () => {
     const page = await network.open(1)
     await page.getByRole('heading', { level: 1, name: texts.pages.home }).waitFor()
     await page.getByRole('heading', { name: texts.cluster.tolerance(1) }).waitFor()
@@ -64,7 +64,7 @@ describe.skipIf(browserMissing !== null)('Home', () => {
     await page.getByRole('link', { name: 'wiki' }).waitFor()
   })
 
-  test('shows a reader of services only services and their history, and no link that would refuse', async () => {
+  test('shows a user who may read only services nothing but services and their history, and no link that would be refused', async () => {
     const page = await network.open(1, '', { username: 'reader', password })
     await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
     expect(await page.locator('.matters li').count()).toBe(1)
@@ -78,15 +78,15 @@ describe.skipIf(browserMissing !== null)('Home', () => {
     ])
   })
 
-  test('says to an identity without permissions that it has none', async () => {
+  test('shows an identity without permissions that it has none', async () => {
     const page = await network.open(1, '', { username: 'nobody', password })
     await page.getByText(texts.home.noRights).waitFor()
     expect(await page.locator('nav.nav a').allTextContents()).toEqual(['Home'])
   })
 })
 
-describe.skipIf(browserMissing !== null)('Last seen', () => {
-  test('is a column and a facet of identities', async () => {
+describe.skipIf(browserMissing !== null)('The last-seen time in the console', () => {
+  test('is a column and a filter in the list of identities', async () => {
     const page = await network.browser.page()
     await logIn(page, network.url(1, 'identities'), network.cluster.admin)
     const row = (name: string) => page.getByRole('row').filter({ hasText: name })
@@ -106,15 +106,15 @@ describe.skipIf(browserMissing !== null)('Last seen', () => {
     await row('Default Admin').waitFor()
   })
 
-  test('is in the head of an identity', async () => {
+  test('is shown at the top of an identity’s page', async () => {
     const { id } = await network.recordOf('identities', 'laptop-1')
     const page = await network.open(1, `identities/${id}`)
     await page.locator('.page-lead').getByText(texts.record.neverSeen).waitFor()
   })
 })
 
-describe.skipIf(browserMissing !== null)('A router', () => {
-  test('that is offline shows since when, and what has no other router', async () => {
+describe.skipIf(browserMissing !== null)('The console’s page of a router', () => {
+  test('shows since when the router is offline, and which services and identities have no other router', async () => {
     const { id } = await network.recordOf('edge-routers', 'router1')
     const page = await network.open(1, `edge-routers/${id}`)
     await page.locator('.page-lead').getByText(texts.record.onlineSince).waitFor()

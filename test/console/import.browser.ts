@@ -54,8 +54,8 @@ servicePolicies:
 `
 }
 
-describe.skipIf(browserMissing !== null)('The import', () => {
-  test('creates 50 services with their configs after it showed the changes and their effect on access', async () => {
+describe.skipIf(browserMissing !== null)('The console’s import', () => {
+  test('creates 50 services with their configs after it has shown the changes and their effect on access', async () => {
     const page = await network.open(1)
     const operator = new Operator(page)
     const { import: words } = texts
@@ -80,7 +80,7 @@ describe.skipIf(browserMissing !== null)('The import', () => {
     await page.getByText(words.noChange).waitFor()
   })
 
-  test('names the line of each fault, and changes nothing', async () => {
+  test('shows the line of each fault, and changes nothing', async () => {
     const page = await network.open(1, 'wizards/import')
     const { import: words } = texts
     const text = `version: 1
@@ -109,7 +109,7 @@ servicePolicies:
     expect(await network.rowsOf('services', 'name contains "broken"')).toEqual([])
   })
 
-  test('continues after the change that was refused', async () => {
+  test('continues with the remaining changes after one change was refused', async () => {
     const page = await network.open(1, 'wizards/import')
     const { import: words } = texts
     const operator = new Operator(page)

@@ -75,9 +75,9 @@ function expectEffort({ effort }: Operator, atMost: Effort): void {
   expect(effort.keys).toBeLessThanOrEqual(atMost.keys)
 }
 
-describe.skipIf(browserMissing !== null)('An operator', () => {
+describe.skipIf(browserMissing !== null)('An operator who uses the console', () => {
   // Earlier console: 5 clicks and 13 keys for half of the answer.
-  test('finds out why a laptop does not reach a service, and corrects it', async () => {
+  test('can find the reason why a laptop does not reach a service, and correct it', async () => {
     const operator = await begin()
     const { page } = operator
     await operator.click(navLink(page, texts.pages.access))
@@ -102,7 +102,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: 9 clicks and 59 keys, without an expiry of the access.
-  test('gives #contractors one service for a week', async () => {
+  test('can give the role #contractors access to one service for a week', async () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, 'wiki', /^wiki/)
@@ -131,7 +131,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: 6 clicks, 15 keys.
-  test('invites a laptop and saves its token', async () => {
+  test('can create an identity for a laptop and save its enrollment token', async () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, 'enroll a', texts.wizards.titles.identity)
@@ -146,7 +146,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: impossible.
-  test('lists the identities that were not seen for 30 days', async () => {
+  test('can list the identities that were not seen for 30 days', async () => {
     const operator = await begin()
     const { page } = operator
     await operator.click(navLink(page, 'Identities'))
@@ -159,7 +159,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: 12 clicks and 33 keys, and the router had a new ID.
-  test('replaces a router, which keeps its ID', async () => {
+  test('can re-enroll a router, which keeps its ID', async () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, 'router-ber', /^router-ber-1/)
@@ -178,7 +178,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: impossible.
-  test('sees who changed a policy, and takes the change back', async () => {
+  test('can see who changed a policy, and undo the change', async () => {
     const path = `service-policies/${made.policyId}`
     await network.send('PATCH', path, { identityRoles: ['#nobody'] })
     const operator = await begin()
@@ -205,7 +205,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
 
   // Earlier console: 3 clicks for the ticket, without a warning; the ticket could be neither listed
   // nor revoked.
-  test('makes a ticket for a fourth controller after a warning, saves it, and revokes it', async () => {
+  test('can create a join ticket for a fourth controller after a warning, save the ticket, and revoke it', async () => {
     const { ticket } = texts
     const operator = await begin()
     const { page } = operator
@@ -231,7 +231,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 
   // Earlier console: 3 clicks, and only for one of the 100 newest sessions.
-  test('sees the sessions of one person, and ends them', async () => {
+  test('can see the sessions of one user, and end them', async () => {
     const id = await network.create('identities', { name: 'mallory', type: 'User', isAdmin: false })
     const account = { username: 'mallory', password }
     await network.create('authenticators', { method: 'updb', identityId: id, ...account })
@@ -248,7 +248,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     await page.getByText(texts.live.none['api-sessions']).waitFor()
   })
 
-  test('finds where a role attribute is used', async () => {
+  test('can find where a role attribute is used', async () => {
     const operator = await begin()
     const { page } = operator
     await find(operator, '#contr', '#contractors')
@@ -261,7 +261,7 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
   })
 
-  test('changes the own password, which needs the current one', async () => {
+  test('can change the own password after entering the current one', async () => {
     const { profile } = texts
     const id = await network.create('identities', { name: 'edna', type: 'User', isAdmin: false })
     const account = { username: 'edna', password }
@@ -289,8 +289,8 @@ describe.skipIf(browserMissing !== null)('An operator', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The search', () => {
-  test('opens what was typed even if Enter comes before the results', async () => {
+describe.skipIf(browserMissing !== null)('The console’s search', () => {
+  test('opens the matching record even if the user presses Enter before the results are shown', async () => {
     const operator = await begin()
     await operator.press('Control+k')
     await operator.page.getByRole('dialog').getByRole('combobox').waitFor()
@@ -299,7 +299,7 @@ describe.skipIf(browserMissing !== null)('The search', () => {
     await operator.page.getByRole('heading', { level: 1, name: 'laptop-17' }).waitFor()
   })
 
-  test('finds a record by its ID, a page by its title, and shows no page that would refuse', async () => {
+  test('finds a record by its ID and a page by its title, and shows no page that would be refused', async () => {
     const operator = await begin()
     await find(operator, made.laptopId, /^laptop-17/)
     await operator.page.getByRole('heading', { level: 1, name: 'laptop-17' }).waitFor()

@@ -32,8 +32,8 @@ async function narrowPage(path: string) {
   return page
 }
 
-describe.skipIf(browserMissing !== null)('A list', () => {
-  test('of services shows whether each is hosted, and its page offers to let an identity host it', async () => {
+describe.skipIf(browserMissing !== null)('A list in the console', () => {
+  test('of services shows whether each service has a host, and the page of a service offers to let an identity host it', async () => {
     const page = await network.open(1, 'services')
     const rowOf = (name: string) =>
       page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
@@ -49,7 +49,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.getByRole('button', { name: 'Remove @unhosted' }).waitFor()
   })
 
-  test('without rows says what follows, and offers the task that creates one', async () => {
+  test('without rows shows what to do next, with a link to the task that creates a first row', async () => {
     const page = await network.open(1, 'external-jwt-signers')
     await page.getByText(texts.list.empty['external-jwt-signers'] ?? '').waitFor()
     expect(await axeFindings(page)).toEqual([])
@@ -57,13 +57,13 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.getByRole('heading', { name: texts.wizards.titles.signer }).waitFor()
   })
 
-  test('names records without a name by what they belong to', async () => {
+  test('shows a record without a name with the names of the records to which it belongs', async () => {
     const page = await network.open(1, 'terminators')
     await page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') }).waitFor()
     await page.getByRole('columnheader', { name: texts.list.titles.terminators }).waitFor()
   })
 
-  test('shows the choices that narrow it, each with a button that removes it', async () => {
+  test('shows its active filters, each with a button that removes it', async () => {
     const page = await network.open(1, 'identities?is-type=device&is-admin=yes')
     const active = page.getByRole('group', { name: texts.list.active })
     await active.getByText('Type: Devices').waitFor()
@@ -78,7 +78,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     expect(new URL(page.url()).search).toBe('')
   })
 
-  test('has the state beside the name, and all filters in a menu, in a narrow window', async () => {
+  test('shows the state next to the name, and all filters in a menu, if the window is narrow', async () => {
     const page = await narrowPage('identities')
     await page.getByRole('link', { name: 'laptop' }).waitFor()
     const heads = page.locator('thead th:visible')
@@ -95,8 +95,8 @@ describe.skipIf(browserMissing !== null)('A list', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The page of a record', () => {
-  test('has its actions in one menu in a narrow window', async () => {
+describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
+  test('shows its actions in one menu if the window is narrow', async () => {
     const { id } = await network.recordOf('identities', 'laptop')
     const page = await narrowPage(`identities/${id}`)
     await page.getByRole('button', { name: texts.actions, exact: true }).click()
@@ -110,7 +110,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     expect(await page.evaluate('document.activeElement.textContent')).toBe(texts.actions)
   })
 
-  test('shows of a changed list only what was added, marked by a sign', async () => {
+  test('shows for a changed list only the added items, marked with a plus sign', async () => {
     const { id } = await network.recordOf('identities', 'ada')
     const page = await network.open(1, `identities/${id}?tab=edit`)
     await page.getByLabel('Role attributes', { exact: true }).fill('web')

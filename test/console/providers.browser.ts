@@ -81,9 +81,9 @@ async function rowOf(page: Page, title: string): Promise<readonly string[]> {
   return (await row.locator('th, td').allTextContents()).map((text) => text.trim())
 }
 
-describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
+describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', () => {
   // An earlier console took 6 clicks and 172 keys, and could not test a token.
-  test('takes an administrator from Home to a tested token in few clicks', async () => {
+  test('leads an administrator from the Home page to a tested token in few clicks', async () => {
     const page = await network.open(1)
     await page.getByRole('heading', { level: 1, name: texts.pages.home }).waitFor()
     const operator = new Operator(page)
@@ -152,7 +152,7 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     expect((await rowOf(page, 'Identity')).slice(1, 3)).toEqual([failed, 'nobody@localhost'])
   })
 
-  test('keeps a tested token out of the address and the storage of the browser', async () => {
+  test('does not put a tested token into the URL or the storage of the browser', async () => {
     const { id } = await network.recordOf('external-jwt-signers', 'staff')
     const page = await network.open(1, `external-jwt-signers/${id}`)
     const token = await tokens.token('ada@localhost')
@@ -186,7 +186,7 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
     await page.getByRole('heading', { name: 'Create external JWT signer' }).waitFor()
   })
 
-  test('is for administrators, also the test of a token', async () => {
+  test('is available only to administrators, as is the test of a token', async () => {
     const identityId = await network.create('identities', {
       name: 'bobby',
       type: 'User',
@@ -206,8 +206,8 @@ describe.skipIf(browserMissing !== null)('The set-up of a signer', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The log-in at a provider', () => {
-  test('opens the page of the provider, and logs in the identity of its account', async () => {
+describe.skipIf(browserMissing !== null)('The console’s log-in at an identity provider', () => {
+  test('opens the page of the provider, and logs in the identity that belongs to the account', async () => {
     const page = await network.browser.page()
     await page.goto(network.url(2, 'services'))
     await page.getByRole('button', { name: texts.logIn.byProvider('staff') }).click()
@@ -228,7 +228,7 @@ describe.skipIf(browserMissing !== null)('The log-in at a provider', () => {
     expect((sessions.body.data as readonly unknown[]).length).toBe(1)
   })
 
-  test('of an account without an identity says so, and leaves the other ways to log in', async () => {
+  test('shows an error if the account has no identity, and still offers the other ways to log in', async () => {
     const page = await network.browser.page()
     await page.goto(network.url(1))
     await page.getByRole('button', { name: texts.logIn.byProvider('staff') }).click()

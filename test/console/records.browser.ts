@@ -40,8 +40,8 @@ async function pageOf(account: { username: string; password: string }): Promise<
   return page
 }
 
-describe.skipIf(browserMissing !== null)('A form', () => {
-  test('shows a refused save in the dialog, and then at its field in sight', async () => {
+describe.skipIf(browserMissing !== null)('A form in the console', () => {
+  test('shows a refused save in the dialog, and then at the faulty field, which becomes visible', async () => {
     const page = await network.open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByText(texts.form.advanced, { exact: true }).click()
@@ -58,7 +58,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     await page.locator('.form-foot').getByText(texts.faults.duplicate).waitFor()
   })
 
-  test('opens the group of a fault, and shows it at the inner field', async () => {
+  test('opens the group of a faulty field, and shows the fault at that field', async () => {
     const page = await network.open(1, 'auth-policies/new')
     await page.getByLabel('Name *').fill('strict')
     await page.getByLabel('Min password length').fill('10000')
@@ -67,7 +67,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     expect(await page.getByLabel('Min password length').getAttribute('aria-invalid')).toBe('true')
   })
 
-  test('begins with what most people need', async () => {
+  test('has defaults that suit most users at first', async () => {
     const page = await network.open(1, 'services/new')
     expect(await page.getByLabel('End-to-end encryption required').isChecked()).toBe(true)
     await page.goto(network.url(1, 'external-jwt-signers/new'))
@@ -80,7 +80,7 @@ describe.skipIf(browserMissing !== null)('A form', () => {
     expect(primary).toMatchObject({ cert: { allowed: true }, updb: { allowed: true } })
   })
 
-  test('of a wizard keeps typed values when the user leaves the page', async () => {
+  test('of a wizard keeps the typed values when the user leaves the page and returns', async () => {
     const page = await network.open(1, 'wizards/service')
     await page.getByLabel('Name *').fill('half typed')
     await page.getByRole('link', { name: 'Services', exact: true }).click()
@@ -90,8 +90,8 @@ describe.skipIf(browserMissing !== null)('A form', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('A deletion', () => {
-  test('names the services that use a config, and says afterwards that they lost it', async () => {
+describe.skipIf(browserMissing !== null)('A deletion in the console', () => {
+  test('names the services that use a config, and afterwards reports that they lost it', async () => {
     const configTypeId = await configTypeOf('host.v1')
     const id = await create('configs', { name: 'victim host', configTypeId, data: host })
     await create('services', { name: 'victim', encryptionRequired: true, configs: [id] })
@@ -106,7 +106,7 @@ describe.skipIf(browserMissing !== null)('A deletion', () => {
     expect((await recordOf('services', 'victim'))['configs']).toBeNull()
   })
 
-  test('is refused for an authentication policy that identities have', async () => {
+  test('is refused for an authentication policy that identities use', async () => {
     const authPolicyId = await create('auth-policies', {
       name: 'in use',
       primary: {
@@ -134,7 +134,7 @@ describe.skipIf(browserMissing !== null)('A deletion', () => {
     expect(await button.getAttribute('aria-disabled')).toBe('true')
   })
 
-  test('of a record that is gone leads back to its list', async () => {
+  test('is followed by a link to the list on the page of the missing record', async () => {
     const page = await network.open(1, 'services/long-gone')
     await page.getByRole('link', { name: texts.failure.toList('Services') }).click()
     await page.getByRole('heading', { name: 'Services' }).waitFor()
@@ -142,8 +142,8 @@ describe.skipIf(browserMissing !== null)('A deletion', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('A list', () => {
-  test('greys the rows of the earlier filter when a filter fails, and names its fields', async () => {
+describe.skipIf(browserMissing !== null)('A list in the console', () => {
+  test('greys out the rows of the previous filter if a filter is invalid, and shows the fields that a filter may use', async () => {
     const page = await network.open(1, 'services')
     await page.getByRole('link', { name: 'wiki' }).waitFor()
     await page.getByLabel(texts.list.filter('Services')).fill('=nothing = 1')
@@ -151,7 +151,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.locator('.outdated').getByRole('link', { name: 'wiki' }).waitFor()
   })
 
-  test('of identities opens the wizard, which makes one that can enroll', async () => {
+  test('of identities opens the wizard, which creates an identity that can enroll', async () => {
     const page = await network.open(1, 'identities')
     await page.getByRole('button', { name: texts.list.create('identity') }).click()
     await page.getByRole('heading', { name: texts.wizards.titles.identity }).waitFor()
@@ -159,7 +159,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.getByRole('heading', { name: 'Create identity' }).waitFor()
   })
 
-  test.each([1440, 390])('with long names is no wider than a window of %d px', async (width) => {
+  test.each([1440, 390])('with long names is not wider than a window of %d px', async (width) => {
     const name = 'n'.repeat(300)
     const id = await create('services', { name, encryptionRequired: true })
     const page = await network.browser.page({ width })
@@ -175,7 +175,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
 })
 
 describe.skipIf(browserMissing !== null)('The console', () => {
-  test('loads lists compressed, so that a slow connection shows them soon', async () => {
+  test('loads lists compressed, so that they appear soon over a slow connection', async () => {
     const made = Array.from({ length: 60 }, (_, k) => {
       const roleAttributes = ['compressed', `group-${k}`]
       return create('services', { name: `c${k}`, encryptionRequired: true, roleAttributes })
@@ -197,20 +197,20 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     }
   })
 
-  test('shows no number beside an empty list', async () => {
+  test('shows no count for an empty list', async () => {
     const page = await network.open(1, 'posture-checks')
     await page.getByRole('heading', { name: texts.list.none('Posture checks') }).waitFor()
     expect(await page.getByText(texts.list.total(0, false)).count()).toBe(0)
   })
 
-  test('counts one chosen record in the singular', async () => {
+  test('uses the singular when it counts one selected record', async () => {
     const page = await network.open(1, 'service-policies/new')
     await page.getByLabel('Service roles', { exact: true }).fill('#web')
     await page.getByRole('option', { name: '#web' }).first().click()
     await page.getByText('Matches 1 service now', { exact: true }).waitFor()
   })
 
-  test('shows the characters of a name that would disguise it, and the name in the title of the tab', async () => {
+  test('shows invisible characters in a record’s name as codes, and shows the name in the title of the tab', async () => {
     const id = await create('services', { name: 'pay\u200Bpal', encryptionRequired: true })
     const page = await network.open(1, 'services')
     await page.getByRole('link', { name: 'pay‹U+200B›pal' }).click()
@@ -221,7 +221,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await network.send('DELETE', `services/${id}`)
   })
 
-  test('offers the sign-in page when the session ends on a page', async () => {
+  test('offers the sign-in page when the session ends while a page is open', async () => {
     const page = await network.open(1, 'services')
     const token = await page.evaluate<string>(
       "JSON.parse(sessionStorage.getItem('flotilla.session')).token",
@@ -238,7 +238,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'Services', level: 1 }).waitFor()
   })
 
-  test('shows somebody who may read services these, and no page that would refuse', async () => {
+  test('shows a user who may read only services these services, and no page that would be refused', async () => {
     const page = await pageOf(await accountOf('reader', ['service.read', 'identity.read']))
     await page.getByRole('heading', { name: texts.pages.home }).waitFor()
     const links = page.locator('nav.nav a')
@@ -254,7 +254,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText(texts.failure.notAllowed).waitFor()
   })
 
-  test('opens in a new tab of the browser without another log-in, and both log out', async () => {
+  test('opens in a new tab without another log-in, and a log-out in one tab also logs out the other', async () => {
     const page = await network.open(1, 'services')
     const other = await page.context().newPage()
     await other.goto(network.url(1, 'identities'))
@@ -263,7 +263,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     for (const tab of [page, other]) await tab.getByLabel(texts.logIn.username).waitFor()
   })
 
-  test('forgets that a controller was unreachable once it answers again', async () => {
+  test('stops reporting a controller as unreachable once it responds again', async () => {
     const [first = 2] = await network.cluster.followers()
     const page = await network.open(first, 'services')
     const { cluster } = network
@@ -276,7 +276,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     network.browser.complaints.length = 0
   })
 
-  test('closes the menu of a narrow window by Escape', async () => {
+  test('closes the menu of a narrow window when the user presses Escape', async () => {
     const page = await network.browser.page({ width: 390 })
     await logIn(page, network.url(1), network.cluster.admin)
     await page.getByRole('button', { name: texts.shell.openMenu }).click()

@@ -43,7 +43,7 @@ async function documentAt(base: string): Promise<ServedDocument> {
   return JSON.parse(payload) as ServedDocument
 }
 
-test('the console’s types equal those in the API documents that a controller serves (make console-types updates the types)', async () => {
+test('the types in the console’s source equal those in the API documents of a controller (make console-types updates them)', async () => {
   const { management, fabric } = bases
   const documents = {
     [management]: await documentAt(management),

@@ -51,8 +51,8 @@ async function begun(backTo = '/console/services?x=1') {
 const back = (state: string, pathname = '/console/') =>
   readReturnedCode(storage, { pathname, search: `?iss=x&state=${state}&code=c1` })
 
-describe('A sign-in', () => {
-  test('sends only the digest of this tab’s secret, and returns to the requested page', async () => {
+describe('A sign-in to the console', () => {
+  test('sends only the digest of the tab’s secret, and returns to the requested page', async () => {
     const { path, query } = await begun()
     expect(path).toBe('/oidc/authorize')
     expect(Object.fromEntries(query)).toMatchObject({
@@ -69,7 +69,7 @@ describe('A sign-in', () => {
     expect(query.get('code_challenge')).toBe(digest)
   })
 
-  test('accepts one callback, with the right state, in the tab that began the sign-in', async () => {
+  test('accepts only one callback, with the right state parameter, in the tab that began the sign-in', async () => {
     const { query } = await begun()
     const state = query.get('state') ?? ''
     expect(back('of another')).toBeNull()
@@ -81,7 +81,7 @@ describe('A sign-in', () => {
     expect(back(again)).toBeNull()
   })
 
-  test('accepts no other callback page, and returns to no other site', async () => {
+  test('accepts no callback on another page, and returns to no other site', async () => {
     const { query } = await begun('//elsewhere.example/')
     const state = query.get('state') ?? ''
     expect(back(state, '/console/services')).toBeNull()
@@ -89,10 +89,10 @@ describe('A sign-in', () => {
   })
 })
 
-describe('The log-in at a provider', () => {
+describe('The console’s log-in at an identity provider', () => {
   const provider = { id: 's1', name: 'staff', clientId: 'c1', scopes: ['email', 'offline_access'] }
 
-  test('asks with a proof of the tab, for no token that outlives it, and remembers the signer', async () => {
+  test('sends a PKCE challenge, requests no refresh token, and remembers the signer until the callback', async () => {
     const endpoint = 'https://idp.test/auth?tenant=1'
     const url = await beginProviderSignIn(storage, origin, '/console/a', provider, endpoint)
     const { searchParams, origin: at, pathname } = new URL(url)
@@ -120,7 +120,7 @@ describe('The log-in at a provider', () => {
     expect(challenge).toBe(digest)
   })
 
-  test('opens no address that is not https', async () => {
+  test('opens only addresses with https', async () => {
     for (const endpoint of ['javascript:alert(1)', 'http://idp.test/auth', 'auth']) {
       const begun = beginProviderSignIn(storage, origin, '/console/', provider, endpoint)
       await expect(begun).rejects.toThrow(TypeError)
@@ -128,7 +128,7 @@ describe('The log-in at a provider', () => {
   })
 })
 
-describe('An access token', () => {
+describe('An access token of the console', () => {
   const lifetimeSeconds = 1800
   let asked: { readonly form: URLSearchParams; readonly authorization: string | null }[]
   let status: number
@@ -174,7 +174,7 @@ describe('An access token', () => {
   const code = { code: 'c1', verifier: 'v1', backTo: '/console/', signerId: null }
   const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000)
 
-  test('is issued for the authorization code, works, and survives a page reload', async () => {
+  test('is issued for the authorization code, is sent with requests, and survives a reload of the page', async () => {
     const session = tab()
     await session.signIn(code, origin)
     expect(Object.fromEntries(asked[0]?.form ?? [])).toMatchObject({
@@ -194,7 +194,7 @@ describe('An access token', () => {
     expect(reloaded.token()).toBe(token)
   })
 
-  test('is renewed before it expires, repeatedly', async () => {
+  test('is renewed repeatedly, each time before it expires', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -209,7 +209,7 @@ describe('An access token', () => {
     expect(session.current.value?.name).toBe('Ann ü')
   })
 
-  test('is renewed again after a failure until it expires, and not afterwards', async () => {
+  test('is renewed after a failed attempt if it has not expired, and not afterwards', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()
@@ -223,7 +223,7 @@ describe('An access token', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  test('expires in a hidden tab, and is renewed if the user returns earlier', async () => {
+  test('expires in a hidden tab, and is renewed if the user returns before that', async () => {
     const session = tab()
     await session.signIn(code, origin)
     const first = session.token()

@@ -37,8 +37,8 @@ async function visibleWidth(page: Page): Promise<number> {
   return Number(box?.split(' ')[2])
 }
 
-describe.skipIf(browserMissing !== null)('Topology', () => {
-  test('shows the links, state and hosted services of a router that the pointer touches', async () => {
+describe.skipIf(browserMissing !== null)('The console’s Topology page', () => {
+  test('shows the links, the state and the hosted services of the router under the pointer', async () => {
     const page = await network.open(1, 'topology')
     const details = detailsOf(page)
     await details.getByText(topology.pointAt).waitFor()
@@ -49,7 +49,7 @@ describe.skipIf(browserMissing !== null)('Topology', () => {
     await details.getByText(topology.byRouter).first().waitFor()
   })
 
-  test('keeps the chosen router, fades what is not linked with it, and forgets it on Escape', async () => {
+  test('keeps the selected router, fades routers without a link to it, and clears the selection on Escape', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router2').click()
     await page.mouse.move(5, 5)
@@ -60,7 +60,7 @@ describe.skipIf(browserMissing !== null)('Topology', () => {
     expect(await page.locator('.node.away').count()).toBe(0)
   })
 
-  test('shows the latency and the cost of a link that is chosen from its router', async () => {
+  test('shows the latency and the cost of a link that the user selects from a router’s details', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router1').click()
     const details = detailsOf(page)
@@ -70,7 +70,7 @@ describe.skipIf(browserMissing !== null)('Topology', () => {
     expect(await details.getByText(topology.up, { exact: true }).count()).toBe(1)
   })
 
-  test('can be zoomed by buttons and keys, moved, and shown whole again', async () => {
+  test('can be zoomed by buttons and keys, moved, and reset to show everything', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router1').waitFor()
     const whole = await visibleWidth(page)
@@ -84,7 +84,7 @@ describe.skipIf(browserMissing !== null)('Topology', () => {
     await until('it is whole', async () => (await visibleWidth(page)) === whole)
   })
 
-  test('leads from router to router with the arrow keys', async () => {
+  test('moves the focus from router to router with the arrow keys', async () => {
     const page = await network.open(1, 'topology')
     await routerIn(page, 'router1').focus()
     const reached = new Set<string>()
@@ -109,13 +109,19 @@ describe.skipIf(browserMissing !== null)('Topology', () => {
     ['dark', 1440],
     ['light', 390],
     ['dark', 390],
-  ] as const)('is accessible and fits its window, %s at %d', async (scheme, width) => {
-    const page = await network.browser.page({ scheme, width })
-    await network.logIn(page, 'topology')
-    await routerIn(page, 'router1').click()
-    await detailsOf(page).getByText(topology.hosted(2)).waitFor()
-    expect(await axeFindings(page)).toEqual([])
-    expect(await overflows(page)).toBe(false)
-    await page.screenshot({ path: join(shots, `topology-${scheme}-${width}.png`), fullPage: true })
-  })
+  ] as const)(
+    'is accessible and fits the window, in the %s scheme at a width of %d px',
+    async (scheme, width) => {
+      const page = await network.browser.page({ scheme, width })
+      await network.logIn(page, 'topology')
+      await routerIn(page, 'router1').click()
+      await detailsOf(page).getByText(topology.hosted(2)).waitFor()
+      expect(await axeFindings(page)).toEqual([])
+      expect(await overflows(page)).toBe(false)
+      await page.screenshot({
+        path: join(shots, `topology-${scheme}-${width}.png`),
+        fullPage: true,
+      })
+    },
+  )
 })

@@ -112,8 +112,8 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('Traffic', () => {
-  test('of a service is one click from Home: bytes, circuits and a failed dial', async () => {
+describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
+  test('of a service is one click away from the Home page, and shows bytes, circuits and failed dials', async () => {
     const shown = await network.open(2)
     const { traffic } = texts
     const top = shown.getByRole('region', { name: traffic.topServices.title })
@@ -142,7 +142,7 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
     await shown.screenshot({ path: join(shots, 'traffic-service.png'), fullPage: true })
   })
 
-  test('is the same through every controller', async () => {
+  test('is the same at every controller', async () => {
     const answers = await Promise.all([1, 2, 3].map((k) => trafficOf(k, 'services', ids.service)))
     const [first] = answers
     expect(answers.map(({ hour, silentControllers }) => [hour.totals, silentControllers])).toEqual(
@@ -150,7 +150,7 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
     )
   })
 
-  test('is read by keyboard, by minute and by quarter hour, and as a table', async () => {
+  test('can be read by keyboard, by minute and by quarter of an hour, and as a table', async () => {
     const shown = await network.open(1, `services/${ids.service}?tab=traffic`)
     const { traffic } = texts
     const slider = shown.getByRole('slider', { name: traffic.circuits })
@@ -170,7 +170,7 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
     expect(await overflows(shown)).toBe(false)
   })
 
-  test('of a router has the bytes and the failed attempts to reach its terminators', async () => {
+  test('of a router shows the bytes and the failed dials to its terminators', async () => {
     const { traffic } = texts
     const { totals } = (await trafficOf(1, 'routers', ids.host)).hour
     expect(totals.dialFailures).toBeGreaterThan(0)
@@ -188,7 +188,7 @@ describe.skipIf(browserMissing !== null)('Traffic', () => {
       .waitFor()
   })
 
-  test('names a controller that does not respond, and shows what the others have counted', async () => {
+  test('names a controller that does not respond, and shows the counts of the others', async () => {
     const shown = await network.open(1, `services/${ids.service}?tab=traffic`)
     await shown.getByRole('heading', { name: texts.traffic.title, exact: true }).waitFor()
     network.cluster.kill(3, 'SIGSTOP')

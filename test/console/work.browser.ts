@@ -57,8 +57,8 @@ async function downloaded(page: Page, name: string): Promise<SavedFile> {
   return { file, text: readFileSync(await file.path(), 'utf8') }
 }
 
-describe.skipIf(browserMissing !== null)('The access page', () => {
-  test('lists who is granted a service, by name, with the number of them', async () => {
+describe.skipIf(browserMissing !== null)('The access page of the console', () => {
+  test('lists by name the identities that have access to a service, with their number', async () => {
     const { id } = await network.recordOf('services', 'wiki')
     const page = await network.open(1, `access?service=${id}`)
     await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
@@ -77,7 +77,7 @@ describe.skipIf(browserMissing !== null)('The access page', () => {
     await page.getByRole('heading', { name: texts.access.reaching(12, false) }).waitFor()
   })
 
-  test('exports the list without a cell that a spreadsheet runs', async () => {
+  test('exports its list without a cell that a spreadsheet would run as a formula', async () => {
     const { id } = await network.recordOf('services', 'wiki')
     const page = await network.open(1, `access?service=${id}`)
     await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
@@ -89,7 +89,7 @@ describe.skipIf(browserMissing !== null)('The access page', () => {
     expect(rest).toHaveLength(4)
   })
 
-  test('names the nearest policy and the missing attribute, and adds it after its effect was shown', async () => {
+  test('shows the nearest policy and the missing role attribute, and adds the attribute after showing the effect', async () => {
     const service = await network.recordOf('services', 'wiki')
     const identity = await network.recordOf('identities', 'laptop-07')
     const page = await network.open(1, `access?identity=${identity.id}&service=${service.id}`)
@@ -107,8 +107,8 @@ describe.skipIf(browserMissing !== null)('The access page', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('A list', () => {
-  test('is narrowed by facets and by a click on an attribute, and its address has both', async () => {
+describe.skipIf(browserMissing !== null)('A list in the console', () => {
+  test('can be filtered by facets and by a click on a role attribute, and keeps both in its URL', async () => {
     const page = await network.open(1, 'identities')
     await page.getByLabel('Type', { exact: true }).selectOption('user')
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
@@ -124,7 +124,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     expect(await axeFindings(page)).toEqual([])
   })
 
-  test('shows disabled identities by their state', async () => {
+  test('can be filtered to show disabled identities', async () => {
     const { id } = await network.recordOf('identities', 'laptop-12')
     await network.send('POST', `identities/${id}/disable`, { durationMinutes: 0 })
     const page = await network.open(1, 'identities?is-state=disabled')
@@ -133,7 +133,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await network.send('POST', `identities/${id}/enable`)
   })
 
-  test('has names of records in roles and configs, not their IDs', async () => {
+  test('shows names of records in roles and configs instead of their IDs', async () => {
     const { id: configTypeId } = await network.recordOf('config-types', 'host.v1')
     const data = { protocol: 'tcp', address: '127.0.0.1', port: 80 }
     const config = await network.create('configs', { name: 'git host', configTypeId, data })
@@ -144,7 +144,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     await page.locator('tbody').getByText('git host').waitFor()
   })
 
-  test('exports its filtered rows as CSV and JSON, with inert formulas and without tokens', async () => {
+  test('exports its filtered rows as CSV and JSON, with escaped formulas and without tokens', async () => {
     const enrolling = { name: 'enrolling', type: 'User', isAdmin: false, enrollment: { ott: true } }
     await network.create('identities', enrolling)
     const page = await network.open(1, 'identities?is-type=user')
@@ -159,7 +159,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     expect(csv.text).not.toContain('eyJ')
   })
 
-  test('changes the attributes of selected records after their effect was shown', async () => {
+  test('changes the role attributes of selected records after showing the effect', async () => {
     const page = await network.open(1, 'identities?q=laptop-0')
     for (const name of ['laptop-08', 'laptop-09']) {
       await page.getByLabel(texts.list.select(name)).check()
@@ -181,7 +181,7 @@ describe.skipIf(browserMissing !== null)('A list', () => {
     }
   })
 
-  test('says which of the selected records could not be changed', async () => {
+  test('shows which of the selected records could not be changed', async () => {
     for (const name of ['short-lived 1', 'short-lived 2']) {
       await network.create('services', { name, encryptionRequired: true })
     }
@@ -201,8 +201,8 @@ describe.skipIf(browserMissing !== null)('A list', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The page of a record', () => {
-  test('shows the state of an identity, what it reaches, its sessions, and its form', async () => {
+describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
+  test('of an identity shows its state, the services that it reaches, its sessions, and its form', async () => {
     const { id } = await network.recordOf('identities', 'laptop-01')
     const page = await network.open(1, `identities/${id}`)
     const heading = page.getByRole('heading', { level: 1, name: 'laptop-01' })
@@ -223,7 +223,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     expect(await page.getByLabel('Name').inputValue()).toBe('laptop-01')
   })
 
-  test('ends the sessions of an identity, and sets its password', async () => {
+  test('of an identity ends its sessions, and sets its password', async () => {
     const body = { name: 'ada', type: 'User', isAdmin: false, permissions: ['service.read'] }
     const id = await network.create('identities', body)
     const page = await network.open(1, `identities/${id}`)
@@ -248,7 +248,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     await hers.close()
   })
 
-  test('re-enrolls a router that keeps its ID, and shows its new token', async () => {
+  test('of a router re-enrolls the router, which keeps its ID, and shows the new token', async () => {
     const id = await network.create('edge-routers', { name: 'gate' })
     const [before] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     const page = await network.open(1, `edge-routers/${id}`)
@@ -261,7 +261,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     expect(after?.['token']).not.toBe(before?.['token'])
   })
 
-  test('issues a token for an identity that has none', async () => {
+  test('of an identity without a token issues a token', async () => {
     const id = await network.create('identities', { name: 'grace', type: 'User', isAdmin: false })
     const page = await network.open(1, `identities/${id}`)
     await page.getByRole('button', { name: texts.acts.invite }).click()
@@ -271,7 +271,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('Time-limited access', () => {
+describe.skipIf(browserMissing !== null)('Time-limited access in the console', () => {
   const HOUR_MS = 60 * 60_000
   const WEEK_MS = 7 * 24 * HOUR_MS
 
@@ -280,7 +280,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
     await page.getByRole('option', { name: typed }).first().click()
   }
 
-  test('gives #contractors one service for a week, with its effect shown first', async () => {
+  test('gives the role #contractors one service for a week, after showing the effect', async () => {
     const books = { name: 'books', encryptionRequired: true, roleAttributes: [] }
     await network.create('services', books)
     const contractor = { type: 'User', isAdmin: false, roleAttributes: ['contractors'] }
@@ -325,7 +325,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
     await page.getByText('The Dial policy that includes both has ended').waitFor()
   })
 
-  test('ends a role attribute of an identity, and brings it back', async () => {
+  test('lets a role attribute of an identity expire, and restores it', async () => {
     const person = { type: 'User', isAdmin: false, roleAttributes: ['staff', 'visitors'] }
     const id = await network.create('identities', { name: 'dora', ...person })
     const page = await network.open(1, `identities/${id}?tab=edit`)
@@ -358,8 +358,8 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The columns of a list', () => {
-  test('are chosen by the user, kept by the browser, and exported', async () => {
+describe.skipIf(browserMissing !== null)('The columns of a list in the console', () => {
+  test('can be selected by the user, are stored in the browser, and determine the export', async () => {
     const page = await network.open(1, 'identities?q=laptop-01')
     const header = (name: string) => page.getByRole('columnheader', { name, exact: true })
     await header('Client').waitFor()
@@ -382,8 +382,8 @@ describe.skipIf(browserMissing !== null)('The columns of a list', () => {
   })
 })
 
-describe.skipIf(browserMissing !== null)('The page of a record', () => {
-  test('overrides the config of a service for one identity, and takes the override back', async () => {
+describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
+  test('of an identity overrides the config of a service for this identity, and removes the override', async () => {
     const { serviceConfigs } = texts
     const { id: configTypeId } = await network.recordOf('config-types', 'host.v1')
     const data = { protocol: 'tcp', address: '127.0.0.1', port: 81 }
@@ -410,7 +410,7 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     expect(await network.rowsOf(`identities/${id}/service-configs`, 'true')).toEqual([])
   })
 
-  test('verifies a CA by a certificate for its token', async () => {
+  test('of a CA verifies the CA with a certificate for its verification token', async () => {
     const ca = await newCa('a CA of the company', Date.now())
     const id = await network.create('cas', {
       name: 'company',

@@ -79,7 +79,7 @@ describe('A reload of the configuration', () => {
     ])
   })
 
-  test('reports an option that needs a restart at each reload until the restart', async () => {
+  test('reports at each reload that an option needs a restart, until the restart', async () => {
     write('threads: false\n')
     const reload = opened()
     const [first, second] = [await reload.reload(SYSTEM_ACTOR), await reload.reload(SYSTEM_ACTOR)]
@@ -89,7 +89,7 @@ describe('A reload of the configuration', () => {
   test.each([
     ['is invalid', 'logLevel: loud\n', /config\.yml:\d+: logLevel: expected one of/],
     [
-      'contradicts what only a restart changes',
+      'contradicts an option that only a restart can change',
       'identity: {cert: other.pem, key: pki/key.pem, ca: /srv/ca.pem}\nserverCertificates: [{cert: pki/cert.pem, key: web.key}]\n',
       /serverCertificates\[0\]\.cert: is named more than once .*; restart the controller/,
     ],
@@ -106,7 +106,7 @@ describe('A reload of the configuration', () => {
     expect(actions.all).toEqual([])
   })
 
-  test('reports rejected certificate files, and still applies the options', async () => {
+  test('reports certificate files that it rejects, and still applies the options', async () => {
     write('logLevel: warn\n')
     certificates = () =>
       Promise.resolve([{ paths: ['/srv/key.pem'], error: new Error('the key does not fit') }])
@@ -116,7 +116,7 @@ describe('A reload of the configuration', () => {
     })
   })
 
-  test('reports each certificate file whose content changed, and whether it is in force', async () => {
+  test('reports each certificate file whose content changed, and whether the new content is in use', async () => {
     const [ca, key, signers] = ['ca.pem', 'key.pem', 'signers.pem'].map((name) => {
       writeFileSync(join(folder, name), 'before')
       return join(folder, name)

@@ -84,8 +84,8 @@ const textOf = (...names: readonly string[]): string =>
     routers: names.map((name) => ({ name, notAfterMs })),
   })}`
 
-describe('The alarm for router certificates', () => {
-  test('lists a Flotilla router that has not renewed its certificate 30 days before the expiry', async () => {
+describe('The alarm about router certificates', () => {
+  test('lists a Flotilla router if it has not renewed its certificate 30 days before the expiry', async () => {
     add('edge1', year, flotilla)
     expect(await alarmsAt(31)).toEqual([])
     expect(await alarmsAt(29)).toEqual([
@@ -93,13 +93,13 @@ describe('The alarm for router certificates', () => {
     ])
   })
 
-  test('lists an OpenZiti router, which renews seven days before the expiry, six days before the expiry', async () => {
+  test('lists an OpenZiti router, which renews seven days before the expiry, only six days before the expiry', async () => {
     add('edge1', year, openZiti)
     expect(await alarmsAt(7)).toEqual([])
     expect(await alarmsAt(5.9)).toEqual([textOf('edge1')])
   })
 
-  test('lists a router that is offline, and remembers whether this router is one that renews early', async () => {
+  test('also lists an offline router, and remembers whether this router usually renews early', async () => {
     add('off', year, null)
     add('lost', year, flotilla)
     await watch.look()
@@ -121,7 +121,7 @@ describe('The alarm for router certificates', () => {
     expect(await alarmsAt(20)).toEqual([])
   })
 
-  test('ignores routers that are disabled, or that must enroll again', async () => {
+  test('ignores routers that are disabled or that must enroll again', async () => {
     add('disabled', year, flotilla)
     routers.set('disabled', { ...routers.get('disabled'), disabled: true })
     add('unverified', year, flotilla)
@@ -129,7 +129,7 @@ describe('The alarm for router certificates', () => {
     expect(await alarmsAt(-1)).toEqual([])
   })
 
-  test('lists at most five routers, those whose certificates expire first', async () => {
+  test('lists at most five routers, with those whose certificates expire first', async () => {
     for (let at = 0; at < 200; at += 1) add(`edge${at}`, year, flotilla)
     const [text] = await alarmsAt(1)
     expect(text).toContain('edge4 (until 2030-01-01T00:00:00Z), 195 more;')

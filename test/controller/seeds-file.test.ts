@@ -51,7 +51,7 @@ function file(): SeedsFile {
 }
 
 describe('The seeds file of a controller', () => {
-  test('contains the present addresses of all other members, and is written beside the key', () => {
+  test('contains the current addresses of all other members, and is written into the folder of the key', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -86,7 +86,7 @@ describe('The seeds file of a controller', () => {
     expect(readFileSync(seedsPath(located()), 'utf8')).toBe(before)
   })
 
-  test('is removed if this controller is the only member, because then no other member could restore a lost data folder', () => {
+  test('is removed if this controller is the only member, because no other member could then restore a lost data folder', () => {
     mkdirSync(join(folder, 'etc'))
     const kept = file()
     kept.look()
@@ -96,7 +96,7 @@ describe('The seeds file of a controller', () => {
     expect(knownSeeds(located())).toEqual([])
   })
 
-  test('raises NO_SEEDS if it cannot be written and the configuration has no seeds', () => {
+  test('raises the alarm NO_SEEDS if it cannot be written and the configuration has no seeds', () => {
     const kept = file()
     kept.look()
     expect(alarms.list().map(({ code, text }) => [code, text])).toEqual([

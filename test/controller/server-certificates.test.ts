@@ -154,7 +154,7 @@ const printOf = ({ certificatePem }: CertifiedKey): string =>
   parseCertificates(certificatePem)[0].sha256
 
 describe('A listener with several server certificates', () => {
-  test('presents another CA’s certificate for the server names in that certificate, and serves requests normally', async () => {
+  test('presents another CA’s certificate for the server names in it, and serves requests normally', async () => {
     const web = await put({})
     servers.reload()
     for (const name of ['console.example.org', 'wiki.apps.example.org']) {
@@ -182,7 +182,7 @@ describe('A listener with several server certificates', () => {
 })
 
 describe('A list of server certificates that is changed by a reload', () => {
-  test('is used at once, and the alarms about files that are no longer listed are cleared', async () => {
+  test('is used immediately, and the alarms about files that are not in the list clear', async () => {
     const other = { cert: join(dir, 'other.pem'), key: join(dir, 'other.key') }
     const leaf = await leafBy(publicCa, { hosts: ['other.example.org'] })
     writeFileSync(other.cert, leaf.certificatePem)
@@ -206,8 +206,8 @@ describe('A list of server certificates that is changed by a reload', () => {
   })
 })
 
-describe('The files of a server certificate', () => {
-  test('are used once certificate and key match and no longer change, and not while only one of the two files is new', async () => {
+describe('The files of a server certificate of a listener', () => {
+  test('are used once certificate and key match and have stopped changing, but not while only one of the two is new', async () => {
     const before = servers.all[0]?.leaf?.sha256
     servers.look()
     const next = await leafBy(publicCa, {})
@@ -264,7 +264,7 @@ describe('The files of a server certificate', () => {
   })
 })
 
-test('the configuration refuses two certificates in one file', () => {
+test('the configuration refuses a file that contains two server certificates', () => {
   const path = join(dir, 'twice.yml')
   const one = '{ cert: a.pem, key: a.key }'
   writeFileSync(

@@ -12,19 +12,19 @@ beforeEach(async () => {
 })
 afterEach(() => shared.close())
 
-test('Routers and HTTP clients use one port, with or without ALPN protocols', async () => {
+test('Routers and HTTP clients can share one port, with or without ALPN protocols', async () => {
   expect(await shared.connectsRouter(await memberLeaf('er1'))).toBe(true)
   expect(await shared.status()).toBe(200)
   expect(await shared.status({ ALPNProtocols: ['h2', 'http/1.1'] })).toBe(200)
   expect(await shared.status({ ALPNProtocols: [] })).toBe(200)
 })
 
-test('A client that offers only other ALPN protocols gets no connection', async () => {
+test('A client at a shared port that offers only other ALPN protocols gets no connection', async () => {
   const socket = await shared.handshake({ ALPNProtocols: ['h2'] })
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })
 
-test('Requests in progress are answered while the shared port closes, and idle connections are closed', async () => {
+test('A shared port answers requests in progress while it closes, and closes idle connections', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   expect(await shared.status({ agent })).toBe(200)
   await shared.closeRouters()
@@ -53,7 +53,7 @@ test('At a shared port, routers cannot connect after the router listener has clo
   expect(await shared.status()).toBe(200)
 })
 
-test('The shared port closes even if a connection has sent nothing', async () => {
+test('A shared port closes even if a connection has sent nothing', async () => {
   const silent = shared.plain()
   await once(silent, 'connect')
   await shared.closeRouters()
@@ -66,7 +66,7 @@ const REQUEST = 'GET /edge/client/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n
 test.each([
   ['ziti-ctrl', ['ziti-ctrl']],
   ['ziti-ctrl after http/1.1', ['http/1.1', 'ziti-ctrl']],
-])('A caller that offers %s gets no HTTP response', async (_, protocols) => {
+])('A caller at a shared port that offers %s gets no HTTP response', async (_, protocols) => {
   const { certificatePem: cert, privateKeyPem: key } = await memberLeaf('er1')
   const socket = await shared.handshake({ cert, key, ALPNProtocols: protocols })
   expect(socket.alpnProtocol).toBe('ziti-ctrl')
@@ -81,7 +81,7 @@ test.each([
   ['http/1.1', ['http/1.1']],
   ['http/1.1 after ziti-ctrl', ['ziti-ctrl', 'http/1.1']],
   ['no protocol', []],
-])('A router that offers %s gets no control channel', async (_, protocols) => {
+])('A router at a shared port that offers %s gets no control channel', async (_, protocols) => {
   // HTTP responds to the hello with 400, or closes the connection.
   await shared.connectsRouter(await memberLeaf('er1'), protocols)
   expect([...shared.stage.channels.connections()]).toEqual([])

@@ -67,7 +67,7 @@ describe('every entity descriptor', () => {
   )
 
   test.each(entities.map((entity) => [entity.name, entity] as const))(
-    'has schemas that compile and contain only JSON values: %s',
+    'has schemas that can be compiled and contain only JSON values: %s',
     (_name, entity) => {
       const ajv = newAjv()
       for (const schema of [
@@ -94,7 +94,7 @@ describe('every entity descriptor', () => {
     })
   })
 
-  test('has operation ids that are unique within an API', () => {
+  test('has operation ids that are unique within each API', () => {
     for (const api of ['client', 'management', 'fabric']) {
       const ids = entities.flatMap((entity) =>
         entityOperations(entity)
@@ -115,7 +115,7 @@ describe('as in OpenZiti’s API specification,', () => {
   test.each(
     operations.map((operation) => [operation.api, operation.operationId, operation] as const),
   )(
-    'the %s API has the operation %s with the same method, path, body and statuses',
+    'the %s API has the operation %s with the same method, path, body and response statuses',
     (api, operationId, operation) => {
       const contract = contracts[api]
       const theirs = contract?.operations.find((other) => other.operationId === operationId)
@@ -163,7 +163,7 @@ describe('as in OpenZiti’s API specification,', () => {
   })
 })
 
-test('details of records match the schemas that the API serves for them', () => {
+test('the details of records match the schemas that the API serves for them', () => {
   const { state, log } = formedState()
   log.create('service', 's1', { ...service('one', ['x']), tags: { a: null, b: 1, c: true } })
   log.create('identity', 'i1', {
@@ -190,7 +190,7 @@ test('details of records match the schemas that the API serves for them', () => 
   expect(shown).toBe(28)
 })
 
-test('the detail of a record shows the permitted operations and the links to related records', () => {
+test('the details of a record contain the permitted operations and the links to related records', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))
@@ -243,11 +243,11 @@ test('the detail of a record shows the permitted operations and the links to rel
   })
 })
 
-describe('request bodies:', () => {
+describe('the parser of request bodies', () => {
   const services = findEntity('service')
   const policies = findEntity('servicePolicy')
 
-  test('for create and replace, absent and null members become zero values', () => {
+  test('replaces absent and null members by zero values for create and replace', () => {
     const zero = {
       configs: [],
       maxIdleTimeMillis: 0,
@@ -267,7 +267,7 @@ describe('request bodies:', () => {
     })
   })
 
-  test('patch changes members that are present and not null; maps are replaced completely', () => {
+  test('changes in a patch only members that are present and not null, and replaces maps completely', () => {
     const patch = (body: JsonObject): JsonObject => normalizeBody(services, 'patch', body).fields
     expect(patch({})).toEqual({})
     expect(patch({ name: null, configs: null, tags: null })).toEqual({})
@@ -282,7 +282,7 @@ describe('request bodies:', () => {
     })
   })
 
-  test('roles and attributes are sorted, and duplicates are removed', () => {
+  test('sorts roles and role attributes, and removes duplicates', () => {
     const roles = ['#b', '@z', '#a', '#b']
     expect(normalizeBody(policies, 'patch', { serviceRoles: roles }).fields).toEqual({
       serviceRoles: ['#a', '#b', '@z'],
@@ -294,7 +294,7 @@ describe('request bodies:', () => {
     })
   })
 
-  test('unknown and read-only members are ignored and listed, up to a limit', () => {
+  test('ignores and lists unknown and read-only members, up to a limit', () => {
     const body = JSON.parse(
       '{"id":"x","permissions":[],"constructor":1,"__proto__":{"a":1},"semantc":2}',
     ) as JsonObject
@@ -331,7 +331,7 @@ describe('request bodies:', () => {
       'tags',
       'tags values must be a string, a number, a boolean or null',
     ],
-  ] as const)('%s with %j is refused', (mode, body, field, reason) => {
+  ] as const)('refuses the body of a %s that contains %j', (mode, body, field, reason) => {
     let problem: unknown = null
     try {
       normalizeBody(services, mode, body)
@@ -342,7 +342,7 @@ describe('request bodies:', () => {
     expect(problem).toMatchObject({ code: 'COULD_NOT_VALIDATE', fault: { field, reason } })
   })
 
-  test('a schema refuses wrong types and values outside the limits, and accepts null and unknown members', () => {
+  test('refuses wrong types and values outside the limits of a schema, and accepts null and unknown members', () => {
     const ajv = newAjv()
     const create = ajv.compile(requestSchema(services, 'create'))
     const patch = ajv.compile(requestSchema(policies, 'patch'))

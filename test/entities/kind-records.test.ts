@@ -12,7 +12,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // tsc checks this file: an error that does not occur where one is expected is itself an error.
 
-test('each kind has its descriptor under its name, and the kinds are sorted by name', () => {
+test('each kind of record has a descriptor under its name, and the kinds are sorted by name', () => {
   expect(entities.map(({ name }) => name)).toEqual(kindNames)
   expect([...kindNames].sort()).toEqual(kindNames)
 })
@@ -33,7 +33,7 @@ test('the TypeScript type of a record follows from the name of its kind', () => 
   for (const row of state.table('mfa').rows.values()) expect(row.record.codesId).toBe('')
 })
 
-test('the fields of a record can be read by name without knowing the record’s kind at compile time', () => {
+test('the fields of a record can be read by name if the record’s kind is unknown at compile time', () => {
   const state = new ClusterState()
   for (const kind of kindNames) {
     const record: EntityRecord | undefined = state.get(kind, 'x')

@@ -5,7 +5,7 @@ import { markShownInEvents, markHiddenFromEvents } from '../../src/entities/even
 
 const about = { name: 'mfa', plural: 'mfas', operations: {}, symbols: [] } as const
 
-test('a published record kind does not compile if a stored field does not state whether events show it', () => {
+test('a published record kind causes a compile error if a stored field does not declare whether events show it', () => {
   const shownId = computedField({ from: 'field', field: 'id' }, { type: 'string' })
   const secret = markHiddenFromEvents({ secret: text() })
   const fields = markShownInEvents({ name: text(), ...secret, shownId })
@@ -22,14 +22,14 @@ test('a published record kind does not compile if a stored field does not state 
   expect(defineEntity({ ...about, isPublished: true, fields: open }).isPublished).toBe(true)
 })
 
-test('a record kind with a table must declare whether it has events; otherwise the declaration does not compile', () => {
+test('a record kind with a table causes a compile error if it does not declare whether it has events', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, isPublished: false, fields }).isPublished).toBe(false)
   // @ts-expect-error: the kind does not declare whether it is published.
   expect(defineEntity({ ...about, fields }).isPublished).toBe(false)
 })
 
-test('a record kind that is a view of another table, or whose rows are in no table, has no events', () => {
+test('a record kind without separate rows, such as a view of another table, has no events', () => {
   const fields = { name: text() }
   expect(defineEntity({ ...about, table: 'identity', fields }).isPublished).toBe(false)
   expect(defineEntity({ ...about, name: 'row', fields }).isPublished).toBe(false)

@@ -16,7 +16,7 @@ const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records 
 
 const emitters = {
   every: 'every controller, with the same id',
-  seer: 'the controller that observed it',
+  seer: 'the controller that observed the event',
   leader: 'the leader',
   itself: 'every controller, about itself',
 } as const
@@ -36,7 +36,7 @@ function sectionOf({ namespace, aliases, about, types, fields }: EventSubject): 
   )
   return [
     `### ${namespace}`,
-    `${about}${RECORD_NAMESPACES.has(namespace) ? ' For administrators.' : ''}${known === '' ? '' : ` Subscriptions may call it ${known}.`}`,
+    `${about}${RECORD_NAMESPACES.has(namespace) ? ' Only administrators can read these events.' : ''}${known === '' ? '' : ` Alternative name in subscriptions: ${known}.`}`,
     ['| type | when | emitted by |', '|---|---|---|', ...rows].join('\n'),
     tableOf(fields),
   ].join('\n\n')

@@ -44,8 +44,8 @@ function filterOf(...names: readonly EventNamespace[]): EventFilter {
 
 const at = (text: string) => parsePosition(text) ?? { generation: 0, index: 0, sequence: 0 }
 
-describe('The event ring', () => {
-  test('keeps a limited number of events, and reports to a reader if events are gone', () => {
+describe('The event ring (a buffer of the latest events)', () => {
+  test('keeps a limited number of events, and reports to a reader if unread events were evicted', () => {
     const full = busOf({ eventsKeptMax: 3, eventBytesKeptMax: 100 })
     emitEntry(full, 6, [event(), event(), event(), event(), event()])
     expect([full.ring.first, full.ring.end]).toEqual([2, 5])
@@ -61,7 +61,7 @@ describe('The event ring', () => {
     expect([bus.ring.first, bus.ring.end, bus.ring.weight]).toEqual([2, 3, 500])
   })
 
-  test('reports a gap to every reader after the state was replaced', () => {
+  test('reports a gap to every reader after the whole state was replaced', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event()])
     bus.noteGap()
@@ -70,10 +70,10 @@ describe('The event ring', () => {
   })
 })
 
-describe('Several events of one log entry in one slot of the ring', () => {
+describe('Several events of one log entry that share one slot of the event ring', () => {
   const large = { eventsKeptMax: 1000, eventBytesKeptMax: 1_000_000 }
 
-  test('have a number and a position each', () => {
+  test('have separate numbers and positions', () => {
     const bus = busOf(large)
     bus.emitLive(event())
     created(bus, 6, 2)
@@ -85,7 +85,7 @@ describe('Several events of one log entry in one slot of the ring', () => {
     expect(bus.ring.at(6)).toBeUndefined()
   })
 
-  test('are resumed by a reader after the last event that it read', () => {
+  test('can be read from the one after the event that the reader read last', () => {
     const bus = busOf(large)
     for (const index of [6, 7, 8]) created(bus, index, 2)
     const after = (text: string): string | undefined =>
@@ -112,7 +112,7 @@ describe('Several events of one log entry in one slot of the ring', () => {
     expect(bus.ring.find(0, services)).toBe(7)
   })
 
-  test('are found by a filter that matches only one of their namespaces', () => {
+  test('are found by a filter that matches the namespace of only one of them', () => {
     const bus = busOf(large)
     const changes = (['session', 'apiSession'] as const).map((kind) => {
       const after: EntityRecord = { id: kind, createdAt: 1, updatedAt: 1, revision: 1 }
@@ -135,7 +135,7 @@ describe('Several events of one log entry in one slot of the ring', () => {
     }
   })
 
-  test('are evicted together when the ring has too many events, and then no reader finds them', () => {
+  test('are evicted together if the ring has too many events, and then no reader finds them', () => {
     const bus = busOf({ eventsKeptMax: 5, eventBytesKeptMax: 1_000_000 })
     for (const index of [6, 7, 8]) created(bus, index, 2)
     expect([bus.ring.first, bus.ring.end]).toEqual([8, 12])
@@ -164,8 +164,8 @@ describe('Several events of one log entry in one slot of the ring', () => {
   })
 })
 
-describe('An event record', () => {
-  test('from the log has the same ID on every controller, and any other event contains its controller’s name in the ID', () => {
+describe('A record in the event ring', () => {
+  test('has the same ID on every controller if it comes from the log, and otherwise an ID that contains its controller’s name', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())
@@ -188,7 +188,7 @@ describe('An event record', () => {
   })
 })
 
-test('parsing restores a log position from its text form, and rejects any other string', () => {
+test('the parser of log positions restores a position from its text, and rejects any other string', () => {
   expect(positionText(at('1:2:3'))).toBe('1:2:3')
   expect(at('1:2:3@ctrl1')).toEqual(at('1:2:3'))
   for (const text of ['', '1:2', '1:2:x', '1:2:3:4', '1:2:3@', `1:2:${'9'.repeat(17)}`]) {

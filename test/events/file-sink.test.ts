@@ -93,7 +93,7 @@ describe('An event file', () => {
     expect(all.flat().at(-2)?.['router_id']).toBe('r24')
   })
 
-  test('continues after an earlier process without duplicates, and marks an earlier unclean stop', async () => {
+  test('continues the file of an earlier process without duplicates, and marks that this process did not stop cleanly', async () => {
     const first = busAt(4)
     const one = sinkOf(first, 'again.log')
     applyEntry(first, 5, [event('a')])
@@ -121,7 +121,7 @@ describe('An event file', () => {
     })
   })
 
-  test('delays no other reader while it is not writable, and later shows how many events were lost', async () => {
+  test('does not delay other readers while it is not writable, and later contains the number of lost events', async () => {
     const faults: unknown[] = []
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
     // The folder of the file does not exist.
@@ -151,7 +151,7 @@ describe('Events on standard output', () => {
     expect(sink.lost).toBe(0)
   })
 
-  test('that are evicted from memory because nobody reads the output are counted as lost', async () => {
+  test('are counted as lost if they are evicted from memory because the reader of the output is too slow', async () => {
     const bus = busAt(4, 1, { eventsKeptMax: 2, eventBytesKeptMax: 1e6 })
     let text = ''
     const lines = { isCrowded: true, write: (more: string) => void (text += more) }

@@ -29,7 +29,7 @@ function replicated({ bus }: Events): readonly string[] {
   return texts
 }
 
-test('a published record kind declares for every stored field whether events show the field', () => {
+test('a record kind with events declares for every stored field whether events show the field', () => {
   const undecided = entities
     .filter(({ isPublished }) => isPublished)
     .flatMap(({ name, fields }) =>
@@ -40,7 +40,7 @@ test('a published record kind declares for every stored field whether events sho
   expect(undecided).toEqual([])
 })
 
-test('one log gives the same events, in the same order, on every controller', async () => {
+test('every controller derives the same events, in the same order, from one log', async () => {
   const identity = { name: 'laptop', type: 'Default', isAdmin: false, enrollment: { ott: true } }
   const made = await root.call('POST', `${management}/identities`, identity)
   const { id } = made.body.data as { id: string }
@@ -70,7 +70,7 @@ test('one log gives the same events, in the same order, on every controller', as
   await other.close()
 })
 
-test('a log-in emits an API session event and an authentication event, with separate IDs', async () => {
+test('a log-in emits one API session event and one authentication event, with different IDs', async () => {
   const before = controller.events.bus.ring.end
   await root.call('POST', `${management}/authenticate?method=password`, {
     username: 'alice',
@@ -97,7 +97,7 @@ test('a log-in emits an API session event and an authentication event, with sepa
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
 })
 
-test('session events contain the kind of log-in that opened the session', async () => {
+test('session events contain the log-in method with which the session was opened', async () => {
   const opened = { id: 'x', identityId: 'i1', ipAddress: '::1' }
   const legacy = { ...opened, clientId: '' } as ApiSession
   const ofOidc = { ...opened, clientId: 'native' } as ApiSession

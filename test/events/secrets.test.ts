@@ -35,7 +35,7 @@ const everything = {
   entityTypes: null,
 } as const
 
-test('no secret that was written appears in any stream, file or output', async () => {
+test('no secret that a client has written appears in any event stream, file or output', async () => {
   const path = join(dir, 'events.log')
   const file = new FileSink({
     bus: controller.events.bus,

@@ -34,7 +34,7 @@ async function createService(name: string): Promise<string> {
   return (reply.body.data as { id: string }).id
 }
 
-test('a stream begins with its log position, and sends an event for a written record', async () => {
+test('an event stream begins with its log position, and sends an event for a record that is written', async () => {
   const stream = await tap('?namespaces=entityChange')
   expect(stream.status).toBe(200)
   expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -54,7 +54,7 @@ test('a stream begins with its log position, and sends an event for a written re
   expect(committed).toMatchObject({ eventType: 'committed', eventId: created?.['eventId'] })
 })
 
-test('a client that reconnects receives the missed events once', async () => {
+test('a client that reconnects to an event stream receives each missed event once', async () => {
   const first = await tap('?namespaces=entityChange')
   await eventually(() => expect(first.of('ready')).toHaveLength(1))
   await createService('before')
@@ -71,14 +71,14 @@ test('a client that reconnects receives the missed events once', async () => {
   expect(again.of('gap')).toEqual([])
 })
 
-test('a stream sends a gap event in place of events that were already evicted', async () => {
+test('an event stream sends a gap event in place of events that were already evicted', async () => {
   const stream = await tap('?namespaces=entityChange', { 'last-event-id': '3:0:1' })
   await eventually(() => expect(stream.of('gap')).toHaveLength(1))
   const other = await tap('?namespaces=entityChange', { 'last-event-id': '2:100000:1' })
   await eventually(() => expect(other.of('gap')).toHaveLength(1))
 })
 
-test('a stream ends with its session, and the last message contains the reason', async () => {
+test('an event stream ends with its session, and its last message contains the reason', async () => {
   const caller = sessionOf('admin-id')
   const stream = await tap('?namespaces=entityChange,apiSession', {}, caller.token ?? '')
   await eventually(() => expect(stream.of('ready')).toHaveLength(1))
@@ -110,7 +110,7 @@ test('record events require an administrator, and other events require a permiss
   expect(seen('entityChange')).toEqual([])
 })
 
-test('a caller can open a limited number of streams', async () => {
+test('a caller can open a limited number of event streams', async () => {
   const caller = sessionOf('admin-id')
   const statuses: number[] = []
   for (let count = 0; count < 12; count += 1) {
@@ -119,7 +119,7 @@ test('a caller can open a limited number of streams', async () => {
   expect(statuses).toContain(429)
 })
 
-test('the slot of a stream whose response is never sent is released', async () => {
+test('the slot of an event stream is released even if its response is never sent', async () => {
   const { streams } = controller.events
   const filter = { namespaces: new Set(['router'] as const), metrics: null, sources: null }
   const reader = {
@@ -136,7 +136,7 @@ test('the slot of a stream whose response is never sent is released', async () =
   for (const one of opened) await one.chunks[Symbol.asyncIterator]().return?.()
 })
 
-test('a stream refuses unknown names in its query', async () => {
+test('an event stream is refused if its query contains unknown names', async () => {
   expect((await tap('?namespaces=nonsense')).status).toBe(400)
   expect((await tap('?entityTypes=nonsense')).status).toBe(400)
   expect((await tap('?metricFilter=(a%2B)%2B')).status).toBe(400)

@@ -148,7 +148,7 @@ describe('validating terminators through events', async () => {
   const [one, two] = [await hosted('tcp:one:80'), await hosted('tcp:two:80')]
   const both = `id in ["${one}","${two}"]`
 
-  test('reports each terminator as its router finds it, and removes none', async () => {
+  test('reports each terminator with the state that its router reports, and removes none', async () => {
     standings = {
       [one]: { state: 'valid', detail: 'well' },
       [two]: { state: 'unknownBinding', detail: '' },
@@ -213,7 +213,7 @@ describe('validating terminators through events', async () => {
     expect(questions.map(({ length }) => length)).toEqual([50, 1])
   })
 
-  test('removes, on request and on behalf of the caller, terminators that their router does not know', async () => {
+  test('removes, if the caller requests it, terminators that their router does not know, in the name of the caller', async () => {
     standings = {
       [one]: { state: 'valid', detail: '' },
       [two]: { state: 'unknownTerminator', detail: 'gone' },
@@ -304,7 +304,7 @@ describe('validating links and circuits through events', async () => {
     expect(same?.messages[0]).toContain('here:1')
   })
 
-  test('searches for each circuit in the router’s forwarder, listener and client parts', async () => {
+  test('searches for each circuit in the router’s forwarder, its listeners and its client connections', async () => {
     for (const id of ['whole', 'unrouted', 'half']) {
       laid.push({
         id,
@@ -369,7 +369,7 @@ describe('validating links and circuits through events', async () => {
     }
   })
 
-  test('an invalid validation filter or message is answered with the fault', async () => {
+  test('fails with the fault if the filter or the message is invalid', async () => {
     const wrong = await linksBy('nonsense = 1')
     expect(wrong.success).toBe(false)
     expect(wrong.message).toContain('nonsense')
@@ -380,7 +380,7 @@ describe('validating links and circuits through events', async () => {
     expect((await answered(one, 10_103, ofRouters(three))).success).toBe(true)
   })
 
-  test('an event connection runs one validation at a time', async () => {
+  test('is done one at a time on an event connection', async () => {
     const one = opened(root)
     one.ask(ofRouters(three), 10_103)
     one.ask(ofRouters(three), 10_118)

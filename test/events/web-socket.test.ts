@@ -21,7 +21,7 @@ function opened(token: string | null, path?: string): WebSocketClient {
   return one
 }
 
-test('an OpenZiti client subscribes to events, also under old names, and receives the events', async () => {
+test('an OpenZiti client can subscribe to events, also under the names of earlier OpenZiti versions, and receives the events', async () => {
   const one = opened(root.token ?? '')
   await eventually(() => expect(one.head).toContain('s3pPLMBiTxaQ9kYGzzhZRbK+xOo='))
   const subscriptions = [
@@ -45,7 +45,7 @@ test('an OpenZiti client subscribes to events, also under old names, and receive
   await eventually(() => expect(one.isClosed).toBe(true))
 })
 
-test('an invalid request is answered with an error, or closes the web socket', async () => {
+test('an invalid request on an event web socket gets an error, or closes the web socket', async () => {
   for (const body of ['nonsense', '[]', { format: 'xml' }, { format: 'json', subscriptions: 1 }]) {
     const one = opened(root.token ?? '')
     one.ask(body)
@@ -62,7 +62,7 @@ test('an invalid request is answered with an error, or closes the web socket', a
   }
 })
 
-test("an unsupported validation is refused in the format that OpenZiti's CLI expects", async () => {
+test('a request for an unsupported validation is refused in the format that OpenZiti’s CLI expects', async () => {
   for (const kind of [10_106, 10_109, 10_112, 10_115, 10_122]) {
     const one = opened(root.token ?? '')
     one.ask('', kind)

@@ -222,8 +222,8 @@ async function askForListener(
 const textOf = (message: ChannelMessage | undefined): string =>
   Buffer.from(message?.body ?? []).toString()
 
-describe('a circuit that a router’s own listener requests', () => {
-  test('is authorized by the rights of the router, and the response contains the circuit’s endpoint and the data of the host', async () => {
+describe('a circuit that a router requests for its own listener', () => {
+  test('requires the router’s rights, and the response contains the circuit’s endpoint and the data from the host', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'web')
@@ -243,7 +243,7 @@ describe('a circuit that a router’s own listener requests', () => {
     expect(circuits.list()).toMatchObject([{ clientId: 'er1', serviceId: 's1' }])
   })
 
-  test('can be requested for one named instance of the service’s hosts', async () => {
+  test('can be requested for one named instance among the hosts of the service', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), instanceId: 'blue' }]
     const er1 = await stage.dial('er1')
     await askForListener(er1, 'blue@web')
@@ -285,7 +285,7 @@ describe('a circuit that a router’s own listener requests', () => {
 })
 
 describe('a circuit', () => {
-  test('is requested in a message body by older routers, and then the response is a message body too', async () => {
+  test('is requested in a message body by older routers, which also get the response in a message body', async () => {
     hosts = [host('t1', 'er1')]
     const er1 = await stage.dial('er1')
     const asked = create(CreateCircuitSchema, {
@@ -351,7 +351,7 @@ describe('a circuit', () => {
     expect(claims).toEqual([{ ...asked, ...shown, isJudgedByRouter: false }])
   })
 
-  test('whose dialed host fails is routed to another host', async () => {
+  test('is routed to another host if the dialed host fails', async () => {
     hosts = [host('t1', 'er2'), host('t2', 'er2')]
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
@@ -394,7 +394,7 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
-  test('ends at once if one router of its link reports the link lost while the router that dialed the link is disconnected', async () => {
+  test('ends immediately if one router reports the loss of its link while the router that dialed the link is disconnected', async () => {
     const { er1, er2, id } = await laid()
     er1.destroy()
     await settle()
@@ -404,7 +404,7 @@ describe('a circuit', () => {
     expect(unroutes(er2)).toEqual([[id, true]])
   })
 
-  test('ends when the router that dialed its link reconnects without that link', async () => {
+  test('ends if the router that dialed its link reconnects without this link', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -414,7 +414,7 @@ describe('a circuit', () => {
     expect(unroutes(again)).toEqual([[id, true]])
   })
 
-  test('ends when one of its routers refuses a new route because the circuit’s endpoint no longer exists there', async () => {
+  test('ends if one of its routers refuses a new route because the circuit’s endpoint no longer exists there', async () => {
     const { er2, id } = await laid()
     await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -427,7 +427,7 @@ describe('a circuit', () => {
     expect(circuits.list()).toEqual([])
   })
 
-  test('is routed again when a router reconnects, because it may have lost the route or restarted', async () => {
+  test('is routed again if a router reconnects, because the router may have lost the route or restarted', async () => {
     const { er1, id } = await laid()
     er1.destroy()
     await settle()
@@ -449,7 +449,7 @@ describe('a circuit', () => {
     expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
   })
 
-  test('is removed from a router if the router confirms it or reports its fault and this controller does not know it', async () => {
+  test('is removed from a router that confirms it or reports a fault of it if this controller does not know it', async () => {
     const { er1, id } = await laid()
     const ids = create(CircuitConfirmationSchema, { circuitIds: [id, 'of another start'] })
     er1.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, ids) })
@@ -475,7 +475,7 @@ describe('a circuit', () => {
       ['c'],
     ],
   ])(
-    'ends when its service’s maximum idle time has passed, according to a report %s',
+    'ends once its service’s maximum idle time has passed, according to a report %s',
     async (...of) => {
       const [, routerId, idleMs, left] = of
       const { er2, id } = await laid()
@@ -492,14 +492,14 @@ describe('a circuit', () => {
     },
   )
 
-  test('whose owner a router does not know is not removed from the router if another controller may own it', async () => {
+  test('is not removed from a router that does not know the circuit’s owner if another controller may be the owner', async () => {
     const { er1, id } = await laid()
     await tellFault(er1, FaultSubject.UNKNOWN_OWNER_FORWARD, `of-another ${id}`)
     expect(unroutes(er1)).toEqual([])
     expect(routes(er1)).toHaveLength(2)
   })
 
-  test('is routed to another host after dials to the cheaper host have failed', async () => {
+  test('is routed to another host after several dials to the cheaper host have failed', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 15 }]
     const er1 = await stage.dial('er1')
     await dial(er1)
@@ -511,7 +511,7 @@ describe('a circuit', () => {
     expect(dialed).toEqual(['at t1', 'at t2', 'at t2'])
   })
 
-  test('is routed to the host with fewer circuits of this controller', async () => {
+  test('is routed to the host to which this controller has fewer circuits', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 1 }]
     const er1 = await stage.dial('er1')
     for (const at of [0, 1]) {
@@ -524,7 +524,7 @@ describe('a circuit', () => {
     expect(routes(er1).at(-1)?.egress?.destination).toBe('at t1')
   })
 
-  test('is routed to the client’s previous host if the service is sticky', async () => {
+  test('is routed to the client’s previous host if the service has the sticky strategy', async () => {
     strategy = 'sticky'
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 100 }]
     const er1 = await stage.dial('er1')
@@ -595,8 +595,8 @@ class EventLog {
   }
 }
 
-describe('Circuit events report', () => {
-  test('a circuit when it is created, rerouted and ended', async () => {
+describe('Circuit events contain', () => {
+  test('the creation, the reroute and the end of a circuit', async () => {
     const { id } = await laid()
     await stage.dial('er3')
     linked('l2', 'er1', 'er3')
@@ -638,23 +638,26 @@ describe('Circuit events report', () => {
     [4, 'ROUTER_ERR_CONN_REFUSED', 'service.dial.terminator.connection_refused'],
     [9, 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE', 'service.dial.error_other'],
     [77, 'ROUTER_ERR_GENERIC', 'service.dial.error_other'],
-  ])('a failed dial with the cause of its error code: %s, %s', async (code, cause, type) => {
-    hosts = [host('t1', 'er1')]
-    const er1 = await stage.dial('er1')
-    await dial(er1)
-    await answer(er1, routes(er1)[0], 'it is so', code)
-    await answer(er1, routes(er1)[1], 'it is so', code)
-    const failed = await told.of('circuit')
-    expect(failed).toMatchObject([
-      { event_type: 'failed', failure_cause: cause, service_id: 's1', terminator_id: '' },
-    ])
-    expect((await told.counts()).map((one) => [one['event_type'], one['count']])).toEqual([
-      [type, 2],
-      ['service.dial.fail', 1],
-    ])
-  })
+  ])(
+    'a failed dial with the cause that belongs to its error code: %s, %s',
+    async (code, cause, type) => {
+      hosts = [host('t1', 'er1')]
+      const er1 = await stage.dial('er1')
+      await dial(er1)
+      await answer(er1, routes(er1)[0], 'it is so', code)
+      await answer(er1, routes(er1)[1], 'it is so', code)
+      const failed = await told.of('circuit')
+      expect(failed).toMatchObject([
+        { event_type: 'failed', failure_cause: cause, service_id: 's1', terminator_id: '' },
+      ])
+      expect((await told.counts()).map((one) => [one['event_type'], one['count']])).toEqual([
+        [type, 2],
+        ['service.dial.fail', 1],
+      ])
+    },
+  )
 
-  test('how often a service was dialed, by terminator and result', async () => {
+  test('the number of dials of a service, by terminator and result', async () => {
     await laid()
     const er3 = await stage.dial('er3')
     await dial(er3)
@@ -683,7 +686,7 @@ describe('a dial is refused', () => {
     ['access', 14, 'dial refused: access'],
     ['posture', 15, 'dial refused: posture'],
   ] as const)(
-    'with the error code and text that correspond to the fault: %s',
+    'with the error code and text that belong to the fault: %s',
     async (fault, code, text) => {
       judged = { ok: false, fault }
       const er1 = await stage.dial('er1')

@@ -170,7 +170,7 @@ const removed = (pipe: Pipe) =>
 const ends = (pipe: Pipe) =>
   pipe.ofType(20_102).map(({ body }) => fromBinary(SessionRemovedSchema, body))
 
-describe('API sessions that controllers send to routers', () => {
+describe('the API sessions that controllers send to routers', () => {
   test('are all sent to a router that connects, a hundred per message, with one transfer ID', async () => {
     clients.all = Array.from({ length: 250 }, (_, at) => session(`s${at}`))
     const pipe = await stage.dial('er1')
@@ -194,7 +194,7 @@ describe('API sessions that controllers send to routers', () => {
     })
   })
 
-  test('are sent only by the leader, and are all sent again by a new leader with a transfer ID that sorts later', async () => {
+  test('are sent only by the leader, and sent again completely by a new leader with a later transfer ID', async () => {
     isLeader = false
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
@@ -210,7 +210,7 @@ describe('API sessions that controllers send to routers', () => {
     expect([...ids].sort()).toEqual(ids)
   })
 
-  test('are sent individually when created or ended', async () => {
+  test('are sent one by one when they are created or ended', async () => {
     clients.all = [session('s3')]
     const pipe = await stage.dial('er1')
     clients.all = [session('s7')]
@@ -221,7 +221,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(removed(pipe)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('are sent only to routers that a policy allows their identity to use, both when they are created and when they end', async () => {
+  test('are sent, and reported as ended, only to routers that a policy allows their identity to use', async () => {
     clients.kept.set('far', ['s1', 's2'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -239,7 +239,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(removed(far)).toMatchObject([{ ids: ['s3'], tokens: ['token of s3'] }])
   })
 
-  test('are sent again only as far as they differ when policies change', async () => {
+  test('are sent again only where a policy change makes a difference', async () => {
     clients.all = Array.from({ length: 300 }, (_, at) => session(`s${at}`))
     clients.kept.set('er1', ['s1', 's2'])
     const pipe = await stage.dial('er1')
@@ -254,7 +254,7 @@ describe('API sessions that controllers send to routers', () => {
     expect([added(pipe).length - before, removed(pipe).length]).toEqual([1, 1])
   })
 
-  test('count as used when clients of a router use them', async () => {
+  test('are recorded as used when clients of a router use them', async () => {
     const pipe = await stage.dial('er1')
     const beat = create(ApiSessionHeartbeatSchema, { tokens: ['a', 'b'] })
     pipe.say({ contentType: 20_203, body: toBinary(ApiSessionHeartbeatSchema, beat) })
@@ -262,7 +262,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
-  test('are sent to the next router from a cached encoding, which is renewed only after a change', async () => {
+  test('are sent to the next router from a cached encoding, which is renewed after a change', async () => {
     clients.all = [session('s1')]
     const ids = async (router: string) =>
       added(await stage.dial(router))
@@ -274,7 +274,7 @@ describe('API sessions that controllers send to routers', () => {
     expect(await ids('er2')).toEqual(['s1', 's2'])
   })
 
-  test('are all sent again to a router that requests them', async () => {
+  test('are sent again completely to a router that requests them', async () => {
     const pipe = await stage.dial('er1')
     pipe.say({ contentType: 20_204 })
     await settle()
@@ -282,7 +282,7 @@ describe('API sessions that controllers send to routers', () => {
   })
 })
 
-test('an identity counts as connected as long as the last full report of any router lists it', async () => {
+test('an identity is shown as connected while the last full report of any router lists it', async () => {
   const connected = new ConnectionHandler()
   const second = new RouterStage()
   second.channels.add(connected)
@@ -311,7 +311,7 @@ test('an identity counts as connected as long as the last full report of any rou
   second.channels.stop()
 })
 
-test('a router that asks about service sessions receives the list of those that have ended', async () => {
+test('a router that sends a query about service sessions receives the list of those that have ended', async () => {
   const pipe = await stage.dial('er1')
   const asked = create(ValidateSessionsSchema, { sessionTokens: ['gone 1', 'there', 'gone 2'] })
   pipe.say({ contentType: 20_213, body: toBinary(ValidateSessionsSchema, asked) })
@@ -322,8 +322,8 @@ test('a router that asks about service sessions receives the list of those that 
   expect(answer?.ids).toEqual(['id of gone 1', 'id of gone 2'])
 })
 
-describe('the notice that a service session has ended', () => {
-  test('is sent to the routers that know the API session, and the service session’s circuits on this controller end', async () => {
+describe('the message to routers that a service session has ended', () => {
+  test('is sent to the routers that know the API session, and this controller ends the service session’s circuits', async () => {
     clients.kept.set('far', ['s1'])
     clients.all = [session('s1')]
     const [near, far] = [await stage.dial('near'), await stage.dial('far')]
@@ -334,7 +334,7 @@ describe('the notice that a service session has ended', () => {
     expect(ended).toEqual(['dial'])
   })
 
-  test('is sent before the notice about the API session if both end at the same time', async () => {
+  test('is sent before the message about the API session if both sessions end at the same time', async () => {
     clients.all = [session('s1')]
     const pipe = await stage.dial('er1')
     clients.all = []
@@ -345,7 +345,7 @@ describe('the notice that a service session has ended', () => {
     expect(types.filter((type) => type === 20_102 || type === 20_202)).toEqual([20_102, 20_202])
   })
 
-  test('is sent by any controller to the router that presented the service session, with the presented token', async () => {
+  test('is sent by any controller to the router that presented the service session, with the token that the router presented', async () => {
     isLeader = false
     const pipe = await stage.dial('er1')
     const asked = create(CreateTerminatorV2Schema, { address: 't1', sessionToken: 'shown' })
@@ -378,14 +378,14 @@ describe('a client’s request to host a service', () => {
     return answer ?? {}
   }
 
-  test('is evaluated again at the latest commit if it fails, because another controller may have created its session', async () => {
+  test('is evaluated again with the latest commit if it fails, because another controller may have created its session', async () => {
     const { judged } = clients
     clients.judged = { ok: false, fault: 'session' }
     onLatest = () => (clients.judged = judged)
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
   })
 
-  test('creates a terminator, and the log entry names the session that was checked and the router as actor', async () => {
+  test('creates a terminator by a log entry that names the checked session, and the router as actor', async () => {
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.SUCCESS })
     const [{ kind, actor, payload }] = proposals as [ProposalInput]
     expect(kind).toBe(CommandKind.HOSTED_TERMINATOR_CREATE)
@@ -408,17 +408,14 @@ describe('a client’s request to host a service', () => {
     ['service', { errorCode: 6, retryHint: 3, msg: 'bind refused: service' }],
     ['access', { errorCode: 14, retryHint: 2, msg: 'bind refused: access' }],
     ['posture', { errorCode: 15, retryHint: 2, msg: 'bind refused: posture' }],
-  ] as const)(
-    'is refused because of its %s, and no log entry is written',
-    async (fault, refusal) => {
-      clients.judged = { ok: false, fault }
-      const result = CreateTerminatorResult.FAILED_OTHER
-      expect(await host()).toMatchObject({ result, ...refusal })
-      expect(proposals).toEqual([])
-    },
-  )
+  ] as const)('is refused because of its %s, without a log entry', async (fault, refusal) => {
+    clients.judged = { ok: false, fault }
+    const result = CreateTerminatorResult.FAILED_OTHER
+    expect(await host()).toMatchObject({ result, ...refusal })
+    expect(proposals).toEqual([])
+  })
 
-  test('is refused permanently, and the listener is closed, if the terminator instance belongs to another identity', async () => {
+  test('is refused permanently, so that the router closes the listener, if the terminator instance belongs to another identity', async () => {
     const fault = { field: 'identity', reason: 'another identity hosts this instance' }
     const outcome = { ok: false, code: 'COULD_NOT_VALIDATE', fault, detail: null } as const
     propose = () => Promise.resolve({ index: 1, outcome })
@@ -429,12 +426,12 @@ describe('a client’s request to host a service', () => {
     })
   })
 
-  test('gets a response that asks for a retry while there is no leader', async () => {
+  test('gets a response that requests a retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     expect(await host()).toMatchObject({ result: CreateTerminatorResult.FAILED_BUSY })
   })
 
-  test('removes, when the client stops hosting, all its terminators in one write', async () => {
+  test('is undone in one write, for all its terminators, when the client stops hosting', async () => {
     const pipe = await stage.dial('er1')
     const done = create(RemoveTerminatorsSchema, { terminatorIds: ['t1', 't2'] })
     pipe.say({ contentType: 1038, sequence: 12, body: toBinary(RemoveTerminatorsSchema, done) })

@@ -30,7 +30,7 @@ test('each failed dial adds twenty to the cost of a terminator, and each success
   expect(costs.of('t1')).toBe(0)
 })
 
-test('the cost that failures have added decreases by ten per minute, and faster the longer there was no failure', () => {
+test('the cost that failures added to a terminator decreases by ten per minute, and faster the longer there was no failure', () => {
   for (let times = 0; times < 20; times += 1) costs.failed('t1')
   clock.advance(MINUTE_MS - 1)
   expect(costs.of('t1')).toBe(400)
@@ -50,7 +50,7 @@ test('the cost that failures have added decreases by ten per minute, and faster 
   expect(costs.of('t1')).toBe(0)
 })
 
-test('at the maximum number of terminators with recorded failures, the record of the terminator that failed longest ago is evicted', () => {
+test('the failures of the terminator that failed longest ago are forgotten if too many terminators have failures', () => {
   costs.failed('t1')
   for (let at = 0; at < routerLimits.failingHostsMax; at += 1) costs.failed(`other ${at}`)
   expect([costs.of('t1'), costs.of('other 0')]).toEqual([0, 20])

@@ -32,7 +32,7 @@ async function answerRoute(route: Route | undefined): Promise<void> {
 }
 
 describe('a circuit that a router requests by service', () => {
-  test('has the ID that the router chose for it', async () => {
+  test('has the circuit ID that the router has chosen', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     const [reply] = er1.ofType(20_223)
@@ -40,7 +40,7 @@ describe('a circuit that a router requests by service', () => {
     expect(stage.circuits.get(drawn)).toMatchObject({ clientId: 'i1', serviceId: 's1' })
   })
 
-  test('gets an ID from the controller if the router sends none', async () => {
+  test('gets its circuit ID from the controller if the router sends none', async () => {
     await askByService(er1, '')
     expect(routes(er1)[0]?.circuitId).toMatch(/^[0-9a-f-]{36}$/)
   })
@@ -53,7 +53,7 @@ describe('a circuit that a router requests by service', () => {
     expect(readInt32(message?.headers ?? new Map(), 1014)).toBe(6)
   })
 
-  test('is refused while another circuit has the chosen ID, and accepted afterwards', async () => {
+  test('is refused while another circuit has the chosen ID, and accepted once that circuit has ended', async () => {
     await askByService(er1, drawn)
     await answerRoute(routes(er1)[0])
     await askByService(er1, drawn)

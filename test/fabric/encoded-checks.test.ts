@@ -14,7 +14,7 @@ function versionsOf(versions: readonly string[]): unknown {
   )
 }
 
-test('an operating system with any version is sent to routers as a version range, because OpenZiti routers reject every version without a range', () => {
+test('a check that accepts any version of an operating system is sent to routers with a version range, because OpenZiti routers need one', () => {
   expect(JSON.stringify(versionsOf([]))).toContain('"osVersions":[">=0.0.0"]')
   expect(JSON.stringify(versionsOf(['>=5.4.0']))).toContain('"osVersions":[">=5.4.0"]')
 })

@@ -51,7 +51,7 @@ test('a terminator that a router created but no longer knows is deleted after a 
   expect([entity, id]).toEqual(['terminator', 't1'])
 })
 
-test('a terminator that an operator created and that proves invalid gets the precedence failed, and the change is written only once', () => {
+test('a terminator that an operator created gets the precedence failed, with one write, if it proves to be invalid', () => {
   const fixed: Host = { ...host, isMadeByRouter: false, binding: 'transport' }
   invalid.note(fixed)
   invalid.note({ ...fixed, terminatorId: 't2', precedence: 'failed' })
@@ -60,7 +60,7 @@ test('a terminator that an operator created and that proves invalid gets the pre
   expect([id, Buffer.from(json).toString()]).toEqual(['t1', '{"precedence":"failed"}'])
 })
 
-test('without a leader an invalid terminator stays, and the next failed dial tries to remove it again', async () => {
+test('an invalid terminator is kept while there is no leader, and the next failed dial tries to remove it again', async () => {
   hasLeader = false
   invalid.note(host)
   await eventually(() => expect(lines).toEqual(['an invalid terminator stays']))

@@ -109,7 +109,7 @@ async function dial(pipe: Pipe): Promise<void> {
 const routes = (pipe: Pipe): Route[] =>
   pipe.ofType(1005).map(({ body }) => fromBinary(RouteSchema, body))
 
-test('A controller whose state lags creates a circuit for a session that another controller has just created', async () => {
+test('A controller whose state lags creates a circuit for a session that another controller has just opened', async () => {
   judged = { ok: false, fault: 'session' }
   onLatest = () => (judged = { ok: true, client })
   const er1 = await stage.dial('er1')
@@ -126,7 +126,7 @@ test('A controller whose state lags creates a circuit to a terminator that anoth
   expect(routes(er1).map(({ egress }) => egress?.destination)).toEqual(['at t1'])
 })
 
-test('A controller whose state lags creates a circuit for a router to which another controller has just granted the right', async () => {
+test('A controller whose state lags creates a circuit for a router that has just received the right at another controller', async () => {
   const granted = tunnels.judged
   tunnels.judged = { ok: false, fault: 'service' }
   onLatest = () => (tunnels.judged = granted)
@@ -150,7 +150,7 @@ test('A dial is refused if it is not permitted at the latest commit, or if there
   expect(judgements).toBe(3)
 })
 
-describe('A controller that has just started', () => {
+describe('For a dial that cannot be routed yet, a controller that has just started', () => {
   const NEW_MS = 15_000
   const AWAITED_MS = 2000
 
@@ -176,7 +176,7 @@ describe('A controller that has just started', () => {
     expect([routes(er1).length, routes(er2).length]).toEqual([1, 1])
   })
 
-  test('waits at most until its timeout', async () => {
+  test('waits only until its timeout', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(AWAITED_MS - 1)
@@ -185,7 +185,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1)).toBe(1)
   })
 
-  test('does not wait for a service without hosts, or for an instance that none of the hosts has', async () => {
+  test('does not wait if the service has no hosts, or if none of the hosts has the requested instance', async () => {
     for (const none of [[], [{ ...host, routerId: 'er2', instanceId: 'blue' }]]) {
       hosts = none
       const er1 = await stage.dial('er1')
@@ -202,7 +202,7 @@ describe('A controller that has just started', () => {
     return er2
   }
 
-  test('queues some dials of a client, and refuses further dials of this client at once', async () => {
+  test('queues some dials of a client, and immediately refuses further dials of this client', async () => {
     const er1 = await stage.dial('er1')
     for (let dialed = 0; dialed < 14; dialed += 1) await dial(er1)
     expect(refusals(er1), 'a client has three quarters of the room').toBe(2)
@@ -216,7 +216,7 @@ describe('A controller that has just started', () => {
     expect(refusals(er1), 'the room is free again').toBe(15)
   })
 
-  test('dials no host if the client’s right ended while the request waited', async () => {
+  test('dials no host if the client lost its right during the wait', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     handler.onSessionsEnded(new Set([client.sessionId]))
@@ -225,7 +225,7 @@ describe('A controller that has just started', () => {
     expect([refusals(er1), routes(er1).length, routes(er2).length]).toEqual([1, 0, 0])
   })
 
-  test('dials no host if the client’s router disconnected while the request waited', async () => {
+  test('dials no host if the client’s router disconnected during the wait', async () => {
     const er1 = await stage.dial('er1')
     await dial(er1)
     await passes(500)
@@ -237,7 +237,7 @@ describe('A controller that has just started', () => {
     expect(routes(er2)).toEqual([])
   })
 
-  test('refuses dials at once, without waiting, after the initial period', async () => {
+  test('refuses it immediately once the initial period is over', async () => {
     nowMs += NEW_MS
     const er1 = await stage.dial('er1')
     await dial(er1)

@@ -82,7 +82,7 @@ function peersTold(pipe: Pipe): PeerStateChange[] {
 }
 
 describe('a link', () => {
-  test('is shown once the router that dialed it has reported it, and shown as connected once both routers are connected', async () => {
+  test('is shown once the router that dialed it has reported it, and as connected once both routers are connected', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     expect(table.get('l1')).toMatchObject({
@@ -94,7 +94,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ destRouterId: 'er2', state: 'Connected' })
   })
 
-  test('is removed when a full report omits it, and kept when a partial report omits it', async () => {
+  test('is removed if a full report omits it, and kept if a partial report omits it', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     await report(er1, [{ ...link, id: 'l2' }])
@@ -133,7 +133,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceRouterId: 'er1', destRouterId: 'er2' })
   })
 
-  test('is removed if one of its routers reports that the link is lost, and the controller informs the other router', async () => {
+  test('is removed if one of its routers reports its loss, and the controller informs the other router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [{ ...link, iteration: 3 }])
@@ -145,7 +145,7 @@ describe('a link', () => {
     expect(told).toMatchObject({ subject: FaultSubject.LINK, id: 'l1', iteration: 3 })
   })
 
-  test('costs the sum of the latencies that both routers measure', async () => {
+  test('costs the sum of the latencies that its two routers measure', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -160,7 +160,7 @@ describe('a link', () => {
     expect(table.get('l1')).toMatchObject({ sourceLatencyNs: 2_400_000, cost: 6 })
   })
 
-  test('shows the sockets that its router reports for the current iteration of the link', async () => {
+  test('shows the sockets that a router reports for the current iteration of the link', async () => {
     const er1 = await stage.dial('er1')
     await report(er1, [link])
     const conns = [{ type: 'link.default', localAddr: 'a', remoteAddr: 'b' }]
@@ -178,7 +178,7 @@ describe('a link', () => {
     ])
   })
 
-  test('is closed by its other router when one of its routers is disabled', async () => {
+  test('is closed by the other router if one of its routers is disabled', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     await report(er1, [link])
@@ -213,7 +213,7 @@ describe('a link', () => {
     expect(seen).toEqual(['l1 new'])
   })
 
-  test('beyond the limit of links per router is omitted, and the omission is logged once per report', async () => {
+  test('is omitted if it exceeds the limit of links per router, and the omission is logged once per report', async () => {
     const er1 = await stage.dial('er1')
     const many = Array.from({ length: routerLimits.linksPerRouterMax + 3 }, (_, at) => ({
       ...link,
@@ -226,7 +226,7 @@ describe('a link', () => {
     expect(table.list().length).toBe(routerLimits.linksPerRouterMax)
   })
 
-  test('in a malformed report has no effect; only the channel of the report’s sender is closed', async () => {
+  test('in a malformed report is ignored, and only the channel of the report’s sender is closed', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     er1.say({ contentType: 1035, sequence: 4, body: new Uint8Array([0xff, 0xff, 0xff]) })
@@ -237,11 +237,11 @@ describe('a link', () => {
   })
 })
 
-describe('a connected router', () => {
+describe('a router that is connected to a controller', () => {
   const listeners = [{ address: 'tls:one:6000', protocol: 'tls', groups: ['default'] }]
   const hello = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners }))
 
-  test('receives the list of all other routers when it connects, and the link listeners of those that are connected', async () => {
+  test('receives the list of all other routers, and the link listeners of those that are connected', async () => {
     stage.routerIds.add('er9')
     await stage.dial('er1', [[1000, hello]])
     const er2 = await stage.dial('er2')
@@ -254,7 +254,7 @@ describe('a connected router', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ linkListeners })
   })
 
-  test('is reported to the other routers at the next periodic run, and never to itself', async () => {
+  test('is announced to the other routers at the next periodic run, and never to itself', async () => {
     const er1 = await stage.dial('er1')
     stage.channels.sweep()
     const er2 = await stage.dial('er2', [[1000, hello]])
@@ -275,7 +275,7 @@ describe('a connected router', () => {
     ).toEqual([PeerState.UNHEALTHY, PeerState.REMOVED])
   })
 
-  test('is reported again when its link listeners change', async () => {
+  test('is announced again when its link listeners change', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     stage.channels.sweep()
@@ -292,7 +292,7 @@ describe('a connected router', () => {
     ['er1', ['bb'], false],
     ['er2', ['aa'], false],
   ])(
-    'can ask the controller whether %s has the certificate %s: %s',
+    'can request from the controller whether the router %s has the certificate %s: %s',
     async (routerId, fingerprints, isRight) => {
       const er3 = await stage.dial('er3')
       const body = toBinary(
@@ -307,7 +307,7 @@ describe('a connected router', () => {
   )
 })
 
-test('after any sequence of connects and disconnects, circuits use exactly the links that are up between connected routers', () => {
+test('circuits use exactly the links that are up between connected routers, after any sequence of connects and disconnects', () => {
   const here = new Set<string>()
   const many = new LinkTable({
     owner: 'ctrl1',

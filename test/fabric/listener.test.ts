@@ -9,7 +9,7 @@ import { listenerTls } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
 import { encodeMask, encodeText } from '../../src/channel/headers.ts'
 import { CertificateAdoption } from '../../src/auth/certificates/certificate-adoption.ts'
-import { createRouterGate } from '../../src/controller/service/routers.ts'
+import { createRouterGate } from '../../src/controller/service/router-gate.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
@@ -181,7 +181,7 @@ async function migrated(name: string): Promise<Enrolled> {
   return router
 }
 
-describe('a migrated router', () => {
+describe('a migrated router at its first connection', () => {
   test('is admitted once the log entry with its certificate is applied', async () => {
     const { id, key } = await migrated('migrated')
     const { cluster } = controller
@@ -209,7 +209,7 @@ describe('a migrated router', () => {
     await root.call('DELETE', `${edgeRouters}/${id}`)
   })
 
-  test('gets no response while there is no leader that could store its certificate, and is admitted later', async () => {
+  test('gets no response while no leader can store its certificate, and is admitted later', async () => {
     const { id, key } = await migrated('without a leader')
     controller.cluster.hasLeader = false
     const dialed = await dial(id, key)
@@ -223,7 +223,7 @@ describe('a migrated router', () => {
 })
 
 describe('an enrolled router', () => {
-  test('is shown as online by every API while it is connected, and can be found by this field', async () => {
+  test('is shown as online by every API while it is connected, and lists can be filtered by this', async () => {
     const { id, key } = await enrolled('online')
     const dialed = await dial(id, key)
     expect(isAccepted(dialed)).toBe(true)
@@ -291,7 +291,7 @@ describe('an enrolled router', () => {
   })
 })
 
-describe('a router’s connection is refused if it is made', () => {
+describe('a controller refuses a router’s connection that is made', () => {
   test('without a certificate, or with a certificate of the network that is not a router certificate', async () => {
     const { id } = await enrolled('victim')
     const none = await dial(id, null)

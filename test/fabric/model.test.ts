@@ -123,7 +123,7 @@ async function wholeSent(pipe: Pipe, count: number): Promise<ChannelMessage> {
   )
 }
 
-describe('an edge router that subscribes to the data model', () => {
+describe('an edge router that subscribes to the router data model', () => {
   test('gets the full model first, and then each later change', async () => {
     const pipe = await stage.dial('er1')
     model.make('ledger')
@@ -158,7 +158,7 @@ describe('an edge router that subscribes to the data model', () => {
     ])
   })
 
-  test('gets nothing if it is up to date, even if it has its last changes from another controller that had applied more entries', async () => {
+  test('gets nothing if it is up to date, even if its last changes came from a controller that had applied more entries', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 11 })
     expect([wholes(pipe), sets(pipe)]).toEqual([[], []])
@@ -167,7 +167,7 @@ describe('an edge router that subscribes to the data model', () => {
     expect(indexes(pipe)).toEqual([[11, 12]])
   })
 
-  test('and is ahead of a follower gets changes once the follower has caught up; if it is ahead of the leader, it gets the full model', async () => {
+  test('with a newer index than a follower’s gets changes once the follower has caught up, and with one newer than the leader’s the full model', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 13 })
     model.make('ledger')
@@ -191,7 +191,7 @@ describe('an edge router that subscribes to the data model', () => {
     await wholeSent(pipe, 1)
   })
 
-  test('keeps its position in the changes when it renews its subscription, even if it sends another index', async () => {
+  test('keeps its position when it renews its subscription, even if it sends another index', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     model.make('ledger')
@@ -224,7 +224,7 @@ describe('an edge router that subscribes to the data model', () => {
     expect(fromBinary(DataStateSchema, body).endIndex).toBe(40n)
   })
 
-  test('is informed when a temporarily disabled identity is enabled again, although no log entry is written', async () => {
+  test('learns that a temporarily disabled identity is enabled again, although this writes no log entry', async () => {
     const pipe = await stage.dial('er1')
     await subscribe(pipe, { at: 10 })
     const value: ModelIdentity = {
@@ -261,8 +261,8 @@ test('the controller does not track changes for the data model while no edge rou
   expect(model.follower).not.toBeNull()
 })
 
-describe('the log of data model changes', () => {
-  test('drops the oldest changes beyond its limits of number and bytes, and reports from which indexes it can update a router', () => {
+describe('the history of data model changes', () => {
+  test('drops the oldest changes if it exceeds its limits of number and bytes, and knows from which indexes it can update a router', () => {
     const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     for (const index of [6, 8, 9, 12]) log.add(index, [], 't')
     expect([log.holds(5), log.holds(6), log.holds(7)]).toEqual([false, true, true])
@@ -272,7 +272,7 @@ describe('the log of data model changes', () => {
     expect(small.after(0).length).toBeLessThan(2)
   })
 
-  test('contains, for each set of changes, the index of the previous set', () => {
+  test('contains for each set of changes the index of the previous set', () => {
     const log = new ModelChangeHistory(5, { modelEntriesMax: 3, modelEntriesBytesMax: 10_000 })
     log.add(6, [], 't')
     const [change] = log.after(5)

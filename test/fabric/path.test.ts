@@ -39,7 +39,7 @@ const way = (links: readonly LiveLink[], to: string, rules = plain) =>
   cheapestPaths('a', new Set([to]), among(links), rules).get(to)
 
 describe('the path of a circuit', () => {
-  test('to a host at the client’s own router has no link and costs nothing', () => {
+  test('to a host at the client’s own router contains no link and costs nothing', () => {
     expect(way([], 'a')).toEqual({ routerIds: ['a'], links: [], cost: 0 })
   })
 
@@ -50,7 +50,7 @@ describe('the path of a circuit', () => {
     expect(way(links, 'b', dear)).toMatchObject({ routerIds: ['a', 'b'], cost: 40 })
   })
 
-  test('does not pass through a router that may only be an endpoint of paths, but may begin or end there', () => {
+  test('does not pass through a router that is restricted to the ends of paths, but may begin or end there', () => {
     const links = [link('l1', 'a', 'c', 1), link('l2', 'c', 'b', 1)]
     const rules = { ...plain, isEndOnly: (id: string) => id === 'c' }
     expect(way(links, 'b', rules)).toBeUndefined()
@@ -94,7 +94,7 @@ function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<stri
   return costs
 }
 
-describe('among several hosts of a service', () => {
+describe('for a service with several hosts,', () => {
   const candidate = (id: string, cost: number, precedence: Host['precedence'] = 'default') =>
     ({
       host: { terminatorId: id, cost, precedence } as Host,
@@ -117,13 +117,13 @@ describe('among several hosts of a service', () => {
     expect(chosen([candidate('t2', 5), candidate('t1', 5), candidate('t0', 9)])).toBe('t1')
   })
 
-  test('precedence outweighs every cost', () => {
+  test('a better precedence outweighs every cost', () => {
     expect(chosen([candidate('t1', 1, 'failed'), candidate('t2', 60_000)])).toBe('t2')
     expect(chosen([candidate('t1', 1), candidate('t2', 60_000, 'required')])).toBe('t2')
     expect(chosen([candidate('t1', 1, 'failed')])).toBe('t1')
   })
 
-  test('a random strategy draws hosts by weight, so that cheaper hosts are more likely', () => {
+  test('the random strategy draws a host by weight, so that cheaper hosts are more likely', () => {
     const both = [candidate('t1', 0), candidate('t2', 8)]
     expect([chosen(both, 'random', 0.4), chosen(both, 'random', 0.6)]).toEqual(['t1', 't2'])
     const weighed = [candidate('t1', 2), candidate('t2', 8)]

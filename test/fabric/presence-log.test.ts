@@ -71,7 +71,7 @@ test('a router that never connected has neither an online-since nor an offline-s
   expect(entries()).toBe(0)
 })
 
-test('a router shows its online-since time at once, and the leader stores the time once', async () => {
+test('a router shows its online-since time immediately, and the leader stores the time once', async () => {
   onlineMs = clock.nowMs()
   first.connect(routerId)
   clock.advance(5000)
@@ -89,7 +89,7 @@ test('a router shows its online-since time at once, and the leader stores the ti
   expect(await presence(routerId)).toEqual(online)
 })
 
-test('a router shows its offline-since time at once, and the leader stores the time once', async () => {
+test('a router shows its offline-since time immediately, and the leader stores the time once', async () => {
   const { revision, updatedAt } = machine.get('router', routerId) ?? {}
   offlineMs = clock.nowMs()
   first.disconnect(routerId)
@@ -119,13 +119,13 @@ test('routers can be filtered and sorted by their online-since and offline-since
   first.disconnect(other)
 })
 
-test('the start of a router’s outage survives a restart of all controllers', async () => {
+test('the offline-since time of a router survives a restart of all controllers', async () => {
   clock.advance(minute)
   await started().log.write()
   expect(await presence(routerId)).toEqual({ onlineSince: null, offlineSince: text(offlineMs) })
 })
 
-test('a router that does not return after a restart of all controllers is shown as offline once routers had time to connect', async () => {
+test('a router that does not reconnect after a restart of all controllers is shown as offline once routers had time to connect', async () => {
   const before = started()
   before.connect(routerId)
   await before.log.write()
@@ -154,7 +154,7 @@ test('a router that stays connected during a restart of all controllers keeps it
   expect(await presence(routerId)).toEqual({ onlineSince: text(sinceMs), offlineSince: null })
 })
 
-test('a short outage of a router between two stored updates changes its online-since time', async () => {
+test('a router’s short outage between two stored updates changes its online-since time', async () => {
   const { log, connect, disconnect } = started()
   connect(routerId)
   await log.write()

@@ -59,7 +59,10 @@ class Stage {
       clusterId: 'cluster-1',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux', arch: 'x64' },
     },
-    gate: { admit: () => this.judge(), revoked: () => this.revoked },
+    gate: {
+      admit: () => this.judge(),
+      revoked: () => (this.revoked === null ? null : { reason: this.revoked, endsLinks: true }),
+    },
     cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
     statuses: this.statuses,
     feed: this.feed,
@@ -103,7 +106,7 @@ const resultOf = (pipe: Pipe, sequence: number): ChannelMessage | undefined =>
 const isSuccess = (message: ChannelMessage | undefined): boolean =>
   message?.headers.get(2)?.[0] === 1
 
-describe('a router that is admitted', () => {
+describe('a router that a controller admits', () => {
   test('receives the ID and capabilities of the controller, and is shown as online', async () => {
     const pipe = await stage.dial()
     const [answer] = pipe.sent
@@ -117,7 +120,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: '', version: { version: 'v2.0.3' } })
   })
 
-  test('receives all controllers, in the formats of older and newer routers', async () => {
+  test('receives the list of all controllers, in the formats of older and newer routers', async () => {
     const pipe = await stage.dial()
     const [update] = pipe.ofType(1037)
     expect(fromBinary(UpdateCtrlAddressesSchema, update?.body ?? new Uint8Array())).toMatchObject({
@@ -131,7 +134,7 @@ describe('a router that is admitted', () => {
     })
   })
 
-  test('receives all addresses of a controller, in the order in which it tries them', async () => {
+  test('receives all addresses of a controller, in the order in which it should try them', async () => {
     const { controllers: [first] = [], ...rest } = stage.addresses ?? notNull()
     const addresses = ['tls:inside:1380', 'tls:outside:443']
     stage.addresses = { ...rest, controllers: [{ ...(first ?? notNull()), addresses }] }
@@ -142,7 +145,7 @@ describe('a router that is admitted', () => {
     })
   })
 
-  test('receives the pinned keys of members and of removed members, in fields that OpenZiti routers ignore', async () => {
+  test('receives the pinned keys of members and of removed controllers, in fields that OpenZiti routers ignore', async () => {
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
     stage.addresses = { ...known, removed: [{ id: 'ctrl3', publicKeySha256: keySha256(3) }] }
@@ -163,7 +166,7 @@ describe('a router that is admitted', () => {
     expect(UpdateCtrlAddressesSchema.field.isInterim.number).toBe(29_001)
   })
 
-  test('receives the remaining members when a removed controller stops', async () => {
+  test('receives the list of the remaining members when a removed controller stops', async () => {
     const pipe = await stage.dial()
     const known = stage.addresses
     if (known === null) throw new Error('the stage has addresses')
@@ -177,7 +180,7 @@ describe('a router that is admitted', () => {
     expect(told).toEqual([['ctrl1', 'ctrl2'], ['ctrl2']])
   })
 
-  test('receives the members again when they change or when the router requests them, and never a partial list', async () => {
+  test('receives the members again if they change or if it requests them, and never a partial list', async () => {
     const { addresses } = stage
     stage.addresses = null
     const pipe = await stage.dial()
@@ -193,7 +196,7 @@ describe('a router that is admitted', () => {
     expect(pipe.ofType(1037)).toHaveLength(2)
   })
 
-  test('receives a member’s changed address from the leader with a higher index, and nothing when only the log grows', async () => {
+  test('receives a member’s changed address from the leader with a higher index, and nothing if only the log grows', async () => {
     const leading = { configurationIndex: 7, isLeader: true }
     const other = {
       id: 'ctrl2',
@@ -237,7 +240,7 @@ describe('a router that is admitted', () => {
     expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
   })
 
-  test('is informed by a new leader about the change of leader', async () => {
+  test('is informed of a leader change by the new leader', async () => {
     const pipe = await stage.dial()
     stage.channels.sweep()
     expect(pipe.ofType(1051)).toEqual([])
@@ -250,7 +253,7 @@ describe('a router that is admitted', () => {
     expect(index).toBe(3n)
   })
 
-  test('reports its client addresses', async () => {
+  test('reports its client addresses to the controller', async () => {
     const pipe = await stage.dial()
     const [hello] = pipe.ofType(20_000)
     expect(hello?.headers.get(1024)).toEqual(encodeFlag(true))
@@ -266,7 +269,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toMatchObject({ hostname: 'edge', protocols })
   })
 
-  test('reports the network interfaces of its host', async () => {
+  test('reports the network interfaces of its host to the controller', async () => {
     const pipe = await stage.dial()
     const lan = { name: 'eth0', hardwareAddress: '02:00:00:00:00:01', addresses: ['10.0.0.2/24'] }
     const interfaces = [{ ...lan, mtu: 1500n, index: -1n, flags: 19n }]
@@ -280,7 +283,7 @@ describe('a router that is admitted', () => {
     })
   })
 
-  test('stays connected when the report about its own state cannot be decoded', async () => {
+  test('stays connected even if the controller cannot decode its report about its own state', async () => {
     const pipe = await stage.dial()
     const headers = new Map([[1, encodeInt32(pipe.ofType(20_000)[0]?.sequence ?? 0)]])
     pipe.say({ contentType: 20_001, headers, body: Uint8Array.of(0xff, 0xff) })
@@ -289,7 +292,7 @@ describe('a router that is admitted', () => {
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('is not asked for client addresses when it serves no clients', async () => {
+  test('gets no request for client addresses if it serves no clients', async () => {
     stage.admission = { ok: true, router: { ...er1, isEdge: false } }
     const pipe = await stage.dial()
     expect(pipe.ofType(20_000)).toEqual([])
@@ -304,14 +307,17 @@ describe('a router that is admitted', () => {
     [1043, false],
     [1011, false],
     [4_000_000, false],
-  ])('gets, for the request type %i, a result with success: %s', async (contentType, expected) => {
-    const pipe = await stage.dial()
-    pipe.say({ contentType, sequence: 42 })
-    await settle()
-    const result = resultOf(pipe, 42)
-    expect(result).toBeDefined()
-    expect(isSuccess(result)).toBe(expected)
-  })
+  ])(
+    'gets a result for a request of the type %i, and success is %s',
+    async (contentType, expected) => {
+      const pipe = await stage.dial()
+      pipe.say({ contentType, sequence: 42 })
+      await settle()
+      const result = resultOf(pipe, 42)
+      expect(result).toBeDefined()
+      expect(isSuccess(result)).toBe(expected)
+    },
+  )
 
   test.each([20_400, 20_402, 20_404, 20_406])(
     'gets, for the unsupported request type %i, an error in the format of edge requests, with a code and a text',
@@ -327,7 +333,7 @@ describe('a router that is admitted', () => {
     },
   )
 
-  test('gets no response to a message that is itself a response, nor to a message that expects none', async () => {
+  test('gets no response to a message that is a response or that expects none', async () => {
     const pipe = await stage.dial()
     const before = pipe.sent.length
     const headers = new Map([[1, encodeInt32(7)]])
@@ -339,7 +345,7 @@ describe('a router that is admitted', () => {
     expect(pipe.sent).toHaveLength(before)
   })
 
-  test('may send messages that the controller does not know', async () => {
+  test('may send messages of types that the controller does not know', async () => {
     const pipe = await stage.dial()
     for (const contentType of [1035, 1007, 20_415, 20_505, 4_000_000]) pipe.say({ contentType })
     await settle()
@@ -375,7 +381,7 @@ describe('a router that is admitted', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('is disconnected right after the log entry that changes its record, and not while the entry is applied', async () => {
+  test('is disconnected right after the log entry that revokes its permission, and not while the entry is being applied', async () => {
     stage.channels.start()
     const pipe = await stage.dial()
     stage.revoked = 'the router was disabled'
@@ -390,7 +396,7 @@ describe('a router that is admitted', () => {
     expect(stage.feed.followed).toEqual([])
   })
 
-  test('has a row in the live table, and removing the row disconnects the router', async () => {
+  test('has a row in the live table, and is disconnected if an operator removes the row', async () => {
     const pipe = await stage.dial()
     const { table } = stage.channels
     expect(table.owner).toBe('ctrl1')
@@ -408,7 +414,7 @@ describe('a router whose connection is refused', () => {
     headers: new Map(headers),
   })
 
-  test('gets as reason the fault of its certificate', async () => {
+  test('gets the fault of its certificate as the reason', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     const pipe = await stage.dial()
     expect(reasonOf(pipe)).toBe('the router is disabled')
@@ -417,14 +423,14 @@ describe('a router whose connection is refused', () => {
     expect(stage.statuses.of('er1')).toBeNull()
   })
 
-  test('gets as reason that it claims to be another router, and the other router keeps its channel', async () => {
+  test('gets as the reason that it claims to be another router, which keeps its channel', async () => {
     const pipe = await stage.dial()
     stage.admission = { ok: true, router: { ...er1, id: 'er2' } }
     expect(reasonOf(await stage.dial())).toBe('the certificate belongs to another router')
     expect(pipe.destroyed).toBe(false)
   })
 
-  test('gets no reason if an unexpected error occurs, and other routers are not affected', async () => {
+  test('gets no reason if an unexpected error occurs, which does not affect other routers', async () => {
     const other = await stage.dial()
     stage.judge = () => {
       throw new Error('a mistake')
@@ -435,11 +441,11 @@ describe('a router whose connection is refused', () => {
     expect(other.destroyed).toBe(false)
   })
 
-  test('gets as reason that its hello contains no version', async () => {
+  test('gets as the reason that its hello contains no version', async () => {
     expect(reasonOf(await stage.dial(withHeaders([])))).toMatch('no version')
   })
 
-  test('gets as reason that this controller has no channel to which its additional socket could belong', async () => {
+  test('gets as the reason that this controller has no channel to which its additional socket belongs', async () => {
     const second = withHeaders([
       [4, encodeText(version)],
       [9, encodeFlag(true)],
@@ -449,13 +455,13 @@ describe('a router whose connection is refused', () => {
     expect(reasonOf(await stage.dial(second))).toBe('the router has no channel here')
   })
 
-  test('has its reason logged, for the first sixty refusals per minute', async () => {
+  test('causes a log line with the reason, for at most sixty refusals per minute', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     for (let at = 0; at < 70; at += 1) await stage.dial()
     expect(stage.lines).toHaveLength(60)
   })
 
-  test('gets no reason when its first message is not a hello', async () => {
+  test('gets no reason if its first message is not a hello', async () => {
     const pipe = await stage.dial({ contentType: 1 })
     expect(pipe.sent).toEqual([])
     expect(pipe.destroyed).toBe(true)

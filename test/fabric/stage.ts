@@ -61,7 +61,8 @@ export class RouterStage {
           const router = { id: this.#next, name: this.#next, isEdge: true, certPem: this.certPem }
           return { ok: true, router }
         },
-        revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
+        revoked: ({ id }) =>
+          this.revoked.has(id) ? { reason: 'the router was disabled', endsLinks: true } : null,
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
       statuses: this.statuses,

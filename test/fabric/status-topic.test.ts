@@ -42,7 +42,7 @@ function heard() {
   return { board, say, clock, own: topic.own }
 }
 
-test('a router is online while any controller has a channel to the router', () => {
+test('a router is shown as online while any controller has a channel to it', () => {
   const { board, say } = heard()
   expect(board.of('er1')).toBeNull()
   board.publish('er1', statusOf(''))
@@ -55,7 +55,7 @@ test('a router is online while any controller has a channel to the router', () =
   expect(board.of('er1')).toBeNull()
 })
 
-test('if a router has several statuses, all controllers show the same one: statuses with a host name take precedence, then the order of controller IDs decides', () => {
+test('if a router has several statuses, all controllers show the same one: the first with a host name, in the order of controller IDs', () => {
   const { board, say } = heard()
   board.publish('er1', statusOf('b'))
   say('ctrl1', 'er1', statusOf(''))
@@ -65,7 +65,7 @@ test('if a router has several statuses, all controllers show the same one: statu
   expect(noRouterStatuses.of('er1')).toBeNull()
 })
 
-test('the status that a router reports is limited in size before it is published, and again when it is received', () => {
+test('the status that a router reports is limited in size when it is published and when it is received', () => {
   const { board, say, own } = heard()
   const { encode, decode } = softTopics.routers
   const long = 'x'.repeat(10_000)
@@ -98,7 +98,7 @@ test('the status that a router reports is limited in size before it is published
   expect(shown?.interfaces[0]?.addresses).toHaveLength(8)
 })
 
-test('a router’s online-since time is the opening of its oldest channel, and its offline-since time the closing of its last channel', () => {
+test('a router’s online-since time is when its oldest channel opened, and its offline-since time when its last channel closed', () => {
   const { board, say, clock } = heard()
   const startMs = clock.nowMs()
   expect(board.presenceOf('er1')).toEqual({ connectedMs: null, returnedMs: null, lostMs: null })

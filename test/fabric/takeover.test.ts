@@ -46,13 +46,13 @@ const attempts = (pipe: Pipe | undefined) =>
   pipe === undefined ? [] : routes(pipe).map(({ circuitId, attempt }) => [circuitId, attempt])
 const endsTold = (pipe: Pipe | undefined) => (pipe === undefined ? [] : unroutes(pipe))
 
-test('A published circuit record contains everything that the next owner needs', () => {
+test('The published record of a circuit contains everything that the next owner needs', () => {
   const circuit = circuitOf('c1', { turn: 3, isOfTunnel: true, instanceId: 'blue' })
   expect(decodeCircuit('c1', encodeCircuit(circuit))).toEqual(circuit)
 })
 
 describe('A circuit whose owning controller is gone', () => {
-  test('is owned by the next controller in order, which informs the circuit’s routers', async () => {
+  test('becomes owned by the next controller in order, which informs the circuit’s routers', async () => {
     stage.told('ctrl0', 'c1')
     await stage.sweep()
     expect(stage.circuits.list()).toEqual([])
@@ -63,7 +63,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(decodeCircuit('c1', stage.topic.own.get('c1') ?? Uint8Array.of())?.turn).toBe(1)
   })
 
-  test('is left to another controller if that one is next in order, and taken over here when that one is gone as well', async () => {
+  test('is left to another controller that is next in order, and taken over here if that controller is gone as well', async () => {
     stage.told('ctrl1b', 'c1')
     stage.controllers.add('ctrl1b')
     await stage.lose('ctrl1b')
@@ -91,7 +91,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect([stage.circuits.list(), endsTold(er1)]).toEqual([[], []])
   })
 
-  test('is discarded when its next owner does not take it over within a minute', async () => {
+  test('is discarded if its next owner does not take it over within a minute', async () => {
     stage.told('ctrl1b', 'c1')
     await stage.lose('ctrl1b')
     stage.nowMs += 60_001
@@ -102,7 +102,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(stage.circuits.list()).toEqual([])
   })
 
-  test('is rerouted if its link was lost in the meantime, and ends if there is no other path', async () => {
+  test('is rerouted if its link was lost before the takeover, and ends if there is no other path', async () => {
     const er3 = await stage.routers.dial('er3')
     stage.linked('l2', 'er1', 'er3')
     stage.linked('l3', 'er3', 'er2')
@@ -117,7 +117,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(endsTold(er1)).toEqual(['c1 now'])
   })
 
-  test('keeps its path until its routers have reported their links', async () => {
+  test('keeps its path until the routers have reported their links', async () => {
     stage.told('ctrl0', 'c1')
     er2?.destroy()
     await settle()
@@ -131,7 +131,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
   })
 
-  test('ends when one of its routers responds or reports that a circuit endpoint no longer exists', async () => {
+  test('ends if one of its routers reports or responds that a circuit endpoint no longer exists', async () => {
     for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
     await stage.lose('ctrl0')
     await tellFault(er1, FaultSubject.INGRESS, 'c1')
@@ -141,7 +141,7 @@ describe('A circuit whose owning controller is gone', () => {
     expect([...stage.topic.own]).toEqual([])
   })
 
-  test('ends when it has been idle for its service’s maximum idle time', async () => {
+  test('ends once it has been idle for its service’s maximum idle time', async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
     await confirm(er1, 'c1', 59_999)
@@ -151,7 +151,7 @@ describe('A circuit whose owning controller is gone', () => {
   })
 })
 
-describe('When two controllers claim a circuit', () => {
+describe('If two controllers claim a circuit', () => {
   beforeEach(async () => {
     stage.told('ctrl0', 'c1')
     await stage.lose('ctrl0')
@@ -163,7 +163,7 @@ describe('When two controllers claim a circuit', () => {
     expect([stage.circuits.list(), [...stage.topic.own], endsTold(er1)]).toEqual([[], [], []])
   })
 
-  test('the controller whose ID sorts first keeps the circuit if both took over at once', async () => {
+  test('the controller whose ID sorts first keeps the circuit if both took it over at the same time', async () => {
     stage.told('ctrl2', 'c1', { turn: 1 })
     expect(stage.circuits.list()).toHaveLength(1)
     stage.told('ctrl0', 'c1', { turn: 1 })
@@ -177,7 +177,7 @@ describe('When two controllers claim a circuit', () => {
   })
 })
 
-describe('A controller that a router asks about another controller’s circuit', () => {
+describe('A controller to which a router reports another controller’s circuit', () => {
   test('becomes the owner of the circuit', async () => {
     stage.told('ctrl0', 'c1')
     await confirm(er1, 'c1')
@@ -188,7 +188,7 @@ describe('A controller that a router asks about another controller’s circuit',
     expect(endsTold(er1)).toEqual(['c2'])
   })
 
-  describe('and that then ends the circuit', () => {
+  describe('and that ends the circuit afterwards', () => {
     const turnsTold = (): (number | undefined)[] =>
       [...stage.topic.own].map(([id, record]) => decodeCircuit(id, record)?.turn)
 
@@ -202,7 +202,7 @@ describe('A controller that a router asks about another controller’s circuit',
           return confirm(er1, 'c1')
         },
       ],
-    ])('because of %s, publishes for a limited time that it became the owner', async (_by, end) => {
+    ])('because of %s, publishes for a limited time that it was the owner', async (_by, end) => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await end()
       expect(stage.circuits.list()).toEqual([])
@@ -215,21 +215,21 @@ describe('A controller that a router asks about another controller’s circuit',
       expect(turnsTold()).toEqual([])
     })
 
-    test('sends the circuit’s routers no route if one of its circuit endpoints is gone', async () => {
+    test('sends the circuit’s routers no route if one of the circuit endpoints is gone', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       expect([attempts(er1), attempts(er2)]).toEqual([[], []])
       expect([endsTold(er1), endsTold(er2)]).toEqual([['c1'], ['c1']])
     })
 
-    test('stops publishing the circuit once another controller owns it', async () => {
+    test('stops publishing the circuit when another controller owns it', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.told('ctrl2', 'c1', { turn: 3 })
       expect([stage.circuits.list(), turnsTold()]).toEqual([[], []])
     })
 
-    test('stops publishing the circuit once another controller has taken over the ended circuit', async () => {
+    test('stops publishing the circuit when another controller takes over the ended circuit', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       stage.told('ctrl2', 'c1', { turn: 1 })
@@ -238,7 +238,7 @@ describe('A controller that a router asks about another controller’s circuit',
       expect(turnsTold()).toEqual([])
     })
 
-    test('publishes the circuit as its own for as long as the circuit lasts', async () => {
+    test('publishes the circuit as its own while the circuit lasts', async () => {
       stage.told('ctrl2', 'c1', { turn: 1 })
       await confirm(er1, 'c1')
       stage.nowMs += TOLD_MS
@@ -248,7 +248,7 @@ describe('A controller that a router asks about another controller’s circuit',
       expect(turnsTold()).toEqual([])
     })
 
-    test('leaves the circuit to the next controller that a router asks, which then publishes the circuit', async () => {
+    test('leaves the circuit to the next controller to which a router reports it, and which then publishes the circuit', async () => {
       for (const id of ['c1', 'c2']) {
         stage.told('ctrl2', id, { turn: 1 })
         await tellFault(er2, FaultSubject.EGRESS, id)
@@ -262,7 +262,7 @@ describe('A controller that a router asks about another controller’s circuit',
     })
   })
 
-  test('does not end an unknown circuit as long as the circuit’s record may still be on its way from another controller', async () => {
+  test('does not end an unknown circuit while another controller’s record of it may still arrive', async () => {
     await confirm(er1, 'c1')
     await tellFault(er1, FaultSubject.FORWARD, 'c1')
     expect(endsTold(er1)).toEqual([])

@@ -77,7 +77,7 @@ async function answer(pipe: Pipe, states: Readonly<Record<string, boolean>>, mar
 
 const markerOf = (pipe: Pipe): bigint => asked(pipe).at(-1)?.terminators[0]?.marker ?? 0n
 
-test('the leader validates a router’s terminators once the router has connected, and removes those that the router does not have', async () => {
+test('the leader validates a router’s terminators after the router has connected, and removes those that the router does not know', async () => {
   const er1 = await stage.dial('er1')
   await pass(4999)
   expect(asked(er1)).toEqual([])
@@ -101,7 +101,7 @@ test('the leader validates a router’s terminators once the router has connecte
   expect(asked(er1), 'once a connection').toHaveLength(1)
 })
 
-test('a router’s response cannot affect terminators of other routers, and is ignored if it has another marker than the query', async () => {
+test('a router’s response to a validation cannot affect terminators of other routers, and is ignored if its marker differs from the query’s', async () => {
   const er1 = await stage.dial('er1')
   await answer(er1, { t1: false }, 0n)
   await pass(5000)
@@ -110,7 +110,7 @@ test('a router’s response cannot affect terminators of other routers, and is i
   expect(removed).toEqual([])
 })
 
-test('a follower queries no router, and queries all routers when it becomes leader', async () => {
+test('a follower validates no terminators, and validates those of all routers when it becomes leader', async () => {
   isLeader = false
   const er1 = await stage.dial('er1')
   await pass(60_000)
@@ -124,7 +124,7 @@ test('a follower queries no router, and queries all routers when it becomes lead
   expect(asked(er1)).toHaveLength(2)
 })
 
-test('the controller queries a router again if removing a terminator failed', async () => {
+test('the leader queries a router again if the removal of a terminator failed', async () => {
   const er1 = await stage.dial('er1')
   await pass(5000)
   outcome = 'nobody leads'
@@ -133,7 +133,7 @@ test('the controller queries a router again if removing a terminator failed', as
   expect(asked(er1)).toHaveLength(2)
 })
 
-describe('a validation of terminators', () => {
+describe('a validation of terminators on request', () => {
   const { terminatorLookMs } = routerLimits
 
   /** Runs a validation on a follower, because any controller may do it. */
@@ -149,7 +149,7 @@ describe('a validation of terminators', () => {
     return { findings, marker: markerOf(pipe) }
   }
 
-  test('queries the router and, through the router, the hosts, and itself removes nothing', async () => {
+  test('queries the router and, through the router, the hosts, and removes nothing', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: false, postCreate: false })
@@ -164,7 +164,7 @@ describe('a validation of terminators', () => {
     expect(removed).toEqual([])
   })
 
-  test('lets the router repair its state if requested', async () => {
+  test('lets the router correct its state if the caller requests it', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1'], true)
     expect(asked(er1).at(-1)).toMatchObject({ fixInvalid: true, postCreate: false })
@@ -172,7 +172,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(1)
   })
 
-  test('accepts each response of the queried router once, and no response of another router', async () => {
+  test('accepts only one response of the queried router, and no response of another router', async () => {
     const er1 = await stage.dial('er1')
     const er2 = await stage.dial('er2')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
@@ -205,7 +205,7 @@ describe('a validation of terminators', () => {
     expect((await findings).size).toBe(0)
   })
 
-  test('ends after the single response of an OpenZiti router, which omits terminators that the router validates with its hosts', async () => {
+  test('ends after a single response of an OpenZiti router, even if the response omits terminators whose hosts are still being queried', async () => {
     const er1 = await stage.dial('er1')
     const { findings, marker } = await looked(er1, ['t1', 't2'])
     const states = {

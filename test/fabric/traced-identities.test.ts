@@ -40,7 +40,7 @@ function begin(at: number, traceId: string, ms = 60_000, key = 'alice'): boolean
 const seen = (key = 'alice'): (string | undefined)[] => traces.map((each) => each.of(key)?.traceId)
 
 describe('a trace of an identity', () => {
-  test('is known to all controllers, and ends on all controllers when it expires on the controller that started it', () => {
+  test('is known to all controllers, and ends on all of them when it expires on the controller that started it', () => {
     begin(0, 'mine')
     carry()
     expect(seen()).toEqual(['mine', 'mine', 'mine'])
@@ -71,7 +71,7 @@ describe('a trace of an identity', () => {
     expect(seen()).toEqual([undefined, undefined, undefined])
   })
 
-  test('ends when the controller that started it is gone', () => {
+  test('ends if the controller that started it is gone', () => {
     begin(0, 'mine')
     carry()
     topics[1]?.lose('ctrl1')

@@ -75,8 +75,8 @@ afterEach(() => stage.channels.stop())
 const payload = (at = 0): Uint8Array => proposals[at]?.payload ?? new Uint8Array()
 const kinds = () => proposals.map(({ kind }) => kind)
 
-describe('A router’s tunneler', () => {
-  test('hosts a service with the terminator ID that its router chose', async () => {
+describe('A router’s tunneler that hosts services', () => {
+  test('gets a terminator with the ID that the router has chosen', async () => {
     const asked = create(CreateTunnelTerminatorSchema, {
       serviceId: 's1',
       address: 't1',
@@ -110,7 +110,7 @@ describe('A router’s tunneler', () => {
     })
   })
 
-  test('is evaluated again at the latest commit if it may not host, because another controller may have granted the right', async () => {
+  test('is evaluated again with the latest commit if it may not host, because another controller may have granted the right', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)
@@ -121,7 +121,7 @@ describe('A router’s tunneler', () => {
     expect(kinds()).toEqual([CommandKind.HOSTED_TERMINATOR_CREATE])
   })
 
-  test('receives, with its terminator ID, the response that it may not host and should not retry', async () => {
+  test('gets, with its terminator ID, the response that it may not host and should not retry', async () => {
     tunnels.judged = { ok: false, fault: 'access' }
     const asked = create(CreateTunnelTerminatorSchema, { address: 't1', startTime: 5n })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -138,7 +138,7 @@ describe('A router’s tunneler', () => {
     expect(proposals).toEqual([])
   })
 
-  test('gets a response that asks for a retry while there is no leader', async () => {
+  test('gets a response that requests a retry while there is no leader', async () => {
     propose = () => Promise.reject(new Problem('CLUSTER_NO_LEADER'))
     const asked = create(CreateTunnelTerminatorSchema, { serviceId: 's1', address: 't1' })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
@@ -150,7 +150,7 @@ describe('A router’s tunneler', () => {
     )
   })
 
-  test('updates its terminator', async () => {
+  test('can update its terminator', async () => {
     const asked = create(UpdateTunnelTerminatorSchema, {
       terminatorId: 't1',
       cost: 9,
@@ -165,7 +165,7 @@ describe('A router’s tunneler', () => {
     expect(pipe.ofType(20_409)).toHaveLength(1)
   })
 
-  test('removes its terminator', async () => {
+  test('can remove its terminator', async () => {
     pipe.say({ contentType: 20_410, sequence: 42, body: encodeText('t1') })
     await settle()
     expect(fromBinary(HostedTerminatorsRemoveSchema, payload()).ids).toEqual(['t1'])
@@ -175,7 +175,7 @@ describe('A router’s tunneler', () => {
   test.each([
     [20_408, toBinary(UpdateTunnelTerminatorSchema, create(UpdateTunnelTerminatorSchema))],
     [20_410, encodeText('t1')],
-  ])('gets an error text when its request of the type %i is refused', async (contentType, body) => {
+  ])('gets an error text if its request of the type %i is refused', async (contentType, body) => {
     propose = () => Promise.resolve({ index: 1, outcome: refusedOutcome('NOT_FOUND') })
     pipe.say({ contentType, sequence: 42, body })
     await settle()
@@ -187,7 +187,7 @@ describe('A router’s tunneler', () => {
   test.each([
     [true, 'default'],
     [false, 'failed'],
-  ])('reports the health of the terminator’s target: %s', async (isWell, precedence) => {
+  ])('reports the health of its target: %s', async (isWell, precedence) => {
     const headers = new Map([
       [1022, encodeText('t1')],
       [1023, encodeFlag(isWell)],
@@ -199,7 +199,7 @@ describe('A router’s tunneler', () => {
   })
 })
 
-describe('A tunneler that may no longer host', () => {
+describe('A tunneler that has lost the right to host', () => {
   const sweep = async (): Promise<void> => {
     clock.advance(1000)
     stage.channels.sweep()
@@ -213,7 +213,7 @@ describe('A tunneler that may no longer host', () => {
     tunnels.judged = { ok: false, fault: 'access' }
   })
 
-  test('loses its terminators right after the log entry that revokes the right', async () => {
+  test('loses its terminators right after the log entry that revoked the right', async () => {
     clock.advance(1000)
     tunnels.onMoved()
     await new Promise((go) => setImmediate(go))

@@ -55,7 +55,7 @@ describe.each([
   ['A service policy', policyEnd],
   ['A role attribute', attributeEnd],
 ])('%s with an expiry', (_name, ends) => {
-  test('gives access until log time reaches the expiry, and in no log entry after that', () => {
+  test('gives access until log time reaches the expiry, and in no log entry afterwards', () => {
     const { log, rights, dial, sessions, reader } = network(ends)
     expect(dial()).toBe(true)
     log.timeMs = endMs - 1
@@ -68,7 +68,7 @@ describe.each([
     expect(reader.lastChangeAt('as')).toBe(endMs)
   })
 
-  test('is recorded in the audit log when it expires, once, with the changed record and fields', () => {
+  test('causes one audit record when it expires, with the changed record and its fields', () => {
     const { log } = network(ends)
     log.timeMs = endMs
     const record =
@@ -85,7 +85,7 @@ describe.each([
 })
 
 describe('The expiry of a service policy', () => {
-  test('must be in the future, unless the write leaves it unchanged', () => {
+  test('must be in the future, unless the write does not change it', () => {
     const { log } = network(policyEnd)
     const past = { expiresAt: startMs }
     const fault = { field: 'expiresAt', reason: 'expiresAt must be in the future' }
@@ -124,7 +124,7 @@ describe('The expiry of a service policy', () => {
     },
   )
 
-  test('takes effect at any write to the policy, even before the log entry that removes expired access', () => {
+  test('takes effect at any write to the policy, even before the log entry that removes the expired access', () => {
     const { log, rights } = network(policyEnd)
     log.timeMs = endMs
     log.patch('servicePolicy', 'p', { name: 'q' })
@@ -163,7 +163,7 @@ describe('The expiry of a role attribute', () => {
     })
   })
 
-  test('removes the attribute when it is reached, and a client that writes the attribute back does not restore it', () => {
+  test('removes the attribute at the given time, and a client that writes the attribute back does not restore it', () => {
     const { log, state, rights } = network(attributeEnd)
     log.timeMs = endMs
     log.endAccess()
@@ -178,7 +178,7 @@ describe('The expiry of a role attribute', () => {
     expect([identityOf(state), rights()]).toEqual([ended, []])
   })
 
-  test('restores the attribute when it is set to a later time', () => {
+  test('restores the attribute when it is changed to a later time', () => {
     const { log, state, rights } = network(attributeEnd)
     log.timeMs = endMs
     log.endAccess()
@@ -192,7 +192,7 @@ describe('The expiry of a role attribute', () => {
     expect(rights()).toEqual(['Dial'])
   })
 
-  test('is removed by null; null after the attribute has expired allows the attribute to be given again', () => {
+  test('is removed by null, and null after the attribute has expired allows the attribute to be assigned again', () => {
     const { log, state } = network(attributeEnd)
     const none = { roleAttributesExpireAt: { contractors: null } }
     log.patch('identity', 'ann', none)
@@ -214,7 +214,7 @@ describe('The expiry of a role attribute', () => {
     ['must be a time in UTC', { contractors: 'soon' }],
     ['must be in the future', { contractors: textOf(startMs) }],
     ['is not in roleAttributes', { others: textOf(endMs) }],
-  ])('is refused, because it %s', (reason, ends) => {
+  ])('is refused with the reason that it %s', (reason, ends) => {
     const { log } = network()
     expect(log.patch('identity', 'ann', { roleAttributesExpireAt: ends })).toMatchObject({
       ok: false,
@@ -226,7 +226,7 @@ describe('The expiry of a role attribute', () => {
     })
   })
 
-  test('removes only its own attribute, and leaves the others', () => {
+  test('removes only its own attribute, and no other', () => {
     const { log, state } = network(attributeEnd)
     log.patch('identity', 'ann', { roleAttributes: ['contractors', '__proto__', 'staff'] })
     const proto = JSON.parse(`{"__proto__":"${textOf(endMs + 1)}"}`) as JsonObject
@@ -240,8 +240,8 @@ describe('The expiry of a role attribute', () => {
   })
 })
 
-describe('Expiries of access', () => {
-  test('are announced a day before, an hour before, and once when they are reached', () => {
+describe('The expiries of access', () => {
+  test('are announced by events a day before, an hour before, and once when they are reached', () => {
     const { log, state } = network(policyEnd)
     const notice = { kind: 'servicePolicy', id: 'p', name: 'p', attribute: '', expiresAt: endMs }
     const seen: (readonly [number, unknown])[] = []
@@ -257,14 +257,14 @@ describe('Expiries of access', () => {
     ])
   })
 
-  test('are not announced in advance if they are set with less time left than the announcement requires', () => {
+  test('are not announced in advance if less time is left than the announcement requires', () => {
     const { log, state } = network({ policy: { expiresAt: startMs + 10 * MINUTE_MS } })
     log.endAccess()
     expect(state.get('accessEnd', accessEndRecordId)?.notices).toEqual([])
     expect(nextAccessExpiryMs(state)).toBe(startMs + 10 * MINUTE_MS)
   })
 
-  test('are announced only by the later of the two advance notices if no entry was applied for a day', () => {
+  test('are announced only by the later of the two advance events if no entry was applied for a day', () => {
     const { log, state } = network(policyEnd)
     log.timeMs = endMs - MINUTE_MS
     log.endAccess()
@@ -272,7 +272,7 @@ describe('Expiries of access', () => {
     expect(nextAccessExpiryMs(state)).toBe(endMs)
   })
 
-  test('that fall on the same time are carried out in several log entries of limited size', () => {
+  test('are carried out in several log entries of limited size if many are due at the same time', () => {
     const { log, state } = network()
     const { endsPerEntryMax } = accessExpiryLimits
     for (let n = 0; n < endsPerEntryMax + 5; n += 1) {
@@ -287,7 +287,7 @@ describe('Expiries of access', () => {
     expect([left(), nextAccessExpiryMs(state)]).toEqual([0, null])
   })
 
-  test('are undone by a reset of log time if only a jump of the clocks had brought them', () => {
+  test('are undone by a reset of log time if only wrong clocks had made them due', () => {
     const { log, state, rights } = network({ ...policyEnd, ...attributeEnd })
     log.timeMs = endMs + DAY_MS
     log.endAccess()

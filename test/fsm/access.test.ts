@@ -30,7 +30,7 @@ function crowd() {
   return { state, log, reader, marks }
 }
 
-describe('Service update markers of classes (identities with the same access)', () => {
+describe('The service update markers of classes (identities with the same access)', () => {
   test('need only one record when the services of a whole class change', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000
@@ -39,7 +39,7 @@ describe('Service update markers of classes (identities with the same access)', 
     for (let n = 0; n < 10; n += 1) expect(reader.lastChangeAt(`as${n}`)).toBe(log.timeMs)
   })
 
-  test('are kept by an identity that leaves its class, and later changes of the class do not affect this identity', () => {
+  test('are kept by an identity that leaves its class, and then do not follow changes of the class', () => {
     const { log, reader } = crowd()
     log.timeMs += 1000
     log.create('service', 's', service('s'))
@@ -51,7 +51,7 @@ describe('Service update markers of classes (identities with the same access)', 
     expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
   })
 
-  test('do not change for an identity that joins a class with a later marker if it sees the same services as before', () => {
+  test('stay the same for an identity that joins a class with a later marker but sees the same services as before', () => {
     const { log, reader } = crowd()
     log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
     log.create('identity', 'x', identity('x', ['crowd', 'other']))
@@ -70,7 +70,7 @@ describe('Service update markers of classes (identities with the same access)', 
     expect(reader.lastChangeAt('asx')).toBe(moved)
   })
 
-  test('change if a service is written while the identities lose access to it', () => {
+  test('change if a service is written in the log entry in which the identities lose access to it', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s', ['x']))
     log.create('servicePolicy', 'x', policy('x', ['#gone'], ['#x'], { type: 'Bind' }))
@@ -86,7 +86,7 @@ describe('Service update markers of classes (identities with the same access)', 
     expect(reader.lastChangeAt('asy')).toBe(log.timeMs)
   })
 
-  test('keep their old values for identities that join one new class from several old classes', () => {
+  test('keep their old values for identities from several classes that join one new class', () => {
     const { log, reader } = crowd()
     log.create('service', 's', service('s'))
     log.create('servicePolicy', 'next', policy('next', ['#next'], ['#all']))
@@ -119,8 +119,8 @@ describe('Service update markers of classes (identities with the same access)', 
   })
 })
 
-describe('Cached views of services for classes (identities with the same access)', () => {
-  test('are shared by the identities of a class, built on demand, and updated by changes', () => {
+describe('The cached service lists of classes (identities with the same access)', () => {
+  test('are shared by the identities of a class, created on demand, and updated by changes', () => {
     const { state, log, reader } = crowd()
     expect(state.access.size).toMatchObject({ classes: 1, views: 0 })
     const seen = (n: number): string[] =>
@@ -150,7 +150,7 @@ describe('Cached views of services for classes (identities with the same access)
   })
 })
 
-test('allow an administrator to keep a service session without a policy until the administrator rights end', () => {
+test('an administrator keeps a service session without a policy until the administrator rights end', () => {
   const { state, log } = crowd()
   log.create('service', 's', service('s'))
   log.create('edgeRouter', 'r', { name: 'r' })

@@ -118,7 +118,7 @@ describe.each(kinds)('a command of kind %s', (_name, kind) => {
   })
 })
 
-test('a command without an actor forms no cluster', () => {
+test('a command without an actor cannot form a cluster', () => {
   const state = new ClusterState()
   const data = dataOf(CommandKind.FORM, { payload: new Uint8Array([10, 1, 99]) })
   const entry: Entry = { index: 1, term: 1, timeMs: 1, type: 'command', data }
@@ -126,7 +126,7 @@ test('a command without an actor forms no cluster', () => {
   expect(state.clusterId).toBe('')
 })
 
-test('the audit record of a refused command contains the claimed actor, if there is one', () => {
+test('the audit record of a refused command contains the actor that the command claims, if there is one', () => {
   const { applied } = formed()
   expect(applied(dataOf(CommandKind.ENTITY_CREATE, {})).audit).toMatchObject({
     actor: '',

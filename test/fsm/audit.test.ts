@@ -59,7 +59,7 @@ describe('the audit record of a write', () => {
     expect(await newest(state)).toMatchObject({ action: 'session-create', actor: 'admin' })
   })
 
-  test('also exists for cluster actions, with actor, action, time and result', async () => {
+  test('also exists for actions on the cluster, with actor, action, time and result', async () => {
     const { state, log } = withSession()
     const told = (
       content: { target?: string; outcome?: string; reason?: string; action?: string },
@@ -88,7 +88,7 @@ describe('the audit record of a write', () => {
     }
   })
 
-  test('lists all records that one log entry wrote, and no field value', async () => {
+  test('lists all records that one log entry wrote, but no field value', async () => {
     const { state, log } = formedState()
     log.batch(
       [
@@ -111,8 +111,8 @@ describe('the audit record of a write', () => {
   })
 })
 
-describe('the audit list', () => {
-  test('can be filtered, sorted and paged over all records', async () => {
+describe('the list of audit records', () => {
+  test('can be filtered, sorted and paged over all audit records', async () => {
     const { state, log } = withSession()
     const { size } = state.audit
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`), { actor })
@@ -136,7 +136,7 @@ describe('the audit list', () => {
 })
 
 describe('the audit log', () => {
-  test('is the same after a restart, including the state digests, and continues identically', async () => {
+  test('is the same after a restart, including the state digests, and stays the same with further entries', async () => {
     const store = new TestStore()
     const { state, log } = withSession()
     for (let i = 0; i < 150; i += 1) {
@@ -152,7 +152,7 @@ describe('the audit log', () => {
     expect(loaded.isDigestRight('state')).toBe(true)
   })
 
-  test('evicts old records, also from the store', async () => {
+  test('evicts old records from memory and from the store', async () => {
     const store = new TestStore()
     const { state, log } = formedState()
     for (let i = 0; i < 200; i += 1) log.create('service', `s${i}`, service(`s${i}`))

@@ -32,14 +32,14 @@ function withAlice(...permissions: readonly string[]) {
   return { state, log }
 }
 
-describe('a caller’s authority when a log entry is applied', () => {
-  test('is complete for the system, and for a session on the records that its identity owns', () => {
+describe('a caller’s authority at the time when a log entry is applied', () => {
+  test('is complete for the system, and covers for a session the records that its identity owns', () => {
     const { state } = withAlice()
     expect(authority(state, createSystemActor({ name: 'controller:ctrl1' }))).toBe('full')
     expect(authority(state, actor('session'))).toBe('full')
   })
 
-  test('ends when the session or the identity is deleted', () => {
+  test('ends if the session or the identity is deleted', () => {
     const { state, log } = withAlice('service')
     expect(authority(state, actor('service.create'))).toBe('limited')
     log.logOut('of-alice')
@@ -48,7 +48,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('service.create', 'nobody'))).toBe(null)
   })
 
-  test('does not come from a session of another identity', () => {
+  test('cannot be based on a session of another identity', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(authority(state, actor('admin', 'admin', 'of-admin'))).toBe('full')
@@ -65,7 +65,7 @@ describe('a caller’s authority when a log entry is applied', () => {
     expect(authority(state, actor('admin'))).toBe('full')
   })
 
-  test('is required: the log entry of an unauthorized caller is refused, and changes nothing', () => {
+  test('is required: the log entry of a caller without it is refused, and changes nothing', () => {
     const { state, log } = withAlice()
     const payload = LogWriter.write('service', 'one', service('one'))
     const input = { actor: actor('service.create') }
@@ -80,7 +80,7 @@ describe('a record that belongs to an administrator', () => {
   const place = { index: 1, logTimeMs: 1, sessionId: '', routerId: '' }
   const context = { ...place, ...limited, touched: [], rulesOf: rulesForKind }
 
-  test('cannot be written by a caller who has only a permission, if the record is an enrollment, second factor or credential', () => {
+  test('cannot be written by a caller with only a permission if the record is an enrollment, second factor or credential', () => {
     const { state } = withAlice('enrollment')
     for (const kind of ['enrollment', 'mfa', 'authenticator', 'serviceConfig'] as const) {
       const write = (identityId: string) =>
@@ -108,7 +108,7 @@ describe('a record that belongs to an administrator', () => {
   })
 })
 
-test('a permission for an action covers only that action, a permission for a kind covers all its actions, and neither covers actions that cannot be granted', () => {
+test('a permission for an action covers only that action, one for a kind covers all grantable actions of that kind', () => {
   expect(isGranted(['service.read'], 'service.read', true)).toBe(true)
   expect(isGranted(['service.delete'], 'service.read', true)).toBe(false)
   expect(isGranted(['service'], 'service.delete', false)).toBe(true)
@@ -120,7 +120,7 @@ test('a permission for an action covers only that action, a permission for a kin
   expect(isGranted(['controllers'], 'controllers.delete', false)).toBe(false)
 })
 
-test('each kind with an identity ID declares its owner, or this test lists it with a reason', () => {
+test('each kind of record with an identity ID declares its owner, or this test lists the kind with a reason', () => {
   // With a permission, a caller can only end sessions; the API writes neither certificates of
   // sessions nor counts of attempts.
   const notOwned = ['apiSession', 'mfaAttempts', 'session', 'sessionCertificate']

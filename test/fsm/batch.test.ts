@@ -16,7 +16,7 @@ function looks(state: ClusterState): unknown {
   }
 }
 
-test('a batch reads the results of its own steps, and returns the id that the designated step wrote', () => {
+test('a step of a batch reads the results of earlier steps, and the batch returns the id that its designated step wrote', () => {
   const { log, state } = formedState()
   const outcome = log.batch(
     [
@@ -32,7 +32,7 @@ test('a batch reads the results of its own steps, and returns the id that the de
   expect(state.get('servicePolicy', 'p1')?.['name']).toBe('q')
 })
 
-test('a refused step reverts the earlier steps, including indexes, digests and removed references', () => {
+test('a batch with a refused step reverts its earlier steps, including indexes, digests and removed references', () => {
   const { log, state } = formedState()
   log.create('service', 's1', { ...service('one'), roleAttributes: ['blue'] })
   log.create('servicePolicy', 'p1', policy('p', [], ['@s1']))

@@ -3,7 +3,7 @@ import { benchAccess } from '../../bench/access.ts'
 import { benchApply } from '../../bench/apply.ts'
 import { benchQuery } from '../../bench/query.ts'
 
-test('the apply benchmark runs, and produces the same state each time', () => {
+test('the apply benchmark runs, and produces the same state each time it runs', () => {
   const { entries, entitiesDigest } = benchApply(200)
   expect(entries).toBe(200)
   expect(benchApply(200).entitiesDigest).toBe(entitiesDigest)

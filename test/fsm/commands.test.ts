@@ -10,7 +10,7 @@ function notFound(detail: string): unknown {
   return { ok: false, code: 'NOT_FOUND', fault: null, detail }
 }
 
-describe('refused commands', () => {
+describe('The commands that apply refuses', () => {
   test('include a create, replace or patch with a duplicate service name, and change nothing', () => {
     const { state, log } = formedState()
     log.create('service', 's1', service('one'))
@@ -30,13 +30,13 @@ describe('refused commands', () => {
     expect(log.create('identity', 'i2', identity('ann'))).toEqual(fault('name', reason, 'ann'))
   })
 
-  test('do not include a replacement in which a record keeps its own name', () => {
+  test('do not include a PUT in which a record keeps its own name', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     expect(log.replace('service', 's1', { name: 'one' })).toEqual({ ok: true, id: 's1' })
   })
 
-  test('do not include a name that is free again after a rename or a delete', () => {
+  test('do not include a command with a name that is free again after a rename or a deletion', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     log.patch('service', 's1', { name: 'uno' })
@@ -45,7 +45,7 @@ describe('refused commands', () => {
     expect(log.create('service', 's3', service('one')).ok).toBe(true)
   })
 
-  test('include a create with an id in use', () => {
+  test('include a create with an id that is in use', () => {
     const { log } = formedState()
     log.create('service', 's1', service('one'))
     expect(log.create('service', 's1', service('two'))).toEqual(
@@ -72,7 +72,7 @@ describe('refused commands', () => {
     expect(log.create('identity', 'i1', costs)).toEqual(notFound('service with id s9 not found'))
   })
 
-  test('include a role with an unknown id, with the field, at create and at patch', () => {
+  test('include, with the field, a create or patch that contains a role with an unknown id', () => {
     const { log } = formedState()
     const reason = 'no identities found with the given ids'
     const refusal = fault('identityRoles', reason, ['x', 'y'])
@@ -98,7 +98,7 @@ describe('refused commands', () => {
     [{ tags: { a: { b: 1 } } }, 'tags'],
     [{ tags: [] }, 'tags'],
   ])(
-    'include invalid input that a proposer failed to reject, without an exception: %j',
+    'include invalid input that the proposer should have rejected, and cause no exception: %j',
     (fields, field) => {
       const { log, state } = formedState()
       log.create('servicePolicy', 'p1', policy('p', [], []))
@@ -109,7 +109,7 @@ describe('refused commands', () => {
     },
   )
 
-  test('include role attributes that have the syntax of roles', () => {
+  test('include a write of role attributes that begin with # or @ or are empty', () => {
     const { log } = formedState()
     for (const attribute of ['#x', '@x', '']) {
       const fields = { name: 'n', roleAttributes: [attribute] }
@@ -118,14 +118,14 @@ describe('refused commands', () => {
     }
   })
 
-  test('do not include a create with read-only fields, which ignores these fields', () => {
+  test('do not include a create that sets read-only fields, because apply ignores these fields', () => {
     const { log, state } = formedState()
     const fields = { name: 'mallory', isAdmin: false, isDefaultAdmin: true, disabledAt: 5 }
     log.raw(CommandKind.ENTITY_CREATE, 'identity', 'i1', fields)
     expect(state.get('identity', 'i1')).toMatchObject({ isDefaultAdmin: false, disabledAt: null })
   })
 
-  test('include the deletion of protected and of referenced records', () => {
+  test('include the deletion of protected records and of records that others reference', () => {
     const { log } = formedState()
     expect(log.delete('identity', 'admin')).toMatchObject({ code: 'ENTITY_CAN_NOT_BE_DELETED' })
     expect(log.delete('authPolicy', 'default')).toMatchObject({
@@ -171,8 +171,8 @@ describe('refused commands', () => {
   })
 })
 
-describe('a write', () => {
-  test('takes its times from the log, and a patch keeps fields that it does not contain', () => {
+describe('a command that writes a record', () => {
+  test('takes the times of the record from the log, and keeps in a patch the fields that the patch omits', () => {
     const { log, state } = formedState()
     log.timeMs = startMs + 1000
     log.create('service', 's1', { ...service('one', ['b', 'a', 'b']), tags: { k: 'v' } })
@@ -189,7 +189,7 @@ describe('a write', () => {
     })
   })
 
-  test('that replaces a record clears absent fields and keeps fields that are fixed at creation', () => {
+  test('clears absent fields in a PUT, and keeps fields that are fixed when the record is created', () => {
     const { log, state } = formedState()
     log.create('service', 's1', { ...service('one', ['a']), tags: { k: 'v' } })
     log.replace('service', 's1', { name: 'uno', encryptionRequired: false })
@@ -201,7 +201,7 @@ describe('a write', () => {
     })
   })
 
-  test('never moves log time back, even with an earlier timestamp', () => {
+  test('never moves log time back, even if its timestamp is earlier', () => {
     const { log, state } = formedState()
     log.timeMs = startMs - 60_000
     log.create('service', 's1', service('one'))
@@ -209,7 +209,7 @@ describe('a write', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('that deletes an identity removes it from every role list, and deletes its authenticators and sessions', () => {
+  test('removes a deleted identity from every role list, and deletes its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })
@@ -223,7 +223,7 @@ describe('a write', () => {
     expect(state.get('apiSession', 'sess2')).toBeDefined()
   })
 
-  test('that deletes a service removes the service from role lists and hosting costs', () => {
+  test('removes a deleted service from role lists and hosting costs', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'))
     log.create('service', 's2', service('two'))
@@ -234,7 +234,7 @@ describe('a write', () => {
     expect(state.get('identity', 'i1')).toMatchObject({ serviceHostingCosts: { s2: 4 } })
   })
 
-  test('stores members whose names are in Object.prototype like any other data', () => {
+  test('stores members with names from Object.prototype like any other data', () => {
     const { log, state } = formedState()
     const tags = JSON.parse('{"__proto__":"a","constructor":"b"}') as Record<string, string>
     expect(log.create('service', 's1', { ...service('one'), tags }).ok).toBe(true)
@@ -248,17 +248,17 @@ describe('a write', () => {
   })
 })
 
-describe('undecodable commands', () => {
+describe('a command that cannot be decoded', () => {
   test.each([
     ['an unknown command kind', 4711, new Uint8Array()],
     ['a payload that cannot be decoded', CommandKind.ENTITY_CREATE, Uint8Array.of(255, 255, 255)],
     ['an unknown kind of record', CommandKind.ENTITY_CREATE, LogWriter.write('planet', 'x', {})],
-  ])('stop apply: %s', (_title, kind, payload) => {
+  ])('stops apply: %s', (_title, kind, payload) => {
     const { log } = formedState()
     expect(() => log.command(kind, payload)).toThrow()
   })
 
-  test('stop apply: bytes that are not a command', () => {
+  test('stops apply, also if its bytes are not a command at all', () => {
     const { log } = formedState()
     expect(() => log.append('command', Uint8Array.of(255, 1, 2))).toThrow()
   })

@@ -40,7 +40,7 @@ function request(id: Uint8Array, hash = 1, caller = 'admin'): RequestId {
 describe('deduplication of commands from controllers', () => {
   const payload = (name: string): Uint8Array => LogWriter.write('service', name, { name })
 
-  test('applies a repeated command once, and returns no outcome for the repetition', () => {
+  test('applies a repeated command once, and returns no outcome for the repeated command', () => {
     const { log, state } = formedState()
     const first = log.command(CommandKind.ENTITY_CREATE, payload('a'), { origin: origin(1, 1) })
     expect(first.outcome).toEqual({ ok: true, id: 'a' })
@@ -60,13 +60,13 @@ describe('deduplication of commands from controllers', () => {
     expect(windows.stored('s')).toMatchObject({ floor: 5, ahead: [] })
   })
 
-  test('ignores a command whose sequence number the controller has abandoned', () => {
+  test('ignores a command if the controller has meanwhile given up its sequence number', () => {
     const windows = new ProposerDeduplication()
     expect(windows.take('s', 1, 9, 9, 1)).toBe(true)
     expect(windows.take('s', 1, 4, 1, 2)).toBe(false)
   })
 
-  test('starts a new sequence when the controller with the store restarts, and ends the earlier sequence', () => {
+  test('starts a new sequence of numbers when the controller restarts, and refuses later commands of the earlier sequence', () => {
     const windows = new ProposerDeduplication()
     expect(windows.take('s', 1, 1, 1, 1)).toBe(true)
     expect(windows.take('s', 2, 1, 1, 2)).toBe(true)
@@ -74,14 +74,14 @@ describe('deduplication of commands from controllers', () => {
     expect(windows.take('other', 1, 1, 1, 4)).toBe(true)
   })
 
-  test('remembers a limited number of stores (data folders), and at the limit evicts the store that was seen least recently', () => {
+  test('remembers a limited number of stores (data folders), and evicts the store that was seen least recently', () => {
     const windows = new ProposerDeduplication()
     for (let i = 0; i < 300; i += 1) windows.take(`s${i}`, 1, 1, 1, i)
     expect(windows.stored('s0')).toBeNull()
     expect(windows.stored('s299')).not.toBeNull()
   })
 
-  test('closes old gaps in the sequence numbers instead of keeping them forever', () => {
+  test('closes old gaps in the sequence numbers, so that the record of a store stays small', () => {
     const windows = new ProposerDeduplication()
     for (let i = 2; i < 70_000; i += 1) windows.take('s', 1, i, 1, i)
     expect(windows.stored('s')).toMatchObject({ floor: 70_000, ahead: [] })
@@ -89,7 +89,7 @@ describe('deduplication of commands from controllers', () => {
 })
 
 describe('deduplication of requests from callers', () => {
-  test('returns the first outcome for the same request, and applies the request once', () => {
+  test('returns the first outcome for a repeated request, and applies the request once', () => {
     const { log, state } = formedState()
     const id = newUuidv7(startMs)
     const first = log.create('service', 's1', service('one'), { request: request(id) })
@@ -107,7 +107,7 @@ describe('deduplication of requests from callers', () => {
     expect(log.create('service', 's3', service('one'), { request: request(id) })).toEqual(refusal)
   })
 
-  test('refuses a request that reuses an id with another body, without affecting other callers', () => {
+  test('refuses a request that reuses a request id with another body, without affecting other callers', () => {
     const { log } = formedState()
     const id = newUuidv7(startMs)
     log.create('service', 's1', service('one'), { request: request(id, 1) })
@@ -118,7 +118,7 @@ describe('deduplication of requests from callers', () => {
     expect(log.create('service', 's2', service('two'), { request: other }).ok).toBe(true)
   })
 
-  test('refuses a request id older than the window, and a request id from the future', () => {
+  test('refuses a request id older than 15 minutes, and a request id from the future', () => {
     const { log } = formedState()
     const old = request(newUuidv7(startMs - requestIdRetentionMs - 1))
     expect(log.create('service', 's1', service('one'), { request: old })).toMatchObject({
@@ -132,7 +132,7 @@ describe('deduplication of requests from callers', () => {
     })
   })
 
-  test('never applies a request twice after its outcome is discarded, however far ahead the clock was', () => {
+  test('never applies a request again after its outcome was discarded, even if the clock was ahead', () => {
     const { log, state } = formedState()
     for (const aheadMs of [-requestIdRetentionMs, 0, requestIdAheadMsMax]) {
       const id = request(newUuidv7(log.timeMs + aheadMs))
@@ -148,7 +148,7 @@ describe('deduplication of requests from callers', () => {
     }
   })
 
-  test('discards outcomes by log time', () => {
+  test('discards the outcomes of old requests by log time', () => {
     const { log, state } = formedState()
     log.create('service', 's1', service('one'), { request: request(newUuidv7(startMs)) })
     expect(state.requests.size).toBe(1)
@@ -162,7 +162,7 @@ describe('deduplication of requests from callers', () => {
 })
 
 describe('stored deduplication records', () => {
-  test('can be loaded in any order; afterwards repeated requests are answered, others distinguished, and outcomes discarded in order', () => {
+  test('can be loaded in any order, and afterwards repeated requests get their outcome, and outcomes are discarded in order', () => {
     const { log, state } = formedState()
     const ids = Array.from({ length: 50 }, (_, n) => newUuidv7(startMs - n * 1000))
     for (const [n, id] of ids.entries()) {
@@ -205,7 +205,7 @@ describe('stored deduplication records', () => {
     expect(other.size).toBe(1)
   })
 
-  test('have the same hash whether the value is hashed in one piece or in two', () => {
+  test('contribute the same hash to the digest whether the value is hashed in one piece or in two', () => {
     for (const length of [65_535, 65_536, 70_000]) {
       const value = 'ä'.repeat(length)
       const whole = createHash('sha256').update(`key\0${value}`).digest()
@@ -245,7 +245,7 @@ function judgeNew(
 
 const tooMany = { code: 'SERVER_TOO_MANY_REQUESTS' }
 
-test('one caller cannot use up the request ids of other callers, and can use more once its own earlier ids are discarded', () => {
+test('one caller cannot use up the request ids of other callers, and can use more ids once its earlier ones are discarded', () => {
   const table = new RequestDeduplication(new SetDigest())
   const id = 'x'.repeat(65_536)
   const each = requestIdsPerCallerBytesMax / id.length

@@ -37,8 +37,8 @@ function filled() {
   return { state, log, reader, later, textOf }
 }
 
-describe('The JSON text of a record’s details', () => {
-  test('equals the serialized details, and is cached after it was serialized once', () => {
+describe('The cached JSON text of a record’s details', () => {
+  test('equals the serialized details, and is serialized only once', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {
@@ -56,7 +56,7 @@ describe('The JSON text of a record’s details', () => {
     expect(shown).toBeGreaterThan(200)
   })
 
-  test('changes when its record or a referenced record changes', () => {
+  test('changes if the record or a referenced record changes', () => {
     const { log, textOf } = filled()
     expect(textOf('service', 'mail')).toMatchObject({ permissions: ['Dial'] })
     log.create('servicePolicy', 'host', policy('host', ['@admin'], ['@mail'], { type: 'Bind' }))
@@ -69,7 +69,7 @@ describe('The JSON text of a record’s details', () => {
     expect(textOf('apiSession', 'session')).toMatchObject({ identity: { name: 'Anna' } })
   })
 
-  test('changes when a time passes that the detail depends on', () => {
+  test('changes when a time is reached on which a detail depends', () => {
     const { state, later, textOf } = filled()
     const until = startMs + 1000
     const ann = { ...state.get('identity', 'ann'), id: 'ann' }

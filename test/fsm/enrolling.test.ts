@@ -75,7 +75,7 @@ function formed(): ReturnType<typeof formedState> {
   return made
 }
 
-describe('a one-time enrollment token', () => {
+describe('the one-time enrollment token of an identity', () => {
   test('gives its identity a certificate and is deleted in the same log entry', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
@@ -90,7 +90,7 @@ describe('a one-time enrollment token', () => {
     })
   })
 
-  test('is accepted once, and is unknown in every later request', () => {
+  test('is accepted once, and is refused as unknown in every later request', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
@@ -100,7 +100,7 @@ describe('a one-time enrollment token', () => {
     expect(state.table('authenticator').indexes.ids('identityId', 'i1').size).toBe(1)
   })
 
-  test('is invalid after a refresh, and the new token is valid', () => {
+  test('is invalid after a refresh, which creates a new valid token', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     log.raw(CommandKind.ENTITY_PATCH, 'enrollment', 'e1', { token: 'fresh', jwt: 'n.e.w' })
@@ -109,7 +109,7 @@ describe('a one-time enrollment token', () => {
     expect(enroll(log, 'e1', { token: 'fresh' })).toMatchObject({ ok: true })
   })
 
-  test('is refused after its expiry in log time, and with another enrollment method, without being consumed', () => {
+  test('is refused after its expiry in log time and with another enrollment method, but is not used up by the refusals', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     expect(enroll(log, 'e1', { method: 'updb' })).toMatchObject(
@@ -125,7 +125,7 @@ describe('a one-time enrollment token', () => {
     expect(state.table('authenticator').rows.size).toBe(1)
   })
 
-  test('is not consumed if its certificate belongs to another identity', () => {
+  test('is not used up if its certificate belongs to another identity', () => {
     const { log, state } = formed()
     outstanding(log, 'e1')
     enroll(log, 'e1')
@@ -136,7 +136,7 @@ describe('a one-time enrollment token', () => {
     expect(state.get('enrollment', 'e2')).toBeDefined()
   })
 
-  test('for a password uses the user name in the enrollment', () => {
+  test('for a password takes the user name from the enrollment', () => {
     const { log, state } = formed()
     outstanding(log, 'e1', { method: 'updb', username: 'ann-lee' })
     const credential = { case: 'passwordHash', value: '$argon2id$x' } as const
@@ -175,7 +175,7 @@ describe('a one-time enrollment token', () => {
     })
   })
 
-  test('is refused to an identity with the maximum number of authenticators', () => {
+  test('is refused if the identity already has the maximum number of authenticators', () => {
     const { log } = formed()
     for (let at = 0; at < authenticatorsPerIdentityMax; at += 1) {
       outstanding(log, `e${at}`)
@@ -218,7 +218,7 @@ describe('a router that enrolls', () => {
     expect(state.get('enrollment', 'e1')).toBeUndefined()
   })
 
-  test('extends its enrollment with its current certificate, and the log entry invalidates the previous certificate', () => {
+  test('extends its certificate with the current certificate, and the same log entry invalidates the previous certificate', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate' })
     outstanding(log, 'e1', { method: 'erott', edgeRouterId: 'r1', identityId: '' })
@@ -247,7 +247,7 @@ describe('a certificate of a verified CA', () => {
     return log.command(CommandKind.CA_ENROLL, toBinary(CaEnrollSchema, message)).outcome
   }
 
-  test('creates an identity with the roles of the CA, and adds a number to a name that is in use', () => {
+  test('creates an identity with the roles of the CA, and adds a number to the name if the name is in use', () => {
     const { log, state } = formedState()
     newCa(log)
     const names = [byCa(log), byCa(log), byCa(log)].map((outcome) => {
@@ -280,7 +280,7 @@ describe('a certificate of a verified CA', () => {
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))
   })
 
-  test('is recognized only by its external ID claim if the CA uses one, and enrolls once', () => {
+  test('is identified only by its external ID claim if the CA uses one, and enrolls only once', () => {
     const { log, state } = formedState()
     const externalIdClaim = { ...unsetExternalIdClaim, location: 'COMMON_NAME' }
     newCa(log, { externalIdClaim })
@@ -343,7 +343,7 @@ describe('the certificate of an identity', () => {
     expect(extend(log, 'e1', 'third')).toMatchObject(refusedWith('UNAUTHORIZED'))
   })
 
-  test('opens no session if authentication is not enabled on its CA, and its sessions end when the CA is deleted', () => {
+  test('opens no session if authentication is not enabled on its CA, and its sessions end if the CA is deleted', () => {
     const { log, state } = formed()
     newCa(log)
     log.raw(CommandKind.ENTITY_PATCH, 'identity', 'i1', { externalId: 'unit 7' })
@@ -360,7 +360,7 @@ describe('the certificate of an identity', () => {
     expect(state.get('apiSession', 's1')).toBeUndefined()
   })
 
-  test('if it was issued for a session, is limited in number, belongs only to that session and ends with the session', () => {
+  test('that was issued for a session is limited in number, is valid only in that session and ends with the session', () => {
     const { log, state } = enrolled()
     session(log, 's1', 'print of e1')
     session(log, 's2', 'print of e1')

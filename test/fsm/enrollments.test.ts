@@ -29,7 +29,7 @@ function withIdentity(): ReturnType<typeof formedState> {
   return formed
 }
 
-describe('Enrollment, none → create', () => {
+describe('The creation of an enrollment', () => {
   test.each([
     ['identityId', { identityId: 'nobody', method: 'x', expiresAt: 1, username: '' }],
     ['method', { method: 'erott', expiresAt: 1 }],
@@ -40,13 +40,13 @@ describe('Enrollment, none → create', () => {
     ['username', { method: 'updb' }],
     ['username', { method: 'updb', username: 'ann' }],
     ['username', { method: 'updb', username: 'u'.repeat(101) }],
-  ])('is refused for its %s, the first fault in the body: %j', (field, changes) => {
+  ])('is refused for its %s, the first invalid field in the body: %j', (field, changes) => {
     const { log, state } = withIdentity()
     expect(enroll(log, 'e1', changes)).toMatchObject(refusedWith('COULD_NOT_VALIDATE', field))
     expect(state.table('enrollment').rows.size).toBe(0)
   })
 
-  test('is a conflict if the identity has an enrollment with the same method, even an expired one', () => {
+  test('is refused as a conflict if the identity has an enrollment with the same method, even an expired one', () => {
     const { log } = withIdentity()
     expect(enroll(log, 'e1')).toMatchObject({ ok: true })
     log.timeMs += 3_600_000
@@ -71,7 +71,7 @@ describe('Enrollment, none → create', () => {
     })
   })
 
-  test('creates the enrollment and its new identity in one log entry, or neither', () => {
+  test('creates the enrollment and its new identity in one log entry, or none of them', () => {
     const { log, state } = formedState()
     const make = (changes: JsonObject) =>
       log.batch([
@@ -85,8 +85,8 @@ describe('Enrollment, none → create', () => {
   })
 })
 
-describe('Enrollment, outstanding or expired → refresh', () => {
-  test('sets a new token and a later expiry, and refuses an expiry that has already passed in log time', () => {
+describe('The refresh of an open or expired enrollment', () => {
+  test('sets a new token and a later expiry, and refuses an expiry that is already over in log time', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.timeMs += 3_600_000
@@ -104,8 +104,8 @@ describe('Enrollment, outstanding or expired → refresh', () => {
   })
 })
 
-describe('Enrollment, outstanding → none', () => {
-  test('happens when the enrollment or its identity is deleted', () => {
+describe('The removal of an open enrollment', () => {
+  test('happens if the enrollment or its identity is deleted', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     expect(log.delete('enrollment', 'e1').ok).toBe(true)
@@ -115,7 +115,7 @@ describe('Enrollment, outstanding → none', () => {
   })
 })
 
-describe('Authenticator exists → re-enroll', () => {
+describe('The re-enrollment of an authenticator', () => {
   const credential = {
     identityId: 'i1',
     method: 'updb',
@@ -143,7 +143,7 @@ describe('Authenticator exists → re-enroll', () => {
   test.each([
     ['ENROLLMENT_EXISTS', {}],
     ['COULD_NOT_VALIDATE', { expiresAt: startMs }],
-  ])('refused with %s keeps the authenticator and its sessions', (code, changes) => {
+  ])('that is refused with %s keeps the authenticator and its sessions', (code, changes) => {
     const { log, state } = withIdentity()
     log.raw(CommandKind.ENTITY_CREATE, 'authenticator', 'a1', credential)
     log.logIn('sess', 'i1', 'a1')
@@ -163,7 +163,7 @@ test('enrollments are part of the digest of the whole state, and not of the dige
   expect(state.stateDigest()).not.toBe(before.state)
 })
 
-describe('an enrollment whose identity gains rights', () => {
+describe('an open enrollment of an identity that gains rights', () => {
   test('is deleted by the write that grants the rights, and the audit record lists the enrollment', () => {
     const { log, state } = restorableState()
     log.create('identity', 'i1', identity('ann'))
@@ -181,7 +181,7 @@ describe('an enrollment whose identity gains rights', () => {
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('is deleted when the feature level is raised to 2, but enrollments of other identities stay', () => {
+  test('is deleted when the feature level is raised to 2, but enrollments of other identities are kept', () => {
     const { log, state } = withIdentity()
     enroll(log, 'e1')
     log.patch('identity', 'i1', { isAdmin: true })

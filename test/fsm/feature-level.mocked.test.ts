@@ -123,7 +123,7 @@ function writeServices(log: LogWriter, name: string): void {
 }
 
 describe('one log applied by an older and a newer release', () => {
-  test('results in the same state until the feature level is raised, and includes the newer fields afterwards', async () => {
+  test('results in the same state until the feature level is raised, and in a state with the newer fields afterwards', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -146,7 +146,7 @@ describe('one log applied by an older and a newer release', () => {
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })
 
-  test('results in the same state when the newer release loads the older release’s snapshot, or the older one the newer one’s', async () => {
+  test('results in the same state if the newer release loads the older release’s snapshot, or the older one the newer one’s', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     writeServices(log, 'a')
@@ -167,7 +167,7 @@ describe('one log applied by an older and a newer release', () => {
     }
   })
 
-  test('is refused by the older release at a higher feature level before it reads a record', async () => {
+  test('is refused by the older release at a higher feature level before the older release reads a record', async () => {
     const next = await nextGeneration()
     const log = unappliedLog()
     log.command(CommandKind.FEATURE_LEVEL_RAISE, raiseTo(NEXT_LEVEL))
@@ -187,7 +187,7 @@ describe('one log applied by an older and a newer release', () => {
 })
 
 describe('the feature level of a state', () => {
-  test('is the level in the command that formed the cluster, 1 by default, and never a level that the release does not know', () => {
+  test('is the level in the command that formed the cluster, 1 by default, and never a level unknown to the release', () => {
     const { state } = formedState()
     expect(state.featureLevel).toBe(1)
     const formWith = (featureLevel: number): ClusterState => {
@@ -201,7 +201,7 @@ describe('the feature level of a state', () => {
     expect(() => formWith(NEXT_LEVEL)).toThrow(FeatureLevelUnknownError)
   })
 
-  test('never falls, and is part of the state digest and of the snapshot', async () => {
+  test('never decreases, and is part of the state digest and of the snapshot', async () => {
     const next = await nextGeneration()
     const state = next.newState()
     const log = new LogWriter((entry) => next.apply(state, entry))
@@ -223,7 +223,7 @@ describe('the feature level of a state', () => {
     expect((await next.load(store)).featureLevel).toBe(NEXT_LEVEL)
   })
 
-  test('alone decides about a command that needs a higher level: every release refuses the command identically', async () => {
+  test('alone determines whether a command for a higher level is refused, so that every release refuses it identically', async () => {
     const next = await nextGeneration()
     for (const generation of [current, next]) {
       const state = generation.newState()
@@ -241,7 +241,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('apply ignores a field that belongs to a later feature level, even if a command handler writes the field', async () => {
+test('apply ignores a field of a later feature level, even if a command handler writes the field', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }
@@ -252,8 +252,8 @@ test('apply ignores a field that belongs to a later feature level, even if a com
   expect(state.get('service', 's')).toMatchObject(later)
 })
 
-describe('a field or record kind that a release adds', () => {
-  test('has no feature level above that of the release', () => {
+describe('a field or record kind that a release introduces', () => {
+  test('has a feature level that the release supports', () => {
     const levels = entities.flatMap(({ since, fields }) => [
       since,
       ...Object.values(fields).map((field) => field.since),
@@ -265,7 +265,7 @@ describe('a field or record kind that a release adds', () => {
     expect(Math.min(...levels)).toBe(1)
   })
 
-  test('is never required in a body, because older clients do not know it', () => {
+  test('is never required in a request body, because older clients do not know it', () => {
     const required = entities.flatMap(({ name, since: of, fields }) =>
       Object.entries(fields)
         .filter(([, { since, isRequired }]) => isRequired && since > of)
@@ -275,8 +275,8 @@ describe('a field or record kind that a release adds', () => {
   })
 })
 
-describe('a record in the store', () => {
-  test('omits fields with zero values, which return when the record is loaded', async () => {
+describe('the stored form of a record', () => {
+  test('omits fields with zero values, which are restored when the record is loaded', async () => {
     const { state, log } = formedState()
     state.takeDirty()
     log.create('service', 's1', { name: 'one' })
@@ -289,7 +289,7 @@ describe('a record in the store', () => {
     expect(again.get('service', 's1')).toMatchObject({ tags: {}, roleAttributes: [] })
   })
 
-  test('is the same whether a field was given with its default value or omitted', () => {
+  test('is the same whether a field was written with its default value or omitted', () => {
     const { state } = formedState()
     const base = { id: 'p1', createdAt: 1, updatedAt: 1, revision: 1 }
     const zero = Object.fromEntries(

@@ -7,7 +7,7 @@ const path = join(import.meta.dirname, 'history-fields.json')
 
 // Controllers of two versions store the same text for an entry only if both have the same list. So
 // a field of a released level stays in its list, and a new field has a `since`.
-test('the fields whose values the audit log retains are exactly those in the recorded list', () => {
+test('the audit log retains the values of exactly those fields that the recorded list contains', () => {
   const lists = Object.fromEntries(historyFields)
   const text = `${JSON.stringify(lists, null, 2)}\n`
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, text)
@@ -16,7 +16,7 @@ test('the fields whose values the audit log retains are exactly those in the rec
   )
 })
 
-test('the audit log retains no field whose name resembles that of a secret, except reviewed ones', () => {
+test('the audit log retains no field whose name resembles that of a secret, except for fields that were reviewed', () => {
   const kept = [...historyFields].flatMap(([kind, fields]) =>
     fields.kept.map((field) => `${kind}.${field}`),
   )

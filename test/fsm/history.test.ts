@@ -77,7 +77,7 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('shows writes to it that were caused by a change of another record', () => {
+  test('shows writes that changes of other records caused', () => {
     const { state, log } = withHistory()
     log.create('service', 's1', service('wiki'))
     log.create('servicePolicy', 'p1', policy('staff', ['@s1']))
@@ -96,7 +96,7 @@ describe('the history of a record', () => {
     ])
   })
 
-  test('contains no secret, and says that a secret changed', async () => {
+  test('contains no secret, and shows that a secret changed', async () => {
     const { state, log } = withHistory()
     log.create('identity', 'i1', identity('Ann'))
     const password = { identityId: 'i1', method: 'updb', username: 'ann' }
@@ -112,7 +112,7 @@ describe('the history of a record', () => {
     expect(audit).not.toContain('secret')
   })
 
-  test('is in the audit log only, not in the audit record that apply returns', () => {
+  test('is stored in the audit log only, and is not part of the audit record that apply returns', () => {
     const { log } = withHistory()
     const payload = LogWriter.write('service', 's1', service('wiki'))
     const { audit } = log.command(CommandKind.ENTITY_CREATE, payload)
@@ -136,7 +136,7 @@ describe('the history of a record', () => {
     expect(names({ tables: new Set(['identity']), record: 'wiki' })).toEqual([])
   })
 
-  test('says that a change was too large, and retains the names of its fields', () => {
+  test('shows that a change was too large to retain, with the names of the changed fields', () => {
     const { state, log } = withHistory()
     const data = { text: 'x'.repeat(auditLimits.changeCharactersMax) }
     log.create('configType', 't1', { name: 'type' })
@@ -146,7 +146,7 @@ describe('the history of a record', () => {
     expect(records[0]).toMatchObject({ fields: ['data'], change: '"TOO_LARGE"' })
   })
 
-  test('contains neither changes nor names for log entries below feature level 3', () => {
+  test('contains neither changes nor record names for log entries below feature level 3', () => {
     const { state, log } = withHistory()
     state.featureLevel = HISTORY_LEVEL - 1
     log.create('service', 's1', service('wiki'))
@@ -157,8 +157,8 @@ describe('the history of a record', () => {
   })
 })
 
-describe('the changes that the audit log retains', () => {
-  test('are the same after a restart, and continue identically', async () => {
+describe('the changes of records that the audit log retains', () => {
+  test('are the same after a restart, and stay the same with further entries', async () => {
     const store = new TestStore()
     const { state, log } = withHistory()
     const large = (at: number) => ({ note: `${at}`.padEnd(9_000, 'x') })

@@ -4,7 +4,7 @@ import { hostedTerminatorLimits } from '../../src/fsm/services/hosted-terminator
 import { Hosting } from './support/hosting.ts'
 
 describe('a terminator that a router’s client hosts', () => {
-  test('belongs to the service and identity of the service session, and to the requesting router', () => {
+  test('belongs to the service and the identity of the service session, and to the router that requested it', () => {
     const hosting = new Hosting()
     expect(hosting.host({ cost: 7, peerData: { '1003': 'a2V5' } })).toEqual({ ok: true, id: 't1' })
     expect(hosting.terminator()).toMatchObject({
@@ -31,7 +31,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.terminator()).toMatchObject({ cost: 50, precedence: 'required' })
   })
 
-  test('is created once if the request is repeated, for example after a lost response', () => {
+  test('is created only once if the request is repeated, for example after a lost response', () => {
     const hosting = new Hosting()
     hosting.host()
     const revision = hosting.terminator()?.revision
@@ -52,7 +52,7 @@ describe('a terminator that a router’s client hosts', () => {
     expect(hosting.change({ id: 'nowhere', cost: 1 })).toMatchObject({ code: 'NOT_FOUND' })
   })
 
-  test('is removed by its router, and removing it a second time succeeds', () => {
+  test('can be removed by its router, and a second removal succeeds', () => {
     const hosting = new Hosting()
     hosting.host()
     hosting.host({ id: 't2' })

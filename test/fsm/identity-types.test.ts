@@ -35,7 +35,7 @@ function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter
 
 const typesOf = (state: ClusterState): string[] => [...state.table('identityType').ids].toSorted()
 
-test('a cluster of an earlier release gets the missing identity types once, when the feature level rises', () => {
+test('a cluster of an earlier release gets the missing identity types once, when the feature level is raised', () => {
   const { state, log } = clusterOfOld()
   expect(typesOf(state)).toEqual(['Default', 'Router'])
   raise(log)
@@ -45,7 +45,7 @@ test('a cluster of an earlier release gets the missing identity types once, when
   expect(state.entitiesDigest()).toBe(digest)
 })
 
-test('the type in a write of an identity is ignored below the feature level, and stored from that level on', () => {
+test('the type in a write of an identity is ignored below the feature level that introduced types, and stored from that level on', () => {
   const { state, log } = clusterOfOld()
   const written = { ...identity('before'), typeId: 'Device' }
   expect(log.raw(ENTITY_CREATE, 'identity', 'before', written).ok).toBe(true)

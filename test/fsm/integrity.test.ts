@@ -64,12 +64,12 @@ function repairAll(state: ClusterState, log: LogWriter): void {
   for (const finding of scanned(state).findings) repair(log, finding.repair)
 }
 
-describe('an integrity scan', () => {
-  test('finds nothing in a consistent state', () => {
+describe('The scan for data integrity', () => {
+  test('reports nothing for a consistent state', () => {
     expect(descriptions(filled().state)).toEqual([])
   })
 
-  test('finds nothing wrong with a fabric-only terminator', () => {
+  test('reports nothing for a consistent fabric-only terminator', () => {
     const { state, log } = formedState()
     withFabricTerminator(log)
     expect(descriptions(state)).toEqual([])
@@ -87,7 +87,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds a missing index entry, and rebuilds the index', () => {
+  test('reports a missing index entry, and rebuilds the index', () => {
     const { state, log } = filled()
     const digest = state.entitiesDigest()
     const alice = state.get('identity', 'alice')
@@ -101,7 +101,7 @@ describe('an integrity scan', () => {
     expect(state.entitiesDigest()).toBe(digest)
   })
 
-  test('finds wrong index entries', () => {
+  test('reports wrong index entries', () => {
     const { state, log } = filled()
     const record = { ...stored(state, 'service', 'mail'), id: 'ghost', name: 'ghost' }
     state.table('service').indexes.move('ghost', undefined, record)
@@ -115,7 +115,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds a record that is missing in the sorted IDs of its table', () => {
+  test('reports a record that is missing in the sorted IDs of its table', () => {
     const { state, log } = filled()
     state.table('service').ids.delete('mail')
     expect(descriptions(state)).toEqual(['service mail is not in the order of its table'])
@@ -123,7 +123,7 @@ describe('an integrity scan', () => {
     expect(descriptions(state)).toEqual([])
   })
 
-  test('finds wrong digests, both of one record and of all records', () => {
+  test('reports wrong digests, both of one record and of all records', () => {
     for (const [kind, id, which] of [
       ['service', 'mail', 'that clients see'],
       ['apiSession', 'session', 'that clients do not see'],
@@ -143,7 +143,7 @@ describe('an integrity scan', () => {
     }
   })
 
-  test('finds references to missing records, and removes the references as deleting the records would', () => {
+  test('reports references to missing records, and removes them as the deletion of those records would', () => {
     const { state, log } = filled()
     state.put('service', { ...stored(state, 'service', 'mail'), configs: ['gone'] })
     state.put('servicePolicy', {
@@ -184,7 +184,7 @@ describe('an integrity scan', () => {
     expect(state.get('config', 'one')).toMatchObject({ configTypeId: 'none' })
   })
 
-  test('does not report a change during the scan as a fault', () => {
+  test('does not report a change that happens during the scan as a fault', () => {
     const { state, log } = filled()
     for (let i = 0; i < 300; i += 1) log.create('service', `s${i}`, service(`s${i}`, ['office']))
     const scan = new IntegrityScan(state)
@@ -196,7 +196,7 @@ describe('an integrity scan', () => {
     expect(scan.findings).toEqual([])
   })
 
-  test('keeps a bounded number of findings, and reports that there were more', () => {
+  test('keeps a limited number of findings, and reports that there were more', () => {
     const { state, log } = filled()
     for (let i = 0; i <= integrityLimits.findingsMax; i += 1) {
       log.create('service', `s${i}`, service(`s${i}`))
@@ -208,7 +208,7 @@ describe('an integrity scan', () => {
   })
 })
 
-describe('an integrity run', () => {
+describe('A run of the data integrity check', () => {
   const start = (log: LogWriter, id: string, isFixing = false) =>
     log.command(
       CommandKind.INTEGRITY_START,
@@ -226,7 +226,7 @@ describe('an integrity run', () => {
     ).outcome
   const runOf = (state: ClusterState) => state.get('integrityRun', 'run')
 
-  test('is exclusive: only one controller can claim a run, and that controller ends it', () => {
+  test('can be claimed and completed by only one controller', () => {
     const { state, log } = filled()
     expect(start(log, 'first')).toMatchObject({ ok: true })
     expect(start(log, 'second', true)).toMatchObject({ ok: false, code: 'RATE_LIMITED' })

@@ -31,14 +31,14 @@ test('a join ticket admits one controller, which receives the current secrets', 
   }
 })
 
-test('a controller becomes a voter or a learner as its join ticket says', () => {
+test('a controller becomes a voter or a learner, according to its join ticket', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)
   expect(cluster.admission('ctrl4')?.isVoter).toBe(false)
 })
 
-test('a join request that the same controller repeats gets the same response and keeps the controller’s first certificate', () => {
+test('a join request that the same controller repeats gets the same response, and the controller’s first certificate is kept', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   cluster.redeem('ticket-a', ann)
@@ -136,13 +136,13 @@ test.each([
     'too many secrets',
     { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
-])('a join request with %s is refused at apply, from any proposer', (_what, joiner) => {
+])('apply refuses a join request with %s, whichever controller proposes it', (_what, joiner) => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('a controller whose secrets were wrapped before a rotation gets the new secrets', () => {
+test('a controller that joins during a rotation gets the new secrets in place of those that were wrapped for it before', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const secrets = cluster.inForce()
@@ -155,7 +155,7 @@ test('a controller whose secrets were wrapped before a rotation gets the new sec
   ])
 })
 
-test('a second join ticket for the same key and store ID renews the certificate', () => {
+test('a second join ticket used with the same key and store ID renews the certificate', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.invite('ticket-b')
@@ -167,7 +167,7 @@ test('a second join ticket for the same key and store ID renews the certificate'
   })
 })
 
-test('join tickets are valid for at most 7 days, and a ticket id can be used once', () => {
+test('join tickets are valid for at most 7 days, and a ticket id can be used only once', () => {
   const cluster = withSecrets()
   expect(cluster.invite('ticket-a', 0)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
   expect(cluster.invite('ticket-a', 8 * day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
@@ -175,7 +175,7 @@ test('join tickets are valid for at most 7 days, and a ticket id can be used onc
   expect(cluster.invite('ticket-a', day)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('the number of open join tickets is limited, and expired tickets are removed automatically', () => {
+test('the number of open join tickets is limited, and expired join tickets are removed automatically', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.ticketsMax; at += 1) cluster.invite(`ticket-${at}`)
   expect(cluster.invite('ticket-more')).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
@@ -185,14 +185,14 @@ test('the number of open join tickets is limited, and expired tickets are remove
   expect(cluster.state.table('joinTicket').rows.size).toBe(ticketsMax - ticketsPrunedMax + 1)
 })
 
-test('the number of controllers is limited', () => {
+test('the number of admitted controllers is limited', () => {
   const cluster = new Joining()
   for (let at = 0; at < joiningLimits.admissionsMax; at += 1) cluster.join(`node${at}`)
   cluster.invite('ticket-a')
   expect(cluster.redeem('ticket-a', ann)).toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
 })
 
-test('removing a controller removes its admission and secrets, and records which secrets the controller knew', () => {
+test('removing a controller deletes its admission and secrets, and records which secrets the controller knew', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   expect(cluster.remove('ctrl4')).toEqual({ ok: true, id: 'ctrl4' })
@@ -212,7 +212,7 @@ test('the admission of a member cannot be deleted', () => {
   expect(cluster.admission('ctrl1')).toBeDefined()
 })
 
-test('a new admission with another key survives a late command that deletes the old admission', () => {
+test('a new admission with another key is kept if a command to delete the old admission is applied late', () => {
   const cluster = withSecrets()
   cluster.join('ctrl4')
   cluster.remove('ctrl4')
@@ -222,7 +222,7 @@ test('a new admission with another key survives a late command that deletes the 
   expect(cluster.admission('ctrl4')?.ticketId).toBe('ticket-b')
 })
 
-test('a join command that another leader repeats takes effect once', () => {
+test('a join command that another leader proposes again takes effect once', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const payload = cluster.redeemPayload('ticket-a', ann)

@@ -20,7 +20,7 @@ function loadedAgain(state: ClusterState): ClusterState {
   return loaded
 }
 
-test('a loaded state finds the same records as the state that stored them', () => {
+test('a state loaded from the store finds the same records as the state that was stored', () => {
   const { state, log } = formedState()
   // Neither names nor IDs are added in order, and one name sorts differently by UTF-16 units than
   // by code points.
@@ -35,7 +35,7 @@ test('a loaded state finds the same records as the state that stored them', () =
   expect(loaded.entitiesDigest()).toBe(state.entitiesDigest())
 })
 
-test('fields that are stored as zero or omitted are loaded as zero, in the usual field order', () => {
+test('fields that are stored as zero or omitted are loaded as zero, in the usual order of fields', () => {
   const { state, log } = formedState()
   log.create('identity', 'alice', identity('Alice'))
   const loaded = loadedAgain(state)
@@ -44,7 +44,7 @@ test('fields that are stored as zero or omitted are loaded as zero, in the usual
   expect(JSON.stringify(after)).toBe(JSON.stringify(before))
 })
 
-test('the stored records of a state are those that it loads, in the order of a store', () => {
+test('a state returns its stored records in the form in which it loads them, in the order of the store', () => {
   const { state, log } = formedState()
   for (const name of ['\u{1F600}', '\uFF5E', 'bob', 'a/b', 'a']) {
     log.create('identity', name, identity(name))

@@ -42,7 +42,7 @@ function session(state: ClusterState): ApiSession {
   return found
 }
 
-test('log time is reset to the target, and then advances from the target with the timestamps in the log', () => {
+test('a reset sets log time to the requested time, from which it then advances with the timestamps in the log', () => {
   const { state, log } = restorableState()
   log.timeMs += JUMP_MS
   log.create('service', 'one', service('one'))
@@ -65,7 +65,7 @@ test('log time is reset to the target, and then advances from the target with th
   expect(state.logTimeMs, 'a second time').toBe(targetMs + 2500)
 })
 
-test('records stored while log time was wrong keep their intended lifetime', () => {
+test('a reset of log time keeps the intended lifetime of records that were stored while log time was wrong', () => {
   const { state, log } = restorableState()
   log.create('identity', 'ann', identity('ann', ['staff']))
   log.create('identity', 'bob', identity('bob'))
@@ -105,7 +105,7 @@ test('records stored while log time was wrong keep their intended lifetime', () 
   expect(session(state).lastActivityAt).toBe(targetMs + 1000)
 })
 
-test('a request whose outcome was discarded while log time was ahead does not take effect twice', () => {
+test('a request whose outcome was discarded while log time was ahead does not take effect a second time after a reset', () => {
   const { state, log } = restorableState()
   log.timeMs += MINUTE_MS
   // The clock of the client that made the request ID is ahead by the maximum that is permitted.
@@ -152,7 +152,7 @@ test('only the host user can reset log time, and only from feature level 2 on', 
   expect(old.state.logTimeMs).toBe(startMs + JUMP_MS)
 })
 
-test('a restarted controller continues with the same log time', async () => {
+test('a restarted controller continues with the log time at which it stopped', async () => {
   const store = new TestStore()
   const schedule = new ManualSchedule()
   const parts = { store, clock: { nowMs: () => startMs, monotonicMs: () => 0 } }

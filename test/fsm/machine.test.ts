@@ -36,7 +36,7 @@ async function open(
   return { machine, store, time, persisted, log }
 }
 
-test('applying one log twice gives equal digests at every index, and another log gives different digests', () => {
+test('applying one log twice gives equal digests at every index, and applying another log gives different digests', () => {
   const digests: string[] = []
   const first = new ClusterState()
   const log = new LogWriter((entry) => {
@@ -55,7 +55,7 @@ test('applying one log twice gives equal digests at every index, and another log
   expect(new Set(digests).size).toBe(digests.length)
 })
 
-test('a state loaded from the store equals the applied state, and continues identically', async () => {
+test('a state that is loaded from the store equals the applied state, and stays equal with further entries', async () => {
   const { machine, log, store } = await open()
   log.form()
   writeRandomLog(log, 2, 600)
@@ -78,7 +78,7 @@ test('a state loaded from the store equals the applied state, and continues iden
   expect(reopened.machine.digests().entities).toBe(whole.entitiesDigest())
 })
 
-test('sorted ids do not depend on the order of creation, and records are counted by a field', async () => {
+test('the sorted ids of a table do not depend on the order of creation, and its records can be counted by a field', async () => {
   const { machine, log } = await open()
   log.form()
   for (const id of ['s3', 's1', 's2']) log.create('service', id, service(`name of ${id}`))
@@ -87,7 +87,7 @@ test('sorted ids do not depend on the order of creation, and records are counted
   expect(machine.countWith('terminator', 'serviceId', 's1')).toBe(0)
 })
 
-test('a store is rejected if its records do not match the digest in its mark (the stored log position)', async () => {
+test('a store is rejected if its records do not match the digest stored with their log position', async () => {
   const { machine, log, store } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -97,7 +97,7 @@ test('a store is rejected if its records do not match the digest in its mark (th
   await expect(StateMachine.open({ store, clock })).rejects.toThrow('damaged')
 })
 
-test('changes are written to the store soon after the first change, in one batch', async () => {
+test('the state machine writes changes to the store soon after the first change, in one batch', async () => {
   const { machine, log, store, time, persisted } = await open()
   log.form()
   log.create('service', 's1', service('one'))
@@ -110,7 +110,7 @@ test('changes are written to the store soon after the first change, in one batch
   expect(machine.progress()).toEqual({ applied: 2, persisted: 2 })
 })
 
-test('many changes are written to the store together, with at most one batch in flight', async () => {
+test('the state machine writes many changes together, with at most one batch in progress', async () => {
   const { machine, log, store, time } = await open(new TestStore(), 1000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -130,7 +130,7 @@ test('many changes are written to the store together, with at most one batch in 
   expect(store.inFlightMost).toBe(1)
 })
 
-test('a state machine reports a backlog while a slow store has much to write, and stops reporting the backlog when the store catches up', async () => {
+test('the state machine reports a backlog while a slow store has much to write, and until the store has caught up', async () => {
   const { machine, log, store } = await open(new TestStore(), 1000, 20_000)
   let release: () => void = () => undefined
   store.gate = new Promise((resolve) => {
@@ -149,7 +149,7 @@ test('a state machine reports a backlog while a slow store has much to write, an
   await expect.poll(() => machine.progress().persisted).toBe(created + 1)
 })
 
-test('an entry that changes no record also advances the persisted index, so that the log can be compacted', async () => {
+test('an entry that changes no record also advances the persisted index, so that the log can be compacted up to it', async () => {
   const { machine, log, time } = await open()
   const record = { members: [{ id: 'ctrl1', voter: true, address: '127.0.0.1:1' }] }
   const configuration = create(ConfigurationSchema, record)
@@ -164,7 +164,7 @@ test('an entry that changes no record also advances the persisted index, so that
   })
 })
 
-test('a failure of the store is reported once, and nothing is written afterwards', async () => {
+test('the state machine reports a failure of the store once, and writes nothing afterwards', async () => {
   const { machine, log, store, time, persisted } = await open()
   const failures: Error[] = []
   machine.onFailed = (error) => failures.push(error)
@@ -179,7 +179,7 @@ test('a failure of the store is reported once, and nothing is written afterwards
   expect(failures).toHaveLength(1)
 })
 
-test('after an entry that cannot be applied, no further entry is applied, and the partial state is discarded', async () => {
+test('after an entry that cannot be applied, no further entry is applied, and the partly applied state is discarded', async () => {
   const { machine, log, store } = await open()
   log.form()
   expect(() => log.append('command', Uint8Array.of(255))).toThrow('entry 2 can not be applied')
@@ -188,7 +188,7 @@ test('after an entry that cannot be applied, no further entry is applied, and th
   expect(store.writes).toBe(0)
 })
 
-test('an entry that was already applied is ignored, and a gap is refused', async () => {
+test('the state machine ignores an entry that was already applied, and refuses a gap', async () => {
   const { machine, log } = await open()
   log.form()
   const [entry] = log.entries

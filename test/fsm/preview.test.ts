@@ -13,7 +13,7 @@ import type { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 const clock = { nowMs: () => startMs, monotonicMs: () => 0 }
 const caller = { isAdmin: true, permissions: [] }
 
-test('on random networks, a preview predicts the effect of the same writes', () => {
+test('the preview of writes predicts their effect on random networks', () => {
   const figures = runPreviewCampaign(15, 700_001)
   // A campaign with few changes would prove little, so this checks their number.
   expect(figures.refused).toBeGreaterThan(100)
@@ -49,7 +49,7 @@ function departments(identities: number, services: number) {
   return { state, log, reader: new StateReader(state, clock) }
 }
 
-test('for records that many policies select, the preview finds the same changed pairs as a slow comparison', () => {
+test('the preview finds the same changed pairs as a slow comparison if many policies select a record', () => {
   const { state, log, reader } = departments(270, 260)
   const fields = policy('p1', ['#d1', '#e1', '@i5'], ['#d2', '#d3', '#d4', '#d5', '#d6'])
   const before = slowDials(state)
@@ -80,7 +80,7 @@ test('a preview is aborted when records change during it', () => {
   expect(preview.difference.next()).toEqual({ done: true, value: null })
 })
 
-test('a preview that would change too many records is refused', () => {
+test('a preview of a change that would affect too many records is refused', () => {
   const { state, reader } = departments(1, 1)
   const digest = state.stateDigest()
   const layer = state.layer(2)
@@ -98,7 +98,7 @@ test('a preview that would change too many records is refused', () => {
   expect(state.table('terminator').rows.size).toBe(previewLimits.previewWritesMax)
 })
 
-test('a layered map (changes over an unchanged map) behaves like a map, and never changes the underlying map', () => {
+test('a layered map (changes on top of another map) behaves like a map, and never changes the map below', () => {
   const random = seededRandom(1)
   for (let round = 0; round < 50; round += 1) {
     const below = new Map<string, number>()

@@ -36,7 +36,7 @@ const refused = (filter: string): void => {
   expect(problemOf(() => parseQuery(filter)).code).toBe('INVALID_FILTER')
 }
 
-describe('in a filter, blanks at required, optional and forbidden positions', () => {
+describe('blanks at required, optional and forbidden positions of a filter', () => {
   test.each([
     ['name="x"'],
     ['name = "x"'],
@@ -66,7 +66,7 @@ describe('in a filter, blanks at required, optional and forbidden positions', ()
     [' \t\r\n a \n'],
     ['a sort by b,c desc ,d asc , e'],
     ['a  skip  1  limit  2'],
-  ])('are parsed as intended: %j is accepted', accepted)
+  ])('are accepted in %j, and parsed as intended', accepted)
 
   test.each([
     ['(a)and (b)'],
@@ -98,10 +98,10 @@ describe('in a filter, blanks at required, optional and forbidden positions', ()
     ['a sortby b'],
     ['count(from a where(b)) = 1'],
     ['isEmpty(from a)'],
-  ])('may not be written as %j', refused)
+  ])('are refused in %j', refused)
 })
 
-describe('words in a filter', () => {
+describe('keywords and symbols in a filter', () => {
   test.each([
     ['TRUE'],
     ['a AND NOT b Or c'],
@@ -118,7 +118,7 @@ describe('words in a filter', () => {
     ['datetime = 5'],
     ['a_b.c_d-e = 1'],
     ['Aa.Bb'],
-  ])('are parsed as intended: %j is accepted', accepted)
+  ])('are accepted in %j, and parsed as intended', accepted)
 
   test.each([
     ['and'],
@@ -161,7 +161,7 @@ describe('words in a filter', () => {
     ['limit none skip 1'],
     ['skip none'],
     ['limit 5 limit 5'],
-  ])('may not be written as %j', refused)
+  ])('are refused in %j', refused)
 })
 
 describe('literals in a filter', () => {
@@ -226,7 +226,7 @@ describe('literals in a filter', () => {
     ['datetime(2024-00-01T00:00:00Z)'],
     ['datetime(24-01-01T00:00:00Z)'],
     ['datetime("2024-01-02T03:04:05Z")'],
-  ])('are refused if malformed: %j', (literal) => {
+  ])('are refused if they are malformed: %j', (literal) => {
     refused(`a = ${literal}`)
   })
 
@@ -240,7 +240,7 @@ describe('literals in a filter', () => {
     ['a < null'],
     ['a >= true'],
     ['a icontains 5'],
-  ])('must have the required type: %j is refused', refused)
+  ])('must have the type that the operator requires: %j is refused', refused)
 })
 
 test.each([
@@ -252,7 +252,7 @@ test.each([
   ['name = 😀', '😀', 1, 7, 'name = 😀'],
   ['not(name)', '(', 1, 3, 'not(name)'],
 ])(
-  'the error for the filter %j contains the symbol, line, column and text',
+  'the error for the filter %j contains the symbol, the line, the column and the text',
   (filter, symbol, line, column, text) => {
     expect(problemOf(() => parseQuery(filter)).detail).toBe(
       `Unexpected symbol: "${symbol}" at line: ${line} column: ${column}. line: ${text}`,
@@ -260,7 +260,7 @@ test.each([
   },
 )
 
-describe('a list query', () => {
+describe('a list query with a filter', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   const list = (entity: KindName, query: ListQuery): string[] =>
@@ -305,7 +305,7 @@ describe('a list query', () => {
     expect(list('service', { filter })).toEqual(expected)
   })
 
-  test('sorts strings by their bytes', () => {
+  test('sorts strings by their UTF-8 bytes', () => {
     expect(list('service', { sort: 'name' })).toEqual(['s3', 's2', 's1'])
     expect(list('service', { sort: 'name desc', filter: 'name != ""' })).toEqual(['s1', 's2', 's3'])
   })
@@ -342,13 +342,13 @@ describe('a list query', () => {
     ['service', { filter: 'service.name = "x"' }, 'INVALID_FILTER', 'unknown symbol service.name'],
     ['service', { filter: '\u00a0' }, 'INVALID_FILTER', 'Unexpected symbol'],
     ['service', { sort: '\u00a0' }, 'INVALID_SORT_IDENTIFIER', ''],
-  ])('for the kind %s is refused if it is %j', (entity, query, code, detail) => {
+  ])('for the kind %s is refused with the filter %j', (entity, query, code, detail) => {
     const problem = problemOf(() => list(findEntity(entity).name, query))
     expect(problem.code).toBe(code)
     expect(problem.detail).toContain(detail)
   })
 
-  test('can filter by roles only in lists with role filters', () => {
+  test('uses the role filter only for kinds whose lists support role filters', () => {
     expect(list('config', { roleFilter: ['#none'] })).toEqual(['c1', 'c2'])
     expect(list('service', { roleFilter: ['#none'] })).toEqual([])
   })
@@ -430,7 +430,7 @@ describe('a filter symbol for a field of a referenced record', () => {
     expect(problemOf(() => list({ filter })).code).toBe(code)
   })
 
-  test('must lead to a record of the kind that has the symbol, or its definition is refused', () => {
+  test('must lead to a record of the kind that has the symbol, or the definition of the symbol is refused', () => {
     const symbols = [
       { name: 'place.name', through: { field: 'placeId', of: 'config', symbol: 'name' } },
     ] as const
@@ -473,14 +473,14 @@ test.each([
     'identity authenticator lastActivityAt ipAddress mfaComplete mfaRequired improperClientCertChain',
   ],
   ['identityType', 'name'],
-])('%s can be filtered by exactly: %s', (entity, symbols) => {
+])('the kind %s can be filtered by exactly these symbols: %s', (entity, symbols) => {
   const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
   const names = symbolNames(findEntity(entity))
   expect(names.sort()).toEqual([...common, ...symbols.split(' ')].sort())
 })
 
 describe('the cost limit of a list', () => {
-  test('counts filter terms that are evaluated on records, but not terms that an index evaluates', () => {
+  test('counts filter terms that are evaluated on each record, but not terms for which an index is used', () => {
     const { state } = formedState()
     const reader = new StateReader(state, clock)
     const values = { createdAt: 1, updatedAt: 1, revision: 1 }

@@ -41,7 +41,7 @@ function problemOf(run: () => unknown): Problem {
   throw new Error('nothing was refused')
 }
 
-describe('the grammar of filters', () => {
+describe('the parser of filters', () => {
   test.each([
     ['a and b or c', '(a and (b or c))'],
     ['a or b and c', '(a or (b and c))'],
@@ -69,11 +69,11 @@ describe('the grammar of filters', () => {
     ['  sort by name desc , id asc skip 1 limit 2  ', { skip: 1, limit: 2 }],
     ['true sort by name DESC limit 2', { sort: [{ name: 'name', isDescending: true }], limit: 2 }],
     ['a limit 2', { limit: 2 }],
-  ])('includes the paging options in %j', (text, expected) => {
+  ])('accepts the paging options in %j', (text, expected) => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 
-  test('allows any number of sort fields, of which only the first five are used', () => {
+  test('accepts any number of sort fields, of which only the first five are used', () => {
     expect(
       parseQuery('sort by a,b, c ,d,e,f')
         .sort?.map(({ name }) => name)
@@ -81,7 +81,7 @@ describe('the grammar of filters', () => {
     ).toBe('abcde')
   })
 
-  test('includes escape sequences in strings, which are decoded', () => {
+  test('decodes escape sequences in strings', () => {
     const where = parseQuery(String.raw`name = "a\"b\\c\n\t\r\f é"`).where
     expect(where).toMatchObject({ value: { value: 'a"b\\c\n\t\r\f é' } })
   })
@@ -168,7 +168,7 @@ describe('the grammar of filters', () => {
     expect(problem.detail).toContain(`Unexpected symbol: "${symbol}" at line: `)
   })
 
-  test('gives line, column and text of a fault', () => {
+  test('reports line, column and text of a fault', () => {
     expect(problemOf(() => parseQuery('name = "x"\n and %')).detail).toBe(
       'Unexpected symbol: "%" at line: 2 column: 5. line:  and %',
     )
@@ -182,11 +182,11 @@ describe('the grammar of filters', () => {
     ['the number of terms', `true${' and true'.repeat(1000)}`],
     ['the length of a list', `a in [${'1,'.repeat(2000)}1]`],
     ['the number of sort fields', `sort by a${',a'.repeat(1100)}`],
-  ])('limits %s', (_title, text) => {
+  ])('limits %s, and refuses a filter above the limit', (_title, text) => {
     expect(problemOf(() => parseQuery(text)).code).toBe('INVALID_FILTER')
   })
 
-  test('allows the maximum number of terms without exhausting the stack', () => {
+  test('accepts the maximum number of terms without exhausting the stack', () => {
     expect(grouped(parseQuery(`a${' and a'.repeat(999)}`).where)).toHaveLength(1000 + 999 * 7)
   })
 })
@@ -213,7 +213,7 @@ function fixture(): (entity: KindName, query: ListQuery) => string[] {
   return (entity, query) => reader.list(entity, query).records.map(({ id }) => id)
 }
 
-describe('the evaluation of a filter', () => {
+describe('a filter', () => {
   const list = fixture()
   const at = (ms: number): string => `datetime(${new Date(startMs + ms).toISOString()})`
   test.each([
@@ -264,7 +264,7 @@ describe('the evaluation of a filter', () => {
     ['anyOf(roleAttributes) = "b" and name = "Beta"', ['s2']],
     ['anyOf(roleAttributes) = "b" or name contains "amm"', ['s1', 's2', 's3']],
     ['name = "nothing" or anyOf(roleAttributes) = "a"', ['s1']],
-  ])('selects services where %s', (filter, expected) => {
+  ])('for services selects those where %s', (filter, expected) => {
     expect(list('service', { filter })).toEqual(expected)
   })
 
@@ -279,7 +279,7 @@ describe('the evaluation of a filter', () => {
     ['isAdmin', ['admin']],
     ['isAdmin = false and type = "Default"', ['i1', 'i2']],
     ['authPolicyId = "default"', ['admin', 'i1', 'i2']],
-  ])('selects identities where %s', (filter, expected) => {
+  ])('for identities selects those where %s', (filter, expected) => {
     expect(list('identity', { filter })).toEqual(expected)
   })
 
@@ -293,7 +293,7 @@ describe('the evaluation of a filter', () => {
     ['not isEmpty(from services where name = "gamma")', ['p2']],
     ['count(from services where true limit 1) = 1', ['p1', 'p2']],
     ['count(from identities where isAdmin or name = "bob") = 2', ['p2']],
-  ])('selects service policies where %s', (filter, expected) => {
+  ])('for service policies selects those where %s', (filter, expected) => {
     expect(list('servicePolicy', { filter })).toEqual(expected)
   })
 
@@ -301,7 +301,7 @@ describe('the evaluation of a filter', () => {
     ['authPolicy', 'primary.cert.allowed and primary.updb.minPasswordLength = 8', ['default']],
     ['authPolicy', 'secondary.requireExtJwtSigner = null', ['default']],
     ['authenticator', 'identity = "admin" and updbUsername = "Default Admin"', ['admin-updb']],
-  ])('selects %s where %s', (entity, filter, expected) => {
+  ])('for the kind %s selects records where %s', (entity, filter, expected) => {
     expect(list(findEntity(entity).name, { filter })).toEqual(expected)
   })
 
@@ -327,7 +327,7 @@ describe('the evaluation of a filter', () => {
     ['anyOf(roleAttributes) = null', 'not supported'],
     ['isEmpty(from roleAttributes where true)', 'leads to no records'],
     ['true sort by nope', 'unknown symbol nope'],
-  ])('is refused: %s gives %s', (filter, reason) => {
+  ])('such as %s is refused with the reason %s', (filter, reason) => {
     const problem = problemOf(() => list('service', { filter }))
     expect(problem.code).toBe('INVALID_FILTER')
     expect(problem.detail).toContain(reason)
@@ -341,7 +341,7 @@ describe('the evaluation of a filter', () => {
     ['name,'],
     ['%'],
     ['tags'],
-  ])('is refused for the sort parameter %j', (sort) => {
+  ])('with the sort parameter %j is refused', (sort) => {
     expect(problemOf(() => list('service', { sort })).code).toBe('INVALID_SORT_IDENTIFIER')
   })
 })
@@ -375,7 +375,7 @@ describe('an unpaged list', () => {
     expect(problem.fault?.field).toBe('limit')
   })
 
-  test('has a maximum length, but a page of the same list may start anywhere', () => {
+  test('has a maximum length, while a page of the same list may begin at any offset', () => {
     const whole = listed({ filter: `${id(wholeListRowsMax)} limit none` })
     expect(whole.records).toHaveLength(wholeListRowsMax)
     const page = { limit: 500, offset: wholeListRowsMax, sort: 'createdAt' }
@@ -383,7 +383,7 @@ describe('an unpaged list', () => {
   })
 })
 
-describe('paging, sorting and role filters', () => {
+describe('paging, sorting and role filters of a list', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   for (let i = 0; i < 1200; i += 1) {
@@ -444,11 +444,11 @@ describe('paging, sorting and role filters', () => {
     [{ roleFilter: ['#all'] }, { totalCount: 0 }],
     [{ roleFilter: [] }, { totalCount: 1200 }],
     [{ roleFilter: ['#r3'], filter: 'name contains "11"' }, { first: 's0003' }],
-  ])('are applied to the query %j', (query, expected) => {
+  ])('are applied in the query %j', (query, expected) => {
     expect(page(query)).toMatchObject(expected)
   })
 
-  test('records without a value come first in ascending and last in descending order; records with equal values are sorted by id', () => {
+  test('put records without a value first in ascending and last in descending order, and sort records with equal values by id', () => {
     log.create('identity', 'i1', { ...identity('ann'), externalId: 'b' })
     log.create('identity', 'i2', { ...identity('bob'), externalId: 'a' })
     const ids = (sort: string): string[] =>
@@ -463,7 +463,7 @@ describe('paging, sorting and role filters', () => {
     [{ roleFilter: [''] }, 'roleFilter'],
     [{ roleFilter: Array.from({ length: 101 }, () => '#a') }, 'roleFilter'],
     [{ roleFilter: ['#odd'], roleSemantic: 'some' }, 'semantic'],
-  ])('are refused if invalid: %j', (query, field) => {
+  ])('are refused if they are invalid: %j', (query, field) => {
     expect(problemOf(() => page(query))).toMatchObject({
       code: 'COULD_NOT_VALIDATE',
       fault: { field },

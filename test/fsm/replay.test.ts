@@ -8,7 +8,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 // Tests the check that replays the log of every test (test/support/after-each.ts), and that this
 // check can fail.
 
-test('a replay detects a state that cannot result from its log', async () => {
+test('replaying a log detects a state that does not result from this log', async () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   const made = { state: state.stateDigest(), entities: state.entitiesDigest() }
@@ -19,7 +19,7 @@ test('a replay detects a state that cannot result from its log', async () => {
   )
 })
 
-test('a replay detects when apply depends on more than the state and the log entry', async () => {
+test('replaying a log detects that apply depends on more than the state and the log entry', async () => {
   const state = new ClusterState()
   let calls = 0
   const log = new LogWriter(

@@ -10,7 +10,7 @@ function record(index: number): DeduplicationRecord {
   return { atMs: 1_800_000_000_000 + index, index, outcome: `o${index}`, lanes }
 }
 
-test('request records are returned unchanged from the store, and removed in order', () => {
+test('the records of request ids are returned unchanged from the store, and removed in order', () => {
   const random = seededRandom(7)
   const records = new DeduplicationRecords()
   const twin: (readonly [string, DeduplicationRecord])[] = []
@@ -34,7 +34,7 @@ test('request records are returned unchanged from the store, and removed in orde
   expect([...records.allLanes()]).toEqual(twin.map(([, { lanes }]) => lanes))
 })
 
-test('request records that were added in any order are in log order after sorting', () => {
+test('the records of request ids are in log order after sorting, in whatever order they were added', () => {
   const records = new DeduplicationRecords()
   const random = seededRandom(3)
   const order = Array.from({ length: 5000 }, (_, n) => n + 1)

@@ -54,7 +54,7 @@ function shown(machine: StateMachine): readonly unknown[] {
   return [...machine.ids('service')].sort()
 }
 
-test('a member may restart or receive a snapshot after any entry of a restore, and all members reach the same state', async () => {
+test('a member may restart or receive a snapshot after any log entry of a restore, and all members reach the same state', async () => {
   const { entries, from } = restoringLog()
   for (let cut = from; cut < entries.length; cut += 1) {
     const whole = await machineOn(new MemoryStateStore())
@@ -75,7 +75,7 @@ test('a member may restart or receive a snapshot after any entry of a restore, a
   }
 })
 
-test('a follower of the state is notified once, after a restore, that all records may differ', async () => {
+test('a follower of the state is notified once, after a restore, that all records may have changed', async () => {
   const { entries } = restoringLog()
   const machine = await machineOn(new MemoryStateStore())
   const told: string[] = []

@@ -83,7 +83,7 @@ function expectIntact(state: ClusterState): void {
 }
 
 describe('a restore', () => {
-  test('shows the old records until its last log entry is applied, and the new records afterwards', () => {
+  test('shows the old records until its last log entry is applied, and afterwards the restored records', () => {
     const { state, log } = since()
     const { state: wanted, content } = backup()
     const before = state.entitiesDigest()
@@ -108,7 +108,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('ends sessions, keeps revocations, and does not make a used token valid again', () => {
+  test('ends sessions, keeps revocations, and does not make used tokens valid again', () => {
     const { state, log } = since()
     new Restore(log, backup().content).stage()
     expect([...state.table('apiSession').ids]).toEqual(['session'])
@@ -167,7 +167,7 @@ describe('a restore', () => {
     expect(names(state, 'service')).toEqual(['mail', 'wiki'])
   })
 
-  test('accepts retries of each of its log entries', () => {
+  test('accepts a repetition of each of its log entries', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -191,7 +191,7 @@ describe('a restore changes nothing', () => {
     ['that is too large', { bytes: String(restoreLimits.stagedBytesMax + 1), chunks: 10_000 }],
     ['with an invalid id', { id: 'a b' }],
     ['with more chunks than its bytes allow', { chunks: 100_000 }],
-  ])('if the backup is one %s', (_what, given) => {
+  ])('if the backup is a backup %s', (_what, given) => {
     const { state, log } = since()
     const before = state.entitiesDigest()
     const restore = new Restore(log, backup().content)
@@ -236,7 +236,7 @@ describe('a restore changes nothing', () => {
     expect(restore.end()).toMatchObject({ ok: true })
   })
 
-  test('if its chunks contain unsupported records or none', () => {
+  test('if its chunks contain unsupported or malformed records', () => {
     const { state, log } = since()
     const { content } = backup()
     const restore = new Restore(log, content)
@@ -264,7 +264,7 @@ describe('a restore changes nothing', () => {
     expect(state.entitiesDigest()).toBe(before)
   })
 
-  test('if records were written after its planned index', () => {
+  test('if records were written after the index for which the restore was planned', () => {
     const { state, log } = since()
     const { index } = state.position
     const restore = new Restore(log, backup().content)
@@ -275,7 +275,7 @@ describe('a restore changes nothing', () => {
     expect(restore.end({ ifIndex: String(index + 20) })).toMatchObject({ ok: true })
   })
 
-  test('if it is requested in a session, whatever permission the session has', () => {
+  test('if a session requests it, whatever permissions the session has', () => {
     const { log } = since()
     log.logIn('of-admin')
     const actor = anySession({ sessionId: 'of-admin', permission: 'admin' })

@@ -25,7 +25,7 @@ function tableAt(clock: { logTimeMs: number }) {
   return { rows, revoke: (id: string) => revokeSession(id, consequences) }
 }
 
-test('a table that is full of ended sessions accepts the next ended session once the earlier ones have expired', () => {
+test('a table that is full of revoked sessions accepts the next one once the earlier revocations have expired', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < sessionRevocationsMax; at += 1) {
@@ -38,7 +38,7 @@ test('a table that is full of ended sessions accepts the next ended session once
   expect([...rows.keys()]).toEqual(['later'])
 })
 
-test('expired session revocations are removed while the table is still far from full', () => {
+test('expired revocations of sessions are removed before the table becomes full', () => {
   const clock = { logTimeMs: 0 }
   const { rows, revoke } = tableAt(clock)
   for (let at = 0; at < 1000; at += 1) revoke(`s${at}`)
@@ -47,6 +47,6 @@ test('expired session revocations are removed while the table is still far from 
   expect(rows.size).toBeLessThanOrEqual(300)
 })
 
-test('routers keep the revocation of a session for longer than the access tokens of the session are valid', () => {
+test('routers keep the revocation of a session longer than the access tokens of the session are valid', () => {
   expect(sessionRevocationMs).toBeGreaterThan(defaultApiLimits.accessTokenMs)
 })

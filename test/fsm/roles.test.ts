@@ -31,7 +31,7 @@ test.each([
   },
 )
 
-test('a fabric-only service is not selected by any policy', () => {
+test('a fabric-only service is not selected by any service policy', () => {
   const { log, state } = formedState()
   log.create('service', 's1', service('one', ['x']))
   log.create('service', 's2', service('two', ['x']))
@@ -66,7 +66,7 @@ function slowGrants(state: ClusterState, identityId: string): Map<string, Set<st
   return grants
 }
 
-test('the access that the indexes give equals the access computed by applying each policy to each pair of identity and service', () => {
+test('the access that the indexes yield equals the access computed by applying each policy to each pair of identity and service', () => {
   const random = seededRandom(11)
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
@@ -116,7 +116,7 @@ test('the access that the indexes give equals the access computed by applying ea
   }
 })
 
-test('sub-lists exist in both directions, from identities and from services, and can be filtered by policy type', () => {
+test('lists of related records exist in both directions, from identities and from services, and can be filtered by policy type', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one', ['x']))
@@ -139,7 +139,7 @@ test('sub-lists exist in both directions, from identities and from services, and
   expect(() => reader.subList('identity', 'i1', 'services', { policyType: 'x' })).toThrow('invalid')
 })
 
-test('role lists are shown with current names, without missing records', () => {
+test('role lists show the current names of records, and omit deleted records', () => {
   const { state, log } = formedState()
   const reader = new StateReader(state, clock)
   log.create('service', 's1', service('one'))

@@ -56,7 +56,7 @@ class Extending {
 }
 
 describe('router certificates that are extended over the router’s channel', () => {
-  test('become valid when the router reports that it has stored the certificates', () => {
+  test('become valid when the router reports that it has stored them', () => {
     const extending = new Extending()
     expect(extending.begin().ok).toBe(true)
     expect(extending.router).toMatchObject({ fingerprint: 'print of r1', certPem: 'pem of r1' })
@@ -80,7 +80,7 @@ describe('router certificates that are extended over the router’s channel', ()
     expect(extending.verify('r1', 'later print').ok).toBe(true)
   })
 
-  test('cannot be requested or verified by another router', () => {
+  test('cannot be requested or confirmed by another router', () => {
     const extending = new Extending()
     expect(extending.begin('r2')).toMatchObject({ code: 'UNAUTHORIZED' })
     extending.begin()
@@ -88,7 +88,7 @@ describe('router certificates that are extended over the router’s channel', ()
     expect(extending.router.fingerprint).toBe('print of r1')
   })
 
-  test('are refused if the current certificate is invalid, or if the new certificate is in use elsewhere', () => {
+  test('are refused if the router’s current certificate is invalid, or if the new certificate is in use elsewhere', () => {
     const extending = new Extending()
     expect(extending.begin('r1', 'an old print')).toMatchObject({ code: 'UNAUTHORIZED' })
     expect(extending.begin('r1', 'print of r1', 'print of r2')).toMatchObject({

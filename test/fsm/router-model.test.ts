@@ -30,7 +30,7 @@ function whole(state: ClusterState): FollowedModel {
 }
 
 describe('the router data model', () => {
-  test('equals a newly built full model on random networks, if it is updated entry by entry', () => {
+  test('equals a newly built full model on random networks after an update for each log entry', () => {
     let events = 0
     for (let seed = 1; seed <= 60; seed += 1) {
       const { network, followed } = following(seed)
@@ -45,7 +45,7 @@ describe('the router data model', () => {
     expect(events).toBeGreaterThan(1500)
   })
 
-  test('equals a newly built full model on random networks, if it is updated several entries at a time', () => {
+  test('equals a newly built full model on random networks after an update for several log entries at a time', () => {
     for (let seed = 100; seed <= 130; seed += 1) {
       const { network, followed } = following(seed)
       for (let at = 0; at < 60; at += 1) {
@@ -57,7 +57,7 @@ describe('the router data model', () => {
     }
   })
 
-  test('contains hashes and signers of processes both as written and as plain hexadecimal digits, because routers compare strings', () => {
+  test('contains hashes and signers of processes both as written and as hexadecimal digits only, because routers compare strings', () => {
     const { network } = following(8)
     const one = {
       osType: 'Linux',
@@ -96,7 +96,7 @@ describe('the router data model', () => {
     ])
   })
 
-  test('contains JSON as OpenZiti writes it, because its routers host a service again when the text has changed', () => {
+  test('contains JSON as OpenZiti writes it, because OpenZiti routers host a service again when this text changes', () => {
     const { network } = following(9)
     const { log, state } = network
     const data = { port: 80, address: 'a&b <c>', 'line\u2028': [1e21, 0.5, { b: null, a: true }] }
@@ -115,7 +115,7 @@ describe('the router data model', () => {
     ])
   })
 
-  test('does not list a config that was removed from a router, and a deleted config is removed from its routers', () => {
+  test('does not contain a config that was removed from a router, or a config that was deleted', () => {
     const { network } = following(7)
     const { log, state } = network
     for (const at of [90, 91]) {
@@ -132,7 +132,7 @@ describe('the router data model', () => {
     expect(configs()).toEqual([[]])
   })
 
-  test('ignores a write that is not relevant for routers', () => {
+  test('does not change after a write that does not concern routers', () => {
     const { network } = following(7)
     network.log.create('service', 's90', { name: 'books', encryptionRequired: true, tags: {} })
     expect(changed(network.state)).toHaveLength(1)

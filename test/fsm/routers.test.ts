@@ -46,7 +46,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     })
   })
 
-  test('renames its identity when it is renamed, and keeps the identity’s policies', () => {
+  test('renames its identity when it is renamed, and keeps the policies of the identity', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     log.patch('identity', 'r1', { roleAttributes: ['hosts'], defaultHostingCost: 7 })
@@ -90,7 +90,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     }
   })
 
-  test('cannot have the name of an identity, when it is created or renamed and when tunneling is enabled', () => {
+  test('is refused if an identity has its name: when it is created or renamed, and when tunneling is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('taken'))
     const refusal = {
@@ -118,7 +118,7 @@ describe('an edge router with isTunnelerEnabled', () => {
     )
   })
 
-  test('does not take over records that happen to have its id', () => {
+  test('is refused if another identity already has its id, and leaves that identity unchanged', () => {
     const { log, state } = formedState()
     log.create('identity', 'r1', identity('ann'))
     expect(log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })).toMatchObject(
@@ -131,7 +131,7 @@ describe('an edge router with isTunnelerEnabled', () => {
 })
 
 describe('the identity of a tunneling router', () => {
-  test('cannot be renamed by itself, nor deleted while the router exists; other fields can change', () => {
+  test('cannot be renamed separately, nor deleted while the router exists, but its other fields can change', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('identity', 'r1', { name: 'own' })).toMatchObject({
@@ -165,7 +165,7 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
       configs,
     })
 
-    test('must have a type that targets routers, at most one per type, and are removed from the router when they are deleted', () => {
+    test('must be of a type that targets routers, with at most one per type, and are removed from the router when they are deleted', () => {
       const { log, state } = formedState()
       routerConfig(log, 'c1')
       routerConfig(log, 'c2')
@@ -181,8 +181,8 @@ describe.each(['edgeRouter', 'router', 'transitRouter', 'fabricRouter'])(
   },
 )
 
-describe('Edge router, enrolled → re-enroll', () => {
-  test('removes the certificate, keeps other properties and associations, and replaces an outstanding token', () => {
+describe('The re-enrollment of an enrolled edge router', () => {
+  test('removes the certificate, keeps other properties and related records, and replaces an open enrollment token', () => {
     const { log, state } = formedState()
     log.batch([
       [CommandKind.ENTITY_CREATE, 'edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'] }],
@@ -231,8 +231,8 @@ test('deleting an edge router deletes its terminators and enrollments', () => {
   }
 })
 
-describe('a router that was not created with the transit API', () => {
-  test('cannot be changed with the transit API, but can be deleted', () => {
+describe('a router that was not created through the transit router API', () => {
+  test('cannot be changed through the transit router API, but can be deleted there', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'edge', { name: 'edge' })
     log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
@@ -263,7 +263,7 @@ describe('a router that was not created with the transit API', () => {
     }
   })
 
-  test('is invisible to edge router policies and edge router lists', () => {
+  test('is selected by no edge router policy, and is absent from lists of edge routers', () => {
     const { log, state } = formedState()
     log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
     expect(state.get('edgeRouter', 'fabric')).toBeUndefined()
@@ -275,8 +275,8 @@ describe('a router that was not created with the transit API', () => {
   })
 })
 
-describe('replacing an edge router', () => {
-  test('keeps the enrolled certificate, and the fields that do not exist in the API that is used', () => {
+describe('a PUT of an edge router', () => {
+  test('keeps the enrolled certificate, and the fields that the API of the request does not have', () => {
     const { log, state } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', roleAttributes: ['eu'], appData: { a: 1 } })
     const enrolled = { isVerified: true, fingerprint: 'ab12', certPem: 'pem' }
@@ -296,9 +296,9 @@ describe('replacing an edge router', () => {
   })
 })
 
-describe('after any commands', () => {
+describe('after random commands', () => {
   test.each([1, 2, 3, 4])(
-    'tunneling routers own their records, no record lacks its required references, and no router has two tokens (%i)',
+    'tunneling routers have their identities and policies, no record lacks a required reference, and no router has two tokens (%i)',
     (seed) => {
       const { log, state } = formedState()
       writeRandomLog(log, seed, 3000)

@@ -29,7 +29,7 @@ function updb(identityId: string, username: string): JsonObject {
   return { identityId, method: 'updb', username, passwordHash: '$argon2id$x' }
 }
 
-describe('the last administrator', () => {
+describe('the last administrator who can log in', () => {
   test('cannot be demoted or disabled in any way', () => {
     const { log, state } = formedState()
     const expected = { ok: false, code: 'ENTITY_CAN_NOT_BE_UPDATED', fault: null }
@@ -45,7 +45,7 @@ describe('the last administrator', () => {
     expect(state.get('identity', 'admin')).toMatchObject({ isAdmin: true, disabledAt: null })
   })
 
-  test('can be demoted once another administrator exists, who is then the last one', () => {
+  test('can be demoted once another administrator exists, who then is the last one', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -54,7 +54,7 @@ describe('the last administrator', () => {
     expect(log.delete('identity', 'i1')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
   })
 
-  test('stays protected if the other administrator is disabled', () => {
+  test('stays protected if the only other administrator is disabled', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -65,7 +65,7 @@ describe('the last administrator', () => {
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
 
-  test('includes the default administrator, which can never be deleted', () => {
+  test('may be the default administrator, who can never be deleted', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     expect(log.delete('identity', 'admin')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))
@@ -75,7 +75,7 @@ describe('the last administrator', () => {
 })
 
 describe('disabling an identity', () => {
-  test('ends its sessions in the same log entry and refuses new sessions, until the identity is enabled', () => {
+  test('ends its sessions in the same log entry, and prevents new sessions until the identity is enabled', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -91,7 +91,7 @@ describe('disabling an identity', () => {
     expect(log.logIn('s4', 'i1', 'a1').ok).toBe(true)
   })
 
-  test('for a given time ends by log time, and an excessive time is reduced', () => {
+  test('for a given time ends by log time, and a time above the maximum is reduced', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.disable('i1', 2)
@@ -101,7 +101,7 @@ describe('disabling an identity', () => {
     expect(Number.isNaN(new Date(until).getTime())).toBe(false)
   })
 
-  test('answers NOT_FOUND for an unknown identity', () => {
+  test('returns NOT_FOUND for an unknown identity', () => {
     const { log } = formedState()
     expect(log.disable('nope', 0)).toMatchObject(refusedWith('NOT_FOUND'))
     expect(log.enable('nope')).toMatchObject(refusedWith('NOT_FOUND'))
@@ -109,7 +109,7 @@ describe('disabling an identity', () => {
 })
 
 describe('an authenticator', () => {
-  test('is the only one with its method for an identity, and its user name is unique', () => {
+  test('is the only one of its method for an identity, and has a unique user name', () => {
     const { log } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('ben'))
@@ -125,7 +125,7 @@ describe('an authenticator', () => {
     )
   })
 
-  test('of the method password always has a user name and a hash', () => {
+  test('of the method updb always has a user name and a password hash', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     const { passwordHash, ...nameOnly } = updb('i1', 'anna')
@@ -150,7 +150,7 @@ describe('an authenticator', () => {
     expect(state.get('authenticator', 'a1')).toMatchObject({ passwordHash, username: 'anna2' })
   })
 
-  test('ends the sessions that it opened when it is deleted, and is deleted with its identity', () => {
+  test('ends, when it is deleted, the sessions that it opened, and is deleted together with its identity', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     authenticator(log, 'a1', updb('i1', 'anna'))
@@ -184,8 +184,8 @@ function withConfigs(): { readonly state: ClusterState; readonly log: LogWriter 
   return made
 }
 
-describe('configs of a service', () => {
-  test('must exist, target services, and have different types', () => {
+describe('the configs of a service', () => {
+  test('must exist, must target services, and must have different types', () => {
     const { log, state } = withConfigs()
     const configs = (ids: readonly string[]): unknown =>
       log.patch('service', 's2', { configs: ids })
@@ -213,7 +213,7 @@ describe('configs of a service', () => {
     expect(log.delete('configType', 'interfaces.v1').ok).toBe(true)
   })
 
-  test('cannot change their type, and a type cannot change its target; `all` is not allowed as the name of a type', () => {
+  test('cannot change their type, a type cannot change its target, and no type may have the name `all`', () => {
     const { log, state } = withConfigs()
     log.raw(CommandKind.ENTITY_PATCH, 'config', 'c1', { configTypeId: 'interfaces.v1' })
     expect(state.get('config', 'c1')?.['configTypeId']).toBe('proxy.v1')
@@ -225,7 +225,7 @@ describe('configs of a service', () => {
     expect(log.patch('configType', 'proxy.v1', { name: 'all' })).toMatchObject({ ok: false })
   })
 
-  test('are refused if they were validated with an outdated type', () => {
+  test('are refused if they were validated with an outdated schema of the type', () => {
     const { log, state } = withConfigs()
     const revision = state.get('configType', 'proxy.v1')?.revision ?? 0
     const judgedOn = [
@@ -240,7 +240,7 @@ describe('configs of a service', () => {
   })
 })
 
-describe('config overrides of an identity', () => {
+describe('the config overrides of an identity', () => {
   const shown = (
     state: ClusterState,
     serviceId: string,
@@ -256,7 +256,7 @@ describe('config overrides of an identity', () => {
     ]
   }
 
-  test('replace, for that identity, the service’s config of the same type, or add one if the service has none', () => {
+  test('replace for this identity the service’s config of the same type, or add one if the service has none', () => {
     const { log, state } = withConfigs()
     log.create('servicePolicy', 'p', policy('p', ['#all'], ['#all']))
     expect(
@@ -290,7 +290,7 @@ describe('config overrides of an identity', () => {
     expect(log.serviceConfigs('disassociate', 'i1', []).ok).toBe(true)
   })
 
-  test('are set all or none', () => {
+  test('are all refused if one of several in a request is invalid', () => {
     const { log, state } = withConfigs()
     const associate = (pairs: [string, string][]): unknown =>
       log.serviceConfigs('associate', 'i1', [['s1', 'c1'], ...pairs])
@@ -319,7 +319,7 @@ describe('config overrides of an identity', () => {
     expect(log.delete('config', 'c1').ok).toBe(true)
   })
 
-  test('may use a type whose name is that of a prototype member', () => {
+  test('may have a type with the name of a prototype member such as __proto__', () => {
     const { log, state } = withConfigs()
     log.patch('configType', 'proxy.v1', { name: '__proto__' })
     const config = shown(state, 's1', 'admin', 'all')
@@ -327,7 +327,7 @@ describe('config overrides of an identity', () => {
   })
 })
 
-test('unknown permissions are refused, even if a proposer allowed them', () => {
+test('permissions that do not exist are refused at apply, even if a proposer accepted them', () => {
   const { log } = formedState()
   const permissions = ['service.read', 'everything']
   expect(
@@ -396,7 +396,7 @@ describe('an endless lock of an administrator’s password', () => {
     return [first, during, attempt(log)]
   }
 
-  test('is not deleted at feature level 1, because members of an older release would keep it', () => {
+  test('is kept at feature level 1, because members of an older release would keep it', () => {
     expect(attemptsAfterALock(formedState())).toEqual([true, false, false])
   })
 

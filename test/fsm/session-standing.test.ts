@@ -66,7 +66,7 @@ function raise(log: LogWriter, level: number): void {
 const alice = (records: ValidityRecords) =>
   requirePresent(sessionValidity(records, 'of-alice'), 'her standing')
 
-test('the validity of a session is evaluated once and cached, whatever unrelated records are written', () => {
+test('the validity of a session is evaluated once and then cached, even if unrelated records are written', () => {
   const { state, log } = withAlice()
   const first = alice(state)
   expect(first).toMatchObject({
@@ -89,7 +89,7 @@ test.each([
   ['ca', 'of-alices'],
   ['externalJwtSigner', 'of-logins'],
   ['mfa', 'alice'],
-])('the validity of a session is evaluated again after a write of %s', (kind, id) => {
+])('the validity of a session is evaluated again after a write of the kind %s', (kind, id) => {
   const { state } = withAlice()
   const before = alice(state)
   write(state, findEntity(kind).name, id)
@@ -128,13 +128,16 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
     { isVerified: false },
     { pendingFactors: [{ kind: 'extJwt' }] },
   ],
-])('a session is evaluated with the current records: %s', (_what, record, fields, standing) => {
-  const { state } = withAlice()
-  alice(state)
-  const [kind = '', id = ''] = record.split(' ')
-  write(state, findEntity(kind).name, id, fields)
-  expect(alice(state)).toMatchObject(standing)
-})
+])(
+  'the validity of a session is evaluated with the current records after this change: %s',
+  (_what, record, fields, standing) => {
+    const { state } = withAlice()
+    alice(state)
+    const [kind = '', id = ''] = record.split(' ')
+    write(state, findEntity(kind).name, id, fields)
+    expect(alice(state)).toMatchObject(standing)
+  },
+)
 
 test('only an administrator with a fully authenticated session has administrator rights', () => {
   const { state, log } = formedState()
@@ -145,7 +148,7 @@ test('only an administrator with a fully authenticated session has administrator
   expect(sessionValidity(state, 'of-bob')).toMatchObject({ isAdmin: false, pendingFactors: [] })
 })
 
-test('the validity that was evaluated during a reverted write is not cached', () => {
+test('the validity of a session that was evaluated during a reverted write is not cached', () => {
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -155,7 +158,7 @@ test('the validity that was evaluated during a reverted write is not cached', ()
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('validity in a layer over the state is evaluated with the layer’s records, and validity in the state itself with the records of the state', () => {
+test('the validity of a session in a layer over the state depends on the layer’s records, and in the state on those of the state', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })
@@ -167,7 +170,7 @@ test('validity in a layer over the state is evaluated with the layer’s records
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('the validity of a session depends only on the session, its identity and the kinds that invalidate the cache', () => {
+test('the validity of a session depends only on the session, its identity and the kinds of records whose writes clear the cache', () => {
   const { state } = withAlice()
   const read = new Set<string>()
   const watched: ValidityRecords = {
@@ -189,7 +192,7 @@ test('a missing session, or a session without an identity, is not valid', () => 
 })
 
 describe('sessions whose signer is disabled', () => {
-  test('end when the signer is disabled, but sessions of other signers stay', () => {
+  test('end when the signer is disabled, but sessions of other signers continue', () => {
     const { state, log } = withAlice()
     state.featureLevel = 2
     log.logIn('of-admin')
@@ -200,7 +203,7 @@ describe('sessions whose signer is disabled', () => {
     expect(sessionValidity(state, 'of-admin')).not.toBeNull()
   })
 
-  test('remain without rights below the feature level that ends such sessions, and end when that level is reached', () => {
+  test('continue without rights below the feature level that ends such sessions, and end when that level is reached', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)

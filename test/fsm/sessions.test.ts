@@ -5,7 +5,7 @@ import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { formedState, identity, startMs } from './support/log.ts'
 import { restorableState } from './support/restoring.ts'
 
-test('a log-in needs an existing identity and one of its authenticators', () => {
+test('a log-in is refused without an existing identity and one of its authenticators', () => {
   const { log } = formedState()
   log.create('identity', 'i1', identity('ann'))
   const refusal = { ok: false, code: 'INVALID_AUTH', fault: null, detail: null }
@@ -15,7 +15,7 @@ test('a log-in needs an existing identity and one of its authenticators', () => 
   expect(log.logIn('s1')).toEqual({ ok: true, id: 's1' })
 })
 
-test('a disabled identity cannot log in until the time of its disabling is over', () => {
+test('a disabled identity cannot log in until the given time is over', () => {
   const { log, state } = formedState()
   const admin = state.get('identity', 'admin')
   state.put('identity', {
@@ -31,7 +31,7 @@ test('a disabled identity cannot log in until the time of its disabling is over'
   expect(log.logIn('s2')).toMatchObject({ code: 'INVALID_AUTH' })
 })
 
-test('a log-in requires a policy that allows its method when the log entry is applied', () => {
+test('a log-in is refused if, when its log entry is applied, the auth policy does not allow its method', () => {
   const { log, state } = formedState()
   const policy = requirePresent(state.get('authPolicy', 'default'), 'the default policy')
   const { primary } = policy
@@ -42,20 +42,20 @@ test('a log-in requires a policy that allows its method when the log entry is ap
   expect(log.logIn('s1', 'admin', 'admin-updb').ok).toBe(true)
 })
 
-test('a session id can be used once', () => {
+test('a session id can be used only once', () => {
   const { log } = formedState()
   log.logIn('s1')
   expect(log.logIn('s1')).toMatchObject({ ok: false })
 })
 
-test('a log-in stores the details of its client at the identity', () => {
+test('a log-in stores the details of its client in the record of the identity', () => {
   const { log, state } = formedState()
   log.logIn('s1', 'admin', 'admin-updb', '{"os":"linux"}')
   log.logIn('s2')
   expect(state.get('identity', 'admin')).toMatchObject({ envInfo: { os: 'linux' }, sdkInfo: {} })
 })
 
-test('the time of the last activity never decreases, and never exceeds log time', () => {
+test('the last-activity time of a session never decreases, and never exceeds log time', () => {
   const { log, state } = formedState()
   const last = (): number | null | undefined => state.get('apiSession', 's1')?.lastActivityAt
   log.logIn('s1')
@@ -69,7 +69,7 @@ test('the time of the last activity never decreases, and never exceeds log time'
   expect(log.touch('gone', startMs).ok).toBe(true)
 })
 
-test('the command that expires a session is refused if the session has more recent activity', () => {
+test('the command to remove an expired session is refused if the session has more recent activity', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   log.timeMs = startMs + 10_000
@@ -80,7 +80,7 @@ test('the command that expires a session is refused if the session has more rece
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('from feature level 2 on, the command that expires a session is refused before the session’s expiry in log time', () => {
+test('from feature level 2 on, the command to remove an expired session is refused before the session’s expiry in log time', () => {
   const { log, state } = restorableState()
   log.logIn('s1')
   const endsMs = startMs + 60_000

@@ -12,7 +12,7 @@ function ofTwo(): Joining {
 }
 const both = ['ctrl1', 'ctrl2'] as const
 
-test('a rotation activates the next key version and invalidates the previous version after an overlap', () => {
+test('a key rotation activates the next key version, and invalidates the previous version after an overlap', () => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
   expect(cluster.versions('clusterKey')).toMatchObject([
@@ -21,7 +21,7 @@ test('a rotation activates the next key version and invalidates the previous ver
   ])
 })
 
-test('the time at which an old key version stops being accepted is never postponed', () => {
+test('the time at which an old key version becomes invalid is never postponed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   const endsAt = cluster.log.timeMs + 30_000
@@ -30,7 +30,7 @@ test('the time at which an old key version stops being accepted is never postpon
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(endsAt)
 })
 
-test('the next rotation removes a key version whose overlap has ended', () => {
+test('the next key rotation removes a key version whose overlap is over', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 30_000)
   cluster.log.timeMs += 30_000
@@ -38,14 +38,14 @@ test('the next rotation removes a key version whose overlap has ended', () => {
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([2, 3])
 })
 
-test('an overlap has a maximum length, regardless of the proposed end', () => {
+test('the overlap of two key versions has a maximum length, even if a later end is proposed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 365 * 24 * 60 * 60_000)
   const end = cluster.log.timeMs + secretLimits.overlapMsMax
   expect(cluster.versions('clusterKey')[0]?.overlapEndsAt).toBe(end)
 })
 
-test('the number of key versions is limited: the oldest version is removed first', () => {
+test('the number of key versions is limited, and the oldest version is removed first', () => {
   const cluster = ofTwo()
   for (let version = 2; version <= 12; version += 1) cluster.rotate('clusterKey', version, both)
   expect(cluster.versions('clusterKey').map(({ version }) => version)).toEqual([
@@ -53,7 +53,7 @@ test('the number of key versions is limited: the oldest version is removed first
   ])
 })
 
-test('a key version that a compromised controller knew is removed at once, regardless of the proposed overlap', () => {
+test('a key version that a compromised controller knew is removed immediately, even if an overlap is proposed', () => {
   const cluster = ofTwo()
   cluster.rotate('clusterKey', 2, both, 60_000)
   cluster.remove('ctrl2', { compromised: true })
@@ -85,11 +85,14 @@ test.each([
   ['leaves out an admitted controller', 2, ['ctrl1']],
   ['includes a controller that is not admitted', 2, ['ctrl1', 'ctrl2', 'ctrl9']],
   ['names one controller twice in place of another', 2, ['ctrl1', 'ctrl1']],
-] as const)('a rotation of secrets that %s changes nothing', (_what, version, nodeIds) => {
-  const cluster = ofTwo()
-  expect(cluster.rotate('clusterKey', version, nodeIds)).toMatchObject({ code: 'REVISION_MOVED' })
-  expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
-})
+] as const)(
+  'a rotation of secrets that %s is refused, and changes nothing',
+  (_what, version, nodeIds) => {
+    const cluster = ofTwo()
+    expect(cluster.rotate('clusterKey', version, nodeIds)).toMatchObject({ code: 'REVISION_MOVED' })
+    expect(cluster.versions('clusterKey').map((one) => one.version)).toEqual([1])
+  },
+)
 
 test('a rotation changes nothing if its secrets were wrapped for a controller that has since been removed', () => {
   const cluster = ofTwo()
@@ -116,7 +119,7 @@ test('the secret of an issuing CA is refused without a certificate, and every ot
   ])
 })
 
-test('a controller that lacks a key version receives it, and a key version that the controller has is not replaced', () => {
+test('a controller that lacks a key version receives it, and a key version that a controller has is not replaced', () => {
   const cluster = new Joining()
   cluster.join('ctrl1')
   cluster.rotate('clusterKey', 1, ['ctrl1'])
@@ -136,7 +139,7 @@ test('a controller that lacks a key version receives it, and a key version that 
   expect(Object.keys(cluster.versions('clusterKey')[0]?.wrapped ?? {})).toEqual(['ctrl1'])
 })
 
-test('clients cannot see any part of a secret', () => {
+test('clients cannot read any part of a secret', () => {
   const cluster = ofTwo()
   const before = cluster.state.entitiesDigest()
   const state = cluster.state.stateDigest()

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SortedIds } from '../../src/fsm/records/sorted-ids.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 
-test('a sorted set contains the same ids as a plain set, in order, through splits and gaps', () => {
+test('the sorted set of ids contains the same ids in order as a plain set, through splits and gaps', () => {
   const random = seededRandom(3)
   const ids = new SortedIds()
   const twin = new Set<string>()
@@ -32,7 +32,7 @@ test('a sorted set contains the same ids as a plain set, in order, through split
   expect(ids.add('x')).toBe(true)
 })
 
-test('ids are sorted by their UTF-8 bytes', () => {
+test('the sorted set of ids sorts ids by their UTF-8 bytes', () => {
   const random = seededRandom(5)
   const letters = ['a', 'z', 'é', '\uD7FF', '\uE000', '\uFF5E', '\u{10000}', '😀', '\u{10FFFF}']
   const ids = new SortedIds()

@@ -33,7 +33,7 @@ function raise(log: LogWriter): unknown {
 const schemaOf = (state: ClusterState, id: string): JsonObject | undefined =>
   state.get('configType', id)?.schema
 
-test('config type schemas of release 0.1.0 remain below feature level 2, and are updated at level 2', () => {
+test('config type schemas of release 0.1.0 are kept below feature level 2, and updated at level 2', () => {
   const { state, log } = formedState()
   writeReleased(log)
   for (const id of seeds.keys()) expect(schemaOf(state, id), id).toEqual(released[id]?.schema)
@@ -46,7 +46,7 @@ test('config type schemas of release 0.1.0 remain below feature level 2, and are
   expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)
 })
 
-test('config type schemas that an operator changed and config types that were deleted are left as they are', () => {
+test('config type schemas that an operator changed, and config types that were deleted, are not updated', () => {
   const { state, log } = formedState()
   writeReleased(log)
   const schema = { ...released['NH5p4FpGR']?.schema, description: 'of our own' }

@@ -53,7 +53,7 @@ describe('a terminator', () => {
     expect(state.get('fabricTerminator', 't1')).toBeUndefined()
   })
 
-  test('that its router created can be deleted, but not changed', () => {
+  test('that its router created can be deleted through the API, but not changed', () => {
     const { log, state } = network()
     hosted(log, 't1')
     state.put('terminator', { ...state.get('terminator', 't1'), id: 't1', isSystem: true })

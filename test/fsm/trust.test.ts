@@ -92,7 +92,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('must reference existing signers, and prevents their deletion however the reference was written', () => {
+  test('is refused if it references missing signers, and prevents the deletion of its signers, in whatever form they were written', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -122,7 +122,7 @@ describe('an auth policy', () => {
     expect(state.table('externalJwtSigner').rows.size).toBe(0)
   })
 
-  test('prevents the deletion of its signers after a restart too', () => {
+  test('also prevents the deletion of its signers after a restart', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }
@@ -145,7 +145,7 @@ describe('an auth policy', () => {
 })
 
 describe('an external JWT signer', () => {
-  test('has exactly one means of verification, even if a proposer allows none or two', () => {
+  test('is refused unless it has exactly one means of verification, even if a proposer accepted none or two', () => {
     const { log } = formedState()
     const none = newSigner(log, 's', { jwksEndpoint: null })
     expect(none).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'certPem'))
@@ -155,7 +155,7 @@ describe('an external JWT signer', () => {
     expect(bare).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'kid'))
   })
 
-  test('that has neither a kid nor a certificate can exist beside other such signers', () => {
+  test('that has neither a kid nor a certificate may exist together with other signers of this form', () => {
     const { log } = formedState()
     expect(newSigner(log, 's1').ok).toBe(true)
     expect(newSigner(log, 's2').ok).toBe(true)
@@ -163,7 +163,7 @@ describe('an external JWT signer', () => {
 })
 
 describe('a CA', () => {
-  test('is verified only by the verification command, once, and stays verified', () => {
+  test('can be verified only by the command for verification, only once, and stays verified', () => {
     const { log, state } = formedState()
     newCa(log, 'c', { isVerified: true })
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: false })
@@ -178,7 +178,7 @@ describe('a CA', () => {
     expect(state.get('ca', 'c')).toMatchObject({ isVerified: true })
   })
 
-  test('ends, when it is deleted, only its own certificate authenticators and their sessions', () => {
+  test('deletes, when it is deleted, only its own certificate authenticators, and ends their sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('identity', 'i2', identity('bob'))
@@ -197,7 +197,7 @@ describe('a CA', () => {
     expect(state.get('identity', 'i1')).toBeDefined()
   })
 
-  test('requires a fingerprint and a verification token, and can be created only up to a limited number of CAs', () => {
+  test('is refused without a fingerprint and a verification token, and above the maximum number of CAs', () => {
     const { log, state } = formedState()
     for (const missing of ['fingerprint', 'verificationToken']) {
       expect(newCa(log, 'c', { [missing]: '' })).toMatchObject(
@@ -235,7 +235,7 @@ describe('a CA', () => {
 })
 
 describe('a certificate authenticator', () => {
-  test('is the only one of an identity, has all its fields, and cannot belong to a router', () => {
+  test('is the only one of an identity, has all its fields, and is refused if its certificate belongs to a router', () => {
     const { log, state } = formedState()
     expect(certificate(log, 'a', 'admin', { certPem: '' })).toMatchObject(
       refusedWith('COULD_NOT_VALIDATE', 'certPem'),
@@ -269,7 +269,7 @@ describe('a certificate authenticator', () => {
     expect(log.raw(ENTITY_PATCH, 'authenticator', 'a', { tags: { a: 1 } }).ok).toBe(true)
   })
 
-  test('can be marked for extension with the current log time, unlike a password authenticator', () => {
+  test('can be marked as due for an extension at the current log time, unlike a password authenticator', () => {
     const { log, state } = formedState()
     certificate(log, 'a', 'admin', {})
     const ask = (id: string, rollKeys: boolean): Outcome | null => {
@@ -313,7 +313,7 @@ describe('a posture check', () => {
   })
 })
 
-describe('revocations', () => {
+describe('Revocations of tokens', () => {
   test('expire by log time, and are removed when the next revocation is created', () => {
     const { log, state } = formedState()
     const revoke = (id: string): Outcome => log.create('revocation', id, { type: 'JTI', id })

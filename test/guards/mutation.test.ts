@@ -27,18 +27,18 @@ describe('a mutation (a patch that plants a bug in a copy of the source)', () =>
     )
   })
 
-  test('still applies after a rename of functions, variables and properties', () => {
+  test('still applies after functions, variables and properties were renamed', () => {
     const text = '// @guard m\nif (canPass(door) && door.isShut) stop()\n'
     expect(mutated(text, guard)).toBe('// @guard m\nif (canPass(door)) stop()\n')
   })
 
-  test('still applies with another layout, other comments, quotes and parentheses', () => {
+  test('still applies if the layout, comments, quotes or parentheses have changed', () => {
     const text = '// @guard m\nif (\n  (a["x"] === "y") /* why */ &&\n  // so\n  b(c,)\n) stop()\n'
     const mutation = "- a['x'] === 'y' && b(c)\n+ b(c)\n"
     expect(mutated(text, mutation)).toBe('// @guard m\nif (\n  b(c)\n) stop()\n')
   })
 
-  test('still applies after a rename of one of two properties that had the same name', () => {
+  test('still applies after one of two properties with the same name was renamed', () => {
     const mutation = '- a.term < b.term\n+ a.term <= b.term\n'
     expect(mutated('// @guard m\nrun(a.term < b.epoch)', mutation)).toBe(
       '// @guard m\nrun(a.term <= b.epoch)',
@@ -97,7 +97,7 @@ describe('a mutation (a patch that plants a bug in a copy of the source)', () =>
     ).toBe('// @guard m\nif (!x.y) {\n  one() // here\n  two()\n}\n')
   })
 
-  test('can match members of classes and interfaces, switch cases and types', () => {
+  test('can match members of classes and interfaces, cases of a switch, and types', () => {
     expect(
       mutated(
         'class A {\n  // @guard m\n  #a() { return 1 }\n}',
@@ -112,7 +112,7 @@ describe('a mutation (a patch that plants a bug in a copy of the source)', () =>
     ).toBe('switch (a) {\n  // @guard m\n  \n}')
   })
 
-  test('adds a statement that does not continue the previous line', () => {
+  test('adds a statement that JavaScript does not parse as a continuation of the previous line', () => {
     expect(mutated('run()\n// @guard m\nx()\n', '- a()\n+ ;[1].map(a)\n')).toBe(
       'run()\n// @guard m\n;[1].map(x)\n',
     )
@@ -128,13 +128,13 @@ describe('a mutation (a patch that plants a bug in a copy of the source)', () =>
 describe('a mutation whose "-" lines match several equal places', () => {
   const text = '// @guard m\nrun(a.b, c.d)\n'
 
-  test('does not apply', () => {
+  test('is not applied', () => {
     expect(misfits(text, '- x.y\n+ x\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 2 places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
     ])
   })
 
-  test('applies to the place with the given number, if the given total is right', () => {
+  test('is applied to the place with the given number, if the given total is right', () => {
     expect(mutated(text, '@ match 2 of 2\n- x.y\n+ x\n')).toBe('// @guard m\nrun(a.b, c)\n')
     expect(misfits(text, '@ match 2 of 3\n- x.y\n+ x\n')).toEqual([
       `${path}: below "@guard m" at src/a.ts:1 2, not 3, places have the form of the "-" lines; add to them until one is left, or write "@ match K of 2" above them`,
@@ -142,7 +142,7 @@ describe('a mutation whose "-" lines match several equal places', () => {
   })
 })
 
-describe('the comment in the source that marks the place of a mutation', () => {
+describe('The comment in the source that marks the place of a mutation', () => {
   const mutation = parseMutation('m', path, '- run(a)\n')
 
   test('is required', () => {
@@ -151,20 +151,20 @@ describe('the comment in the source that marks the place of a mutation', () => {
     ])
   })
 
-  test('is reported if it occurs twice', () => {
+  test('is reported as a fault if it occurs twice', () => {
     const source = sourceOf('// @guard m\nrun(a)', '\n// @guard x, m\nrun(a)')
     expect(misfitsOf([mutation], source)).toEqual([
       `${path}: "@guard m" is at src/a.ts:1 and src/b.ts:2; leave it at one of them`,
     ])
   })
 
-  test('is reported if it is not before a statement or member', () => {
+  test('is reported as a fault if it is not before a statement or member', () => {
     expect(misfitsOf([mutation], sourceOf('run(\n// @guard m\na)'))).toEqual([
       `${path}: no statement or member follows "@guard m" at src/a.ts:2; put the comment before one`,
     ])
   })
 
-  test('belongs to one mutation', () => {
+  test('belongs to only one mutation', () => {
     const source = sourceOf('// @guard m, n\nrun(a)')
     const other = parseMutation('m', 'test/zoo/m.mutation', '- run(a)\n')
     expect(markerMisfits([mutation, other], source)).toEqual([
@@ -173,7 +173,7 @@ describe('the comment in the source that marks the place of a mutation', () => {
     ])
   })
 
-  test('may have other comments and markers after it', () => {
+  test('may be followed by other comments and markers', () => {
     const text = '// @guard m\n// @guard n\n/** Why. */\n// So.\nexport function run() {}\n'
     const [marker] = sourceOf(text).markers
     expect(marker?.marked?.node.type).toBe('ExportNamedDeclaration')

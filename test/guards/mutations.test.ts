@@ -12,11 +12,11 @@ const source = MarkedSource.read(root)
 const guards = readMutations(import.meta.dirname)
 const attacks = readMutations(join(root, 'test/attacks'))
 
-test('every mutation that removes a guard applies to the source', () => {
+test('every mutation that removes a guard can be applied to the source', () => {
   expect(misfitsOf(guards, source)).toEqual([])
 })
 
-test('every mutation that lets an attack succeed applies to the source', () => {
+test('every mutation that lets an attack succeed can be applied to the source', () => {
   expect(misfitsOf(attacks, source)).toEqual([])
 })
 
@@ -33,7 +33,7 @@ test('every mutation that removes a guard or lets an attack succeed gives its re
   ).toEqual([])
 })
 
-test('each attack test has a mutation that removes its protection, and each such mutation has an attack test', () => {
+test('each attack test has a mutation that removes the protection, and each such mutation has an attack test', () => {
   const tests = readdirSync(join(root, 'test/attacks'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.test.ts'))
     .map((file) => `test/attacks/${file}`)

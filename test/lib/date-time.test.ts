@@ -8,7 +8,7 @@ test.each([
   ['2030-01-02T03:04:05.1234567+01:30', Date.UTC(2030, 0, 2, 1, 34, 5, 123)],
   ['2028-02-29T00:00:00-23:59', Date.UTC(2028, 1, 29, 23, 59)],
   ['0001-01-01T00:00:00Z', Date.parse('0001-01-01T00:00:00Z')],
-])('the time %s is read as %d ms', (text, ms) => {
+])('the RFC 3339 time %s is parsed as %d ms', (text, ms) => {
   expect(dateTimeMs(text)).toBe(ms)
 })
 
@@ -28,6 +28,6 @@ test.each([
   '9999-12-31T23:59:59-00:01',
   '+010000-01-01T00:00:00Z',
   '2030-01-02T03:04:05Z\n',
-])('the string %j is not a time', (text) => {
+])('the string %j is not a valid time', (text) => {
   expect(dateTimeMs(text)).toBe(null)
 })

@@ -13,12 +13,12 @@ test.each([
   ['0', 0],
   ['-1m', -60_000],
   ['+1m', 60_000],
-])('%s is parsed as %d ms', (text, ms) => {
+])('the duration %s is parsed as %d ms', (text, ms) => {
   expect(parseDuration(text)).toBeCloseTo(ms, 6)
 })
 
 test.each(['', '10', 'm', '1 m', '1d', '1h30', '--1m', '1e3s', '.s', '1m'.repeat(9)])(
-  '%j is not a duration',
+  '%j is not a valid duration',
   (text) => {
     expect(parseDuration(text)).toBeNull()
   },

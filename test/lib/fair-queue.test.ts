@@ -8,7 +8,7 @@ test('callers in a queue are served in turn, and the items of each caller in the
   expect(queue.shift()).toBeUndefined()
 })
 
-test('a new caller is served next, no matter how many items of another caller wait', () => {
+test('a new caller in a queue is served next, no matter how many items of another caller wait', () => {
   const queue = new FairQueue<string>(16)
   for (let i = 0; i < 5; i += 1) queue.push('a', `a${i}`)
   expect(queue.shift()).toBe('a0')
@@ -17,7 +17,7 @@ test('a new caller is served next, no matter how many items of another caller wa
   expect(queue.shift()).toBe('b0')
 })
 
-test('no caller alone can fill the queue, and the queue never exceeds its capacity', () => {
+test('no single caller can fill the queue, and the queue never exceeds its capacity', () => {
   const queue = new FairQueue<number>(8)
   const pushed = (caller: string): number =>
     Array.from({ length: 20 }, (_, i) => queue.push(caller, i)).filter(Boolean).length

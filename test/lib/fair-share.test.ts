@@ -10,14 +10,14 @@ function fill(share: FairShare, caller: string): number {
   return taken
 }
 
-test('a single caller can use only three quarters of a capacity, and a quarter is left for others', () => {
+test('a single caller can use at most three quarters of a capacity, so that a quarter is left for others', () => {
   const share = new FairShare(100)
   expect(fill(share, 'a')).toBe(75)
   expect(fill(share, 'b')).toBe(25)
   expect(share.hasRoomFor('c')).toBe(false)
 })
 
-test('a caller that uses more than its share of a capacity gets no more until it uses less, while other callers get their shares', () => {
+test('a caller that uses more than its share of a capacity gets no more until it uses less, and other callers get their shares', () => {
   const share = new FairShare(100)
   fill(share, 'a')
   fill(share, 'b')

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { connectThroughProxy, proxyFromEnvironment } from '../../src/lib/runtime/http-proxy.ts'
 import { closeServer, startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 
-describe('The proxy that the environment configures', () => {
+describe('The HTTP proxy in the environment', () => {
   const server = { host: 'ctrl.example.net', port: 1280 }
   const HTTPS_PROXY = 'http://p.test:3128'
 
@@ -19,7 +19,7 @@ describe('The proxy that the environment configures', () => {
       { HTTPS_PROXY: 'http://u:p%40x@p.test:1' },
       { host: 'p.test', port: 1, credentials: { username: 'u', password: 'p@x' } },
     ],
-  ])('for the environment variables %j is %j', (environment, proxy) => {
+  ])('is read from the variables %j as %j', (environment, proxy) => {
     expect(proxyFromEnvironment(environment, server)).toEqual(proxy)
   })
 
@@ -39,10 +39,13 @@ describe('The proxy that the environment configures', () => {
     ['192.0.2.1', '192.0.2.1', true],
     ['10.0.0.0/99', '10.1.2.3', false],
     ['', 'ctrl.example.net', false],
-  ])('is not used if NO_PROXY=%s excludes %s: %s', (NO_PROXY, host, isExcluded) => {
-    const found = proxyFromEnvironment({ HTTPS_PROXY, NO_PROXY }, { host, port: 1280 })
-    expect(found === null).toBe(isExcluded)
-  })
+  ])(
+    'is not used for a host that NO_PROXY excludes: NO_PROXY=%s, %s: %s',
+    (NO_PROXY, host, isExcluded) => {
+      const found = proxyFromEnvironment({ HTTPS_PROXY, NO_PROXY }, { host, port: 1280 })
+      expect(found === null).toBe(isExcluded)
+    },
+  )
 
   test.each(['localhost', '127.0.0.1', '127.9.9.9', '::1'])('is not used for %s', (host) => {
     expect(proxyFromEnvironment({ HTTPS_PROXY }, { host, port: 1 })).toBeNull()
@@ -58,7 +61,7 @@ describe('The proxy that the environment configures', () => {
   )
 })
 
-describe('A connection through a proxy', () => {
+describe('A connection through an HTTP proxy', () => {
   /** @param answer bytes that the proxy sends when the request has arrived. */
   async function through(answer: string | null, timeoutMs = 20_000): Promise<Socket> {
     const sockets: Socket[] = []
@@ -78,7 +81,7 @@ describe('A connection through a proxy', () => {
     }
   }
 
-  test('passes on the bytes that follow the response of the proxy', async () => {
+  test('delivers the bytes that follow the response of the proxy', async () => {
     const socket = await through('HTTP/1.1 200 OK\r\nVia: x\r\n\r\nhello')
     const chunks: Buffer[] = []
     for await (const chunk of socket) chunks.push(chunk as Buffer)
@@ -91,7 +94,7 @@ describe('A connection through a proxy', () => {
     ['SSH-2.0-x\r\n\r\n', 'the proxy answers no HTTP for ctrl.test:1'],
     [`HTTP/1.1 200 OK\r\n${'x'.repeat(17_000)}`, 'the answer of the proxy is too long'],
     ['', 'the proxy has closed the connection'],
-  ])('fails at the proxy response %j', async (answer, reason) => {
+  ])('fails with the proxy response %j', async (answer, reason) => {
     const failed = through(answer)
     await expect(failed).rejects.toThrow(reason)
     await expect(failed).rejects.not.toThrow('secret')

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { addToSet, removeFromSet } from '../../src/lib/keyed-sets.ts'
 
-test('a key in keyed sets exists as long as its set has a value', () => {
+test('a key exists in the map of sets while its set has a value', () => {
   const sets = new Map<string, Set<number>>()
   addToSet(sets, 'a', 1)
   addToSet(sets, 'a', 2)

@@ -47,7 +47,7 @@ function opened(file: string | null = path): CachedResolver {
 }
 
 describe('The last known addresses of a DNS name', () => {
-  test('are used while no DNS server responds, and the log reports this', async () => {
+  test('are used while no DNS server responds, which is logged', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     expect(await names.resolve('a.test')).toEqual({ addresses: ['10.0.0.2'], fault: null })
@@ -63,7 +63,7 @@ describe('The last known addresses of a DNS name', () => {
     })
   })
 
-  test('are not used for a name that the DNS server no longer knows', async () => {
+  test('are not used for a name that, according to the DNS server, does not exist', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -83,7 +83,7 @@ describe('The last known addresses of a DNS name', () => {
     expect((await opened().resolve('a.test')).addresses).toEqual(['10.0.0.2', 'fd77::2'])
   })
 
-  test('are used without waiting for a lookup that hangs, and its response is used once it arrives', async () => {
+  test('are used without waiting for a DNS lookup that hangs, until its response arrives', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -96,7 +96,7 @@ describe('The last known addresses of a DNS name', () => {
     expect(asked).toEqual(['a.test', 'a.test'])
   })
 
-  test('are used without another lookup for a while, if no DNS server responded', async () => {
+  test('are used without another lookup for a while if no DNS server responded', async () => {
     const names = opened()
     records.set('a.test', found('10.0.0.2'))
     await names.resolve('a.test')
@@ -149,7 +149,7 @@ describe('The last known addresses of a DNS name', () => {
 })
 
 test.skipIf(process.geteuid?.() !== 0)(
-  'root writes the file for the user who owns the folder, and follows no link that this user has placed there',
+  'root writes the file of addresses as the user who owns the folder, and follows no link that this user has placed there',
   async () => {
     chownSync(folder, 65_534, 65_534)
     const target = join(folder, 'of root')
@@ -165,7 +165,7 @@ test.skipIf(process.geteuid?.() !== 0)(
   },
 )
 
-test('an IP address is not looked up', async () => {
+test('an IP address in place of a DNS name is not looked up', async () => {
   expect(await opened().resolve('10.0.0.9')).toEqual({ addresses: ['10.0.0.9'], fault: null })
   expect(asked).toEqual([])
 })
@@ -191,7 +191,7 @@ describe('A DNS lookup for a socket', () => {
     expect((await lookedUp('a.test', { family: 4 })).answer).toEqual([null, '10.0.0.2', 4])
   })
 
-  test('fails with the reason of the fault', async () => {
+  test('fails with the reason of the failure', async () => {
     records.set('a.test', down)
     const { answer, faults } = await lookedUp('a.test', { all: true })
     const error = new Error('a.test: the name server did not answer')

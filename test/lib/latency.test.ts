@@ -4,7 +4,7 @@ import { LATENCY_BOUNDS_MS, LatencyHistogram } from '../../src/lib/runtime/laten
 import { EventLoopDelay } from '../../src/lib/runtime/event-loop-delay.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('the latency percentile covers the last ten seconds, and the counts cover everything since the start', () => {
+test('the percentile of a latency histogram covers the last ten seconds, and its counts cover the time since the start', () => {
   const histogram = new LatencyHistogram()
   for (let n = 0; n < 98; n += 1) histogram.record(0.9, 1000)
   for (let n = 0; n < 2; n += 1) histogram.record(400, 1000)
@@ -22,14 +22,14 @@ test('the latency percentile covers the last ten seconds, and the counts cover e
   expect(histogram.counts(13_000).count).toBe(101)
 })
 
-test('a latency above the last bucket bound is recorded with its full duration', () => {
+test('a latency above the last bucket of the histogram is recorded with its full duration', () => {
   const histogram = new LatencyHistogram()
   histogram.record(42_000, 0)
   expect(histogram.counts(0)).toMatchObject({ count: 1, p99Ms: 42_000 })
   expect(histogram.counts(0).buckets.at(-1)).toBe(0)
 })
 
-test('a blocked event loop is visible as timer delay', async () => {
+test('a blocked event loop increases the measured timer delay', async () => {
   const delay = new EventLoopDelay()
   try {
     // Waits for a first sample, because the delay is measured from the last sample.

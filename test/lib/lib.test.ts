@@ -10,13 +10,13 @@ describe('canonical JSON:', () => {
       canonicalJson({ a: [{ c: 'x', d: null }], b: 1 }),
     )
   })
-  test('an undefined member is omitted from canonical JSON, as in JSON', () => {
+  test('an undefined member is omitted, as in JSON', () => {
     expect(canonicalJson({ a: undefined, b: 'é\n' })).toBe('{"b":"é\\n"}')
   })
 })
 
 describe('a bounded queue', () => {
-  test('refuses items when full, keeps their order, and accepts items again once drained', () => {
+  test('refuses items when it is full, keeps their order, and accepts items again once it has space', () => {
     const queue = new BoundedQueue<number>(2)
     expect([queue.push(1), queue.push(2), queue.push(3)]).toEqual([true, true, false])
     expect(queue.shift()).toBe(1)
@@ -24,7 +24,7 @@ describe('a bounded queue', () => {
     expect(queue.drain()).toEqual([2, 4])
     expect(queue.length).toBe(0)
   })
-  test('keeps the order over many insertions and removals', () => {
+  test('keeps the order of its items over many insertions and removals', () => {
     const queue = new BoundedQueue<number>(5000)
     let next = 0
     for (let i = 0; i < 20_000; i += 1) {
@@ -54,7 +54,7 @@ describe('random values:', () => {
     expect(Math.min(...take(7), ...take(8))).toBe(3)
     expect(Math.max(...take(7), ...take(8))).toBe(9)
   })
-  test('short ids use only characters that are safe in a path and a filter string', () => {
+  test('short ids use only characters that are safe in a path and in a string of a filter', () => {
     const ids = new Set(Array.from({ length: 1000 }, newShortId))
     expect(ids.size).toBe(1000)
     for (const id of ids) expect(id).toMatch(/^[0-9A-Za-z_-]{12}$/)
@@ -66,7 +66,7 @@ describe('random values:', () => {
       expect(isShortId(text)).toBe(false)
     },
   )
-  test('an entity id never begins with a hyphen, so that no command parses it as an option', () => {
+  test('an id of a record never begins with a hyphen, so that no command parses it as an option', () => {
     const first = new Set(Array.from({ length: 4096 }, () => newShortId().charAt(0)))
     expect(first.size).toBe(63)
     expect(first).not.toContain('-')
@@ -74,7 +74,7 @@ describe('random values:', () => {
 })
 
 describe('UUIDs:', () => {
-  test('a UUIDv7 contains its time and is unchanged after formatting and parsing (RFC 9562)', () => {
+  test('a UUIDv7 contains its time, and is unchanged after formatting and parsing (RFC 9562)', () => {
     const id = newUuidv7(1_700_000_000_123)
     expect(uuidv7TimeMs(id)).toBe(1_700_000_000_123)
     expect(parseUuid(formatUuid(id))).toEqual(id)
@@ -87,7 +87,7 @@ describe('UUIDs:', () => {
   })
 })
 
-test('JSON values are equal if and only if they differ at most in the order of members', () => {
+test('two JSON values are equal if and only if they differ at most in the order of members', () => {
   const value = { a: [1, { b: null, c: 'x' }], d: true, e: {} }
   expect(isSameJson(value, { e: {}, d: true, a: [1, { c: 'x', b: null }] })).toBe(true)
   const others = [

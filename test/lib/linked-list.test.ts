@@ -9,7 +9,7 @@ const member = (name: string): Member => ({ name, before: null, after: null })
 const namesOf = (list: LinkedList<Member>): string[] => [...list].map(({ name }) => name)
 
 describe('A linked list', () => {
-  test('gives its members in the order in which they were appended', () => {
+  test('returns its members in the order in which they were appended', () => {
     const list = new LinkedList<Member>()
     expect(list.isEmpty).toBe(true)
     for (const name of ['a', 'b', 'c']) list.append(member(name))
@@ -17,7 +17,7 @@ describe('A linked list', () => {
     expect(list.isEmpty).toBe(false)
   })
 
-  test('removes members at both ends and in the middle, each once', () => {
+  test('removes members at both ends and in the middle, each only once', () => {
     const all = ['a', 'b', 'c', 'd'].map(member)
     const list = new LinkedList<Member>()
     for (const each of all) list.append(each)
@@ -47,7 +47,7 @@ describe('A linked list', () => {
     expect(namesOf(list)).toEqual(['b', 'a'])
   })
 
-  test('allows the removal of the member that iteration has just returned', () => {
+  test('allows the removal of the member that an iteration has just returned', () => {
     const list = new LinkedList<Member>()
     for (const name of ['a', 'b', 'c']) list.append(member(name))
     const given: string[] = []

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { toTransferableBytes } from '../../src/lib/runtime/transferable-bytes.ts'
 
-describe('bytes in their own buffer', () => {
+describe('Bytes that are moved into a separate buffer', () => {
   test('are returned without a copy if they fill the whole buffer', () => {
     const bytes = new Uint8Array([1, 2, 3])
     expect(toTransferableBytes(bytes)).toBe(bytes)
@@ -17,7 +17,7 @@ describe('bytes in their own buffer', () => {
     expect([...large]).toEqual([0, 1, 2, 3, 4])
   })
 
-  test('can be empty even if their buffer was transferred before', () => {
+  test('can be empty, even if their buffer was transferred to another thread before', () => {
     const shared = new Uint8Array(0)
     for (let times = 0; times < 2; times += 1) {
       const { buffer } = toTransferableBytes(shared)

@@ -110,13 +110,13 @@ describe('the certificates that a peer presents', () => {
     expect(await seenOf([foreign], stranger.privateKeyPem, chainOf)).toEqual(hexOf([foreign]))
   })
 
-  test('include the leaf, whose bytes and digest can be read alone', async () => {
+  test('include the leaf, whose bytes and digest can be read separately', async () => {
     const look = (socket: TLSSocket) => [peerLeafDer(socket), peerLeafSha256(socket)]
     const seen = await seenOf([leaf, intermediate], ordinary.privateKeyPem, look)
     expect(seen).toEqual([leaf.der, leaf.sha256])
   })
 
-  test('are null when the client presents none, and after the connection has closed', async () => {
+  test('are null if the client presents none, and after the connection has closed', async () => {
     const look = (socket: TLSSocket) => [
       chainOf(socket),
       peerLeafDer(socket),
@@ -128,7 +128,7 @@ describe('the certificates that a peer presents', () => {
     expect(seen).toEqual([null, null, ''])
   })
 
-  test('are null when they exceed the size limit', async () => {
+  test('are null if they exceed the size limit', async () => {
     const name = `https://${'a'.repeat(180)}`
     const large = await leafOf(Array.from({ length: 200 }, (_, at) => `${name}/${at}`))
     const [first] = parseCertificates(large.certificatePem)

@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest'
 import { periodicScheduler } from '../../src/lib/periodic-scheduler.ts'
 import { eventually } from '../support/eventually.ts'
 
-test('scheduled tasks with the same period, or a multiple of it, run in one event loop turn', async () => {
+test('scheduled tasks whose periods are equal or multiples of each other run in one event loop turn', async () => {
   const turns: string[][] = []
   let turn: string[] | null = null
   const note = (name: string) => () => {
@@ -26,7 +26,7 @@ test('scheduled tasks with the same period, or a multiple of it, run in one even
   }
 })
 
-test('a stopped scheduled task does not run again, and stopping it stops no other task', async () => {
+test('a scheduled task that is stopped does not run again, and other tasks continue', async () => {
   const counts = { stopped: 0, kept: 0 }
   const stop = periodicScheduler.every(10, () => {
     counts.stopped += 1
@@ -44,7 +44,7 @@ test('a stopped scheduled task does not run again, and stopping it stops no othe
   expect(counts).toEqual({ stopped: 1, kept })
 })
 
-test('scheduled runs that were missed while the process stalled are skipped', async () => {
+test('runs of a scheduled task that were missed while the process stalled are skipped', async () => {
   const ranAtMs: number[] = []
   const stop = periodicScheduler.every(10, () => ranAtMs.push(performance.now()))
   await eventually(() => expect(ranAtMs).not.toEqual([]))

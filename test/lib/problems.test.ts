@@ -24,7 +24,7 @@ function table(remedies: ReadonlyMap<string, string>): string {
   return `# Errors
 
 For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
-the message. \`cause\` names the field and the reason, or describes in a sentence why the request failed.
+the message. \`cause\` names the field and the reason, or describes the reason for the failure in a sentence.
 
 | retry | meaning |
 |---|---|
@@ -55,7 +55,7 @@ test('docs/integrate/errors.md lists exactly the problems in the table, each wit
   expect(without, 'write the remedy into the page').toEqual([])
 })
 
-test('a problem with a field contains the field, and a problem without one has its default message', () => {
+test('a problem about a field contains the field, and a problem without a field has its default message', () => {
   expect(fieldProblem('name', 'name is required').fault).toEqual({
     field: 'name',
     reason: 'name is required',
@@ -64,7 +64,7 @@ test('a problem with a field contains the field, and a problem without one has i
   expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
 })
 
-test('error codes that OpenZiti also has use the statuses that its clients expect', () => {
+test('error codes that also exist in OpenZiti have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
   const others = Object.entries(problems).filter(([code, { http }]) => {

@@ -23,7 +23,7 @@ function shareOf(): { share: ProcessorShare; pass: (ms: number) => void } {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('a caller that has used little processor time is served at once', () => {
+test('a caller that has used little processor time is served immediately', () => {
   const { share, pass } = shareOf()
   const ran: number[] = []
   for (let at = 0; at < 5; at += 1) {
@@ -57,7 +57,7 @@ test('callers that wait for processor time take turns', async () => {
   expect(ran).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
 
-test('a time slice ends after its duration, and the event loop runs before the next slice', async () => {
+test('a time slice for callers ends after its duration, and the event loop runs before the next slice', async () => {
   const { share, pass } = shareOf()
   const ran: number[] = []
   share.run('a', () => pass(30))
@@ -88,13 +88,13 @@ function* counting(count: number, pass: (ms: number) => void): Generator<void, n
   return count
 }
 
-test('short work returns its result directly, and long work returns a promise', async () => {
+test('short work returns its result directly, and work of several steps returns a promise', async () => {
   const { share, pass } = shareOf()
   expect(share.finish('a', counting(2, pass))).toBe(2)
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test('short work of a caller ends before its next task starts, and long work takes turns with the next task', async () => {
+test('short work of a caller ends before the caller’s next task starts, and work of several steps takes turns with it', async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []
@@ -124,7 +124,7 @@ test('short work of a caller ends before its next task starts, and long work tak
   ])
 })
 
-test('a task started by a running task of the same caller runs at once, and its time is counted once', () => {
+test('a task that a running task of the same caller starts runs immediately, and its processor time is counted once', () => {
   const { share, pass } = shareOf()
   const ran: string[] = []
   share.run('a', () => {
@@ -139,7 +139,7 @@ test('a task started by a running task of the same caller runs at once, and its 
   expect(ran).toEqual(['of another', 'next', 'beyond its share'])
 })
 
-test('an error in a later step of long work rejects the promise', async () => {
+test('an error in a later step of work rejects the work’s promise', async () => {
   const { share, pass } = shareOf()
   function* failing(): Generator<void, never> {
     yield* counting(10, pass)
@@ -148,7 +148,7 @@ test('an error in a later step of long work rejects the promise', async () => {
   await expect(share.finish('a', failing())).rejects.toMatchObject({ code: 'TIMEOUT' })
 })
 
-test('a caller that has filled its share of the queue for processor time is refused, and other callers are not', () => {
+test('a caller that has filled its share of the queue for processor time is refused, and other callers are not refused', () => {
   const { share, pass } = shareOf()
   for (const caller of ['a', 'b']) share.run(caller, () => pass(30))
   const fill = (): void => {
@@ -158,7 +158,7 @@ test('a caller that has filled its share of the queue for processor time is refu
   expect(share.run('b', () => undefined)).toBe(true)
 })
 
-test('after long work, other work gets a pause as long as the long work took; after short work there is none', async () => {
+test('after long work, other events get a pause as long as the work took, and after short work there is no pause', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout'] })
   try {
     const { share, pass } = shareOf()

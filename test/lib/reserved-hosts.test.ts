@@ -23,7 +23,7 @@ test.each([
 })
 
 test.each(['127.0.0.1', '169.254.169.254', '::1', 'fe80::1', '::ffff:127.0.0.1', 'fd00:ec2::254'])(
-  'the address %s is reserved',
+  'the address %s is reserved: it belongs to this host, a link-local network or a metadata service',
   (address) => {
     expect(isReservedAddress(address, false)).toBe(true)
   },

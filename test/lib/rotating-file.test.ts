@@ -55,7 +55,7 @@ async function write(writer: LineWriter, line: string): Promise<void> {
   })
 }
 
-test('a full log file is renamed, and the configured number of earlier files is retained', async () => {
+test('a full log file is renamed, and the configured number of earlier files is kept', async () => {
   const writer = new LineWriter(openFile(100, 2))
   for (let n = 0; n < 8; n += 1) await write(writer, `line ${n} ${'x'.repeat(40)}`)
   const heads = (name: string): string[] => textOf(name).match(/line [0-9]/g) ?? []
@@ -65,7 +65,7 @@ test('a full log file is renamed, and the configured number of earlier files is 
   expect(existsSync(`${path}.3`)).toBe(false)
 })
 
-test('every line of a burst that fills several log files is in one of the files, once and complete', async () => {
+test('every line of a burst that fills several log files is written once and completely into one of the files', async () => {
   const { log } = createLogWithSink(new LineWriter(openFile(128 * 1024, 100)), config)
   for (let i = 0; i < 10_000; i += 1) log.info({ i }, 'a line of the burst')
   const files = (): string[] =>
@@ -85,7 +85,7 @@ test('every line of a burst that fills several log files is in one of the files,
   for (const one of files()) expect(statSync(one).size).toBeLessThanOrEqual(128 * 1024)
 })
 
-test('only the owner may read the log files, including a file that existed before', async () => {
+test('only the owner may read the log files, including a file that existed before the start', async () => {
   writeFileSync(path, 'before\n', { mode: 0o644 })
   chmodSync(path, 0o644)
   const writer = new LineWriter(openFile(20, 2))
@@ -103,7 +103,7 @@ test('a log file that another program moves away is created again', async () => 
   expect(textOf(path)).toBe('after\n')
 })
 
-test('lines continue in the open log file while it cannot be renamed, and older log files are retained', async () => {
+test('lines are written into the open log file while it cannot be renamed, and older log files are kept', async () => {
   const writer = new LineWriter(openFile(20, 3))
   // The rename fails, because a non-empty folder has the name of an earlier file.
   mkdirSync(join(`${path}.3`, 'in the way'), { recursive: true })
@@ -118,7 +118,7 @@ test('lines continue in the open log file while it cannot be renamed, and older 
   expect([textOf(`${path}.2`), textOf(`${path}.3`)]).toEqual(['first\n', 'second\n'])
 })
 
-test('lines that were lost because the disk was full are counted in the log once there is space again', async () => {
+test('lines that were lost because the disk was full are counted in the log once the disk has space again', async () => {
   const file = openFile(1_000_000)
   const full = openSync('/dev/full', 'w')
   let isFull = true
@@ -150,7 +150,7 @@ test.each([
   ['a symbolic link', (to: string) => symlinkSync(join(folder, 'elsewhere'), to)],
   ['a folder', (to: string) => mkdirSync(to)],
 ])(
-  '%s at the path of the log file prevents the start, with an error of one sentence',
+  '%s at the path of the log file prevents the start, with an error in one sentence',
   (_what, make) => {
     make(path)
     const logFile = { path, bytesMax: 1000, keep: 1 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { SequenceWindow } from '../../src/lib/sequence-window.ts'
 
-describe('A sequence window', () => {
-  test('numbers its values from 1', () => {
+describe('A window of sequence numbers', () => {
+  test('numbers its values beginning with 1', () => {
     const window = new SequenceWindow<string>()
     expect([window.lowest, window.next, window.size]).toEqual([1, 1, 0])
     expect(['a', 'b', 'c'].map((value) => window.add(value))).toEqual([1, 2, 3])
@@ -16,7 +16,7 @@ describe('A sequence window', () => {
     expect([window.lowest, window.next, window.size]).toEqual([1, 4, 3])
   })
 
-  test('moves its lowest number only past removed values', () => {
+  test('increases its lowest number only beyond values that were removed', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     expect(window.remove(2)).toBe('b')
@@ -28,7 +28,7 @@ describe('A sequence window', () => {
     expect([window.lowest, window.next, window.size]).toEqual([4, 4, 0])
   })
 
-  test('holds the same values as a map after random additions and removals', () => {
+  test('contains the same values as a map after random additions and removals', () => {
     const window = new SequenceWindow<number>()
     const map = new Map<number, number>()
     let random = 1
@@ -51,7 +51,7 @@ describe('A sequence window', () => {
     expect([...window.values()]).toEqual([...map.values()])
   })
 
-  test('does not return values that were removed during iteration', () => {
+  test('does not return values that were removed during an iteration', () => {
     const window = new SequenceWindow<string>()
     for (const value of ['a', 'b', 'c']) window.add(value)
     const seen: string[] = []

@@ -27,7 +27,7 @@ function range(first: number, last: number): number[] {
 const plain = 'Ünïcode, 漢字 \u{1f600} עברית a\u200db \u00a0'
 
 describe('untrusted text at a terminal', () => {
-  test('has no character that the terminal interprets', () => {
+  test('contains no characters that the terminal interprets', () => {
     for (const control of controls) {
       expect(firstUnprintableCharacter(`a${control}b`)).toBe(
         `U+${control.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
@@ -37,7 +37,7 @@ describe('untrusted text at a terminal', () => {
     }
   })
 
-  test('stays unchanged if it has no such characters', () => {
+  test('stays unchanged if it contains no such characters', () => {
     expect(firstUnprintableCharacter(plain)).toBeNull()
     expect([printableLine, printableText, escapeUnprintable].map((show) => show(plain))).toEqual([
       plain,
@@ -51,11 +51,11 @@ describe('untrusted text at a terminal', () => {
     expect(printableLine('abcdef', 3)).toBe('abc')
   })
 
-  test('keeps its lines if requested, without carriage returns that would overwrite a line', () => {
+  test('keeps its lines if the caller requests it, without carriage returns that would overwrite a line', () => {
     expect(printableText('one\r\ntwo\tx\rthree\u009b')).toBe('one\ntwo\tx?three?')
   })
 
-  test('is printable at every depth of a value', () => {
+  test('is made printable at every depth of a value', () => {
     const value = { 'a\nb': ['c\u001b', { d: 'e\u202e' }, null, 7, true] }
     expect(printableValue(value)).toEqual({ 'a b': ['c?', { d: 'e?' }, null, 7, true] })
   })
@@ -64,7 +64,7 @@ describe('untrusted text at a terminal', () => {
 describe.each([
   ['JSON', (value: unknown) => escapeUnprintable(JSON.stringify(value)), JSON.parse],
   ['YAML', formatYaml, (text: string) => parse(text) as unknown],
-] as const)('a %s document for a terminal', (_name, write, read) => {
+] as const)('a %s document that is printed to a terminal', (_name, write, read) => {
   const text = `${plain}${controls.join('')}`
   const value = {
     [text]: text,
@@ -73,13 +73,13 @@ describe.each([
     plain: ['', 'a: b', ' x', 'yes', '1', 'one\ntwo\n', 'tab\there', null, 1.5, false],
   }
 
-  test('has no character that a terminal interprets', () => {
+  test('contains no characters that the terminal interprets', () => {
     expect(
       firstUnprintableCharacter(write(value).replaceAll('\n', '').replaceAll('\t', '')),
     ).toBeNull()
   })
 
-  test('parses to the same value', () => {
+  test('parses to the value from which it was written', () => {
     expect(read(write(value))).toEqual(value)
   })
 })

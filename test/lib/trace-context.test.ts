@@ -11,7 +11,7 @@ const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parentSpanId = '00f067aa0ba902b7'
 const given = `00-${traceId}-${parentSpanId}-01`
 
-test('a valid traceparent header is used, with a new span and the sender’s sampled flag', () => {
+test('a valid traceparent header is used, with a new span ID and the sender’s sampled flag', () => {
   const trace = parseTraceparent(given)
   expect(trace).toMatchObject({ traceId, parentSpanId, isSampled: true })
   expect(trace.spanId).toMatch(/^[0-9a-f]{16}$/)
@@ -44,7 +44,7 @@ test('a thousand generated trace ids are all different', () => {
   expect(new Set(made.map(({ spanId }) => spanId)).size).toBe(1000)
 })
 
-test('a trace is sent to another controller only if it is sampled, and other bytes are not decoded as a trace', () => {
+test('a trace context is sent to another controller only if it is sampled, and other bytes are not decoded as a trace context', () => {
   const trace = parseTraceparent(given)
   expect(decodeTrace(encodeTrace(trace))).toEqual({ traceId, parentSpanId: trace.spanId })
   expect(encodeTrace(parseTraceparent(undefined))).toBe(NO_TRACE)

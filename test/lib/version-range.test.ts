@@ -89,7 +89,7 @@ test.each([
   expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
 })
 
-test('an invalid version range contains no version', () => {
+test('no version lies in an invalid version range', () => {
   expect(isInVersionRange('1.0.0', '1')).toBe(false)
   expect(isInVersionRange('1.0.0', '')).toBe(false)
 })

@@ -41,7 +41,7 @@ function withoutIndexes(operations: readonly Operation[]): Operation[] {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: both checkers give the same result as trying every order (${SMALL_SEEDS} small histories)`, () => {
+  test(`${subject}: both linearizability checkers give the same result as trying every order (${SMALL_SEEDS} small histories)`, () => {
     const counts = { right: 0, wrong: 0 }
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
@@ -59,7 +59,7 @@ for (const subject of subjects) {
     expect(counts.wrong).toBeGreaterThan(SMALL_SEEDS / 10)
   })
 
-  test(`${subject}: with some log indexes omitted, the check by log index accepts no history that no order explains`, () => {
+  test(`${subject}: the check by log index, with some indexes omitted, accepts no history that is not linearizable`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const random = seededRandom(seed)
       const right = rightHistory(subject, small, seed)
@@ -74,7 +74,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: a history that the search accepts is also accepted by log index if its log has the order that the search found`, () => {
+  test(`${subject}: the check by log index accepts a history that the search accepts if the log has the order that the search found`, () => {
     for (let seed = 1; seed <= SMALL_SEEDS; seed += 1) {
       const operations = disturbed(subject, rightHistory(subject, small, seed), seed)
       const model = modelOf(subject)
@@ -86,7 +86,7 @@ for (const subject of subjects) {
     }
   })
 
-  test(`${subject}: both checkers accept linearizable histories (${LARGE_SEEDS} long histories)`, () => {
+  test(`${subject}: both checkers accept histories that are linearizable (${LARGE_SEEDS} long histories)`, () => {
     for (let seed = 1; seed <= LARGE_SEEDS; seed += 1) {
       const operations = rightHistory(subject, large, seed)
       const model = modelOf(subject)

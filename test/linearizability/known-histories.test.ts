@@ -57,7 +57,7 @@ const zero = register('0')
 
 const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
   [
-    'a read that returns what was overwritten before it began is stale',
+    'a read returns a value that was overwritten before the read began (stale read)',
     zero,
     'B read',
     [
@@ -67,7 +67,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'two reads one after the other do not go back, even under a write that is still on its way',
+    'the second of two successive reads returns an older value, during a pending write',
     zero,
     'C read',
     [
@@ -77,7 +77,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'Herlihy and Wing 1990, a register: two writes that overlap are seen in one order by all',
+    'Herlihy and Wing 1990, register: no order of two overlapping writes explains two successive reads',
     zero,
     'D read',
     [
@@ -88,7 +88,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'an update is lost: what was compared and set is gone without anybody having changed it',
+    'the value that a compare-and-set wrote is lost, although no other write replaced it (lost update)',
     zero,
     'C read',
     [
@@ -98,7 +98,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'a split brain lets two compare-and-sets from one value take place',
+    'two compare-and-sets replace the same value (split brain)',
     zero,
     'B cas 0 2',
     [
@@ -107,7 +107,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'a compare-and-set is refused although the value was there throughout',
+    'a compare-and-set is refused, although the expected value was present all the time',
     zero,
     'B cas 1 2',
     [
@@ -116,7 +116,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'a failed write is seen (aborted read)',
+    'a read returns the value of a failed write (aborted read)',
     zero,
     'B read',
     [
@@ -125,7 +125,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'a value is seen before anybody writes it',
+    'a read returns a value before the write of that value begins',
     zero,
     'B read',
     [
@@ -134,7 +134,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'a write of unknown outcome takes effect and is taken back (dirty read)',
+    'a write of unknown outcome takes effect and is reverted (dirty read)',
     zero,
     'C read',
     [
@@ -154,7 +154,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'two readers of a set see two halves of it',
+    'each of two reads of a set returns only one of two elements, and not the same one',
     uniqueSet(),
     'D read',
     [
@@ -165,7 +165,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'an element stands twice in a set',
+    'a set contains an element twice',
     uniqueSet(),
     'B read',
     [
@@ -193,7 +193,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'Herlihy and Wing 1990, a queue: what was put in first comes first',
+    'Herlihy and Wing 1990, queue: an element comes before one that was appended earlier',
     appendList(),
     'C read',
     [
@@ -203,7 +203,7 @@ const wrong: readonly (readonly [string, Model, string, readonly Line[]])[] = [
     ],
   ],
   [
-    'what one reader saw in one order is in no other for the next',
+    'two reads return the same elements in different orders',
     appendList(),
     'D read',
     [
@@ -224,7 +224,7 @@ for (const [title, model, expected, lines] of wrong) {
 const right: readonly (readonly [string, Model, readonly Line[]])[] = [
   ['nothing', zero, []],
   [
-    'Herlihy and Wing 1990: of overlapping operations either may be the first',
+    'Herlihy and Wing 1990: overlapping operations may take effect in either order',
     zero,
     [
       ['A write 1     ', '[----------]  '],
@@ -234,7 +234,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'an operation that begins at the very time another returns overlaps it',
+    'an operation that begins at the time at which another one returns overlaps with it',
     zero,
     [
       ['A write 1     ', '[-]           '],
@@ -242,7 +242,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'a write of unknown outcome took effect long after it was given up',
+    'a write of unknown outcome takes effect long after its client gave up',
     zero,
     [
       ['A write 1     ', '[             '],
@@ -253,7 +253,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'a write of unknown outcome never took effect',
+    'a write of unknown outcome never takes effect',
     zero,
     [
       ['A write 1     ', '[             '],
@@ -262,7 +262,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'a compare-and-set is refused because of a write that nobody read or knows of',
+    'a compare-and-set is refused because of a write of unknown outcome whose value was never read',
     zero,
     [
       ['A write 1         ', '[             '],
@@ -270,7 +270,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'a failed write is not seen',
+    'no read returns the value of a failed write',
     zero,
     [
       ['A write 1 !   ', '[--]          '],
@@ -278,7 +278,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'one reader of a set is ahead of another that overlaps it',
+    'of two overlapping reads of a set, one returns more elements than the other',
     uniqueSet(),
     [
       ['A add a         ', '[----------]  '],
@@ -288,7 +288,7 @@ const right: readonly (readonly [string, Model, readonly Line[]])[] = [
     ],
   ],
   [
-    'appends that overlap stand in the order that the readers agree on',
+    'overlapping appends take effect in the order in which all reads return them',
     appendList(),
     [
       ['A append a      ', '[--]          '],
@@ -310,7 +310,7 @@ function trimmed(lines: readonly Line[]): Line[] {
   return lines.map(([text, bar]) => [text.trim(), bar])
 }
 
-test('a log index that contradicts real time is a violation of linearizability, even if the responses could be explained', () => {
+test('a log index that contradicts real time violates linearizability, even if the responses could be explained', () => {
   const lines: readonly Line[] = [
     ['A write 1', '[-]      '],
     ['B write 2', '    [-]  '],
@@ -320,7 +320,7 @@ test('a log index that contradicts real time is a violation of linearizability, 
   expect(culprit(checkByIndex(history(lines, [6, 5]), zero))).toBe('B write 2')
 })
 
-test('a read at an index before a write that was already completed is a violation of linearizability', () => {
+test('a read at an index before an already completed write violates linearizability', () => {
   const lines: readonly Line[] = [
     ['A write 1  ', '[-]      '],
     ['B read -> 1', '    [-]  '],
@@ -330,7 +330,7 @@ test('a read at an index before a write that was already completed is a violatio
   expect(culprit(checkByIndex(history(trimmedLines, [5, 4]), zero))).toBe('B read')
 })
 
-test('a response that contradicts its log index is a violation of linearizability, even if another index would explain it', () => {
+test('a response that contradicts its log index violates linearizability, even if another index would explain it', () => {
   const lines = trimmed([
     ['A write 1  ', '[-----]      '],
     ['B write 2  ', '[-----]      '],
@@ -341,7 +341,7 @@ test('a response that contradicts its log index is a violation of linearizabilit
   expect(verdict).toMatchObject({ kind: 'violation', reason: 'index 6 holds "2"' })
 })
 
-test('an operation in the log takes effect at its index, even if its client got another response', () => {
+test('an operation in the log takes effect at its log index, even if its client got another response', () => {
   const lines = trimmed([
     ['A write 1  ', '[            '],
     ['B read -> 0', '    [-]      '],
@@ -350,7 +350,7 @@ test('an operation in the log takes effect at its index, even if its client got 
   expect(culprit(checkByIndex(history(lines, [7, 8]), zero))).toBe('B read')
 })
 
-test('changes with the same log index may have any order that real time allows', () => {
+test('changes with the same log index may be ordered in any way that real time allows', () => {
   const overlapping = trimmed([
     ['A append a      ', '[---]        '],
     ['B append b      ', '[---]        '],
@@ -365,7 +365,7 @@ test('changes with the same log index may have any order that real time allows',
   expect(culprit(checkByIndex(history(apart, [5, 5, 5]), appendList()))).toBe('C read')
 })
 
-test('a search that exceeds its budget reports the history as undecided, not as linearizable', () => {
+test('a search that exceeds its budget reports a history as undecided, not as linearizable', () => {
   const lines = Array.from({ length: 12 }, (_, n): Line => [`A write ${n}`, '[--]     '])
   const impossible: Line = ['B read -> never', '     [-] ']
   const verdict = checkBySearch(history([...lines, impossible]), zero, { statesMax: 1000 })

@@ -16,7 +16,7 @@ type Mutation = (operations: readonly Operation[], random: Random) => Operation[
 
 const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = [
   [
-    'a value is read that nobody wrote',
+    'a read returns a value that was never written',
     subjects,
     (operations, random) =>
       changed(operations, pick(operations.filter(isRead), random), (read) =>
@@ -24,7 +24,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
       ),
   ],
   [
-    'a failed change is seen',
+    'a read returns the value of a failed change',
     subjects,
     (operations, random) => {
       const failed = operations.filter(
@@ -38,7 +38,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
     },
   ],
   [
-    'a change is called failed although it was seen',
+    'a change whose value was read is reported as failed',
     subjects,
     (operations, random) => {
       const seen = new Set(operations.filter(isRead).flatMap(({ result }) => result))
@@ -53,7 +53,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
     },
   ],
   [
-    'a last read returns what had been replaced',
+    'the last read returns a value that was replaced before',
     subjects,
     (operations, random) => {
       const old = operations.filter(
@@ -78,7 +78,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
     },
   ],
   [
-    'an element stands there twice',
+    'a read returns an element twice',
     ['set', 'list'],
     (operations, random) => {
       const reads = operations.filter((one) => isRead(one) && elements(one).length > 0)
@@ -89,7 +89,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
     },
   ],
   [
-    'two neighbours stand in another order than for others',
+    'one read returns two adjacent elements in another order than other reads',
     ['list'],
     (operations, random) => {
       const reads = operations.filter((one) => isRead(one) && elements(one).length > 1)
@@ -101,7 +101,7 @@ const mutations: readonly (readonly [string, readonly Subject[], Mutation])[] = 
     },
   ],
   [
-    'two compare-and-sets replace one value',
+    'two compare-and-sets replace the same value',
     ['register'],
     (operations, random) => {
       const first = pick(
@@ -157,7 +157,7 @@ function atTheEnd(operations: readonly Operation[]): Partial<Operation> {
 
 for (const [title, on, mutate] of mutations) {
   for (const subject of on) {
-    test(`${subject}: ${title} (${SEEDS} seeds)`, () => {
+    test(`${subject}: both checkers reject a history in which ${title} (${SEEDS} seeds)`, () => {
       let occasions = 0
       for (let seed = 1; seed <= SEEDS; seed += 1) {
         const right = rightHistory(subject, shape, seed)
@@ -183,7 +183,7 @@ for (const [title, on, mutate] of mutations) {
 }
 
 for (const subject of subjects) {
-  test(`${subject}: a log with two changes in the wrong order is rejected (${SEEDS} seeds)`, () => {
+  test(`${subject}: both checkers reject a log with two changes in the wrong order (${SEEDS} seeds)`, () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const right = rightHistory(subject, shape, seed)
       const first = pick(right.filter(tookEffect), seededRandom(seed))

@@ -21,7 +21,7 @@ test('a recorded history without a clock keeps the order of its events', () => {
   expect(checkBySearch(operations, register()).kind).toBe('violation')
 })
 
-test('if the clock is stopped, all operations in a recorded history overlap', () => {
+test('all operations in a recorded history overlap if the clock is stopped', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(write(1)).ok()
   recorder.begin(write(2)).ok()
@@ -29,7 +29,7 @@ test('if the clock is stopped, all operations in a recorded history overlap', ()
   expect(checkBySearch(recorder.operations(), register()).kind).toBe('linearizable')
 })
 
-test('the outcome of a recorded operation that never ended is unknown', () => {
+test('the outcome of a recorded operation that never completed is unknown', () => {
   const recorder = new Recorder()
   const late = recorder.begin(write(1))
   recorder.begin(write(2)).failed()
@@ -44,7 +44,7 @@ test('the outcome of a recorded operation that never ended is unknown', () => {
   expect(recorder.operations()[0]?.outcome).toBe('ok')
 })
 
-test('a recorded operation can end only once, and the length of a history is limited', () => {
+test('a recorded operation can complete only once, and the length of a history is limited', () => {
   const recorder = new Recorder({ operationsMax: 2 })
   const first = recorder.begin(write(1))
   first.ok()
@@ -53,7 +53,7 @@ test('a recorded operation can end only once, and the length of a history is lim
   expect(() => recorder.begin(write(3))).toThrow('more than 2 operations')
 })
 
-test('a recording with impossible times is refused, not checked', () => {
+test('a recorded history with impossible times is refused without being checked', () => {
   const recorder = new Recorder({ now: () => 5 })
   recorder.begin(read).ok(1)
   const [operation] = recorder.operations()

@@ -93,7 +93,7 @@ describe('A bbolt file', () => {
     expect(file.find('small', 'a')).toBeNull()
   })
 
-  test('is read through its other meta page when one meta page is damaged, but not when both are', () => {
+  test('is read with the other meta page if one meta page is damaged, and refused if both are', () => {
     const file = writeBolt(tree)
     const first = Buffer.from(file)
     first.fill(0, 0, 4096)
@@ -108,7 +108,7 @@ describe('A bbolt file', () => {
     )
   })
 
-  test('is refused when it is foreign, empty or truncated', () => {
+  test('is refused if it is not a bbolt file, empty or truncated', () => {
     const file = writeBolt(tree)
     expect(faultOf(Buffer.from('SQLite format 3\0'))).toMatch(/^NOT_A_DATABASE/)
     expect(faultOf(Buffer.alloc(0))).toBe(
@@ -131,7 +131,7 @@ describe('A bbolt file', () => {
     expect(faultOf(withMeta(writeBolt(tree), change))).toMatch(/^DAMAGED: /)
   })
 
-  test('is refused when a branch page refers back to itself, or two elements refer to one page', () => {
+  test('is refused if a branch page refers back to itself, or if two elements refer to one page', () => {
     const file = writeBolt(tree, { freePages: 0 })
     const branches = pagesWith(file, 1)
     expect(branches.length).toBeGreaterThan(0)
@@ -145,7 +145,7 @@ describe('A bbolt file', () => {
     }
   })
 
-  test('is refused when elements share bytes, because reading them could grow without limit', () => {
+  test('is refused if elements share bytes, because reading them could use unlimited memory', () => {
     const file = writeBolt(bucketOf({ all: many(60, () => text('z'.repeat(40))) }), {
       freePages: 0,
     })
@@ -159,7 +159,7 @@ describe('A bbolt file', () => {
     expect(faultOf(file)).toMatch(/^DAMAGED: .*an element leaves its page/)
   })
 
-  test('is refused when its keys are not sorted, within a page or across pages', () => {
+  test('is refused if its keys are not sorted, within a page or across pages', () => {
     const file = writeBolt(tree, { freePages: 0 })
     const within = Buffer.from(file)
     const key = within.indexOf('key-000003')
@@ -167,14 +167,14 @@ describe('A bbolt file', () => {
     expect(faultOf(within)).toMatch(/its keys are not in order/)
   })
 
-  test('is refused when a page is neither in a bucket nor free', () => {
+  test('is refused if a page is neither in a bucket nor free', () => {
     const file = writeBolt(tree)
     const [list = 0] = pagesWith(file, 0x10)
     file.writeUInt16LE(2, list + 10)
     expect(faultOf(file)).toMatch(/some pages are neither in use nor free/)
   })
 
-  test('reports its progress if it is large', () => {
+  test('is read with progress reports if it is large', () => {
     const shares: number[] = []
     const large = many(20_000, () => text('w'.repeat(1000)))
     new BoltFile(new MemorySource(writeBolt(large))).check((share) => shares.push(share))

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { lockedInodes } from '../../src/migrate/bolt/file-locks.ts'
 
-test('the list of file locks contains each locked file once, and no file whose lock is only requested', () => {
+test('the parser of /proc/locks returns each locked file once, and no file whose lock is only requested', () => {
   const locks = `1: POSIX  ADVISORY  READ 1204 fd:00:917 128 128
 2: FLOCK  ADVISORY  WRITE 812 08:01:1234 0 EOF
 2: -> FLOCK  ADVISORY  WRITE 813 08:01:1235 0 EOF

@@ -19,7 +19,7 @@ beforeAll(async () => {
 })
 
 // For a longer run: node test/migrate/fuzz-campaign.ts --files 100000
-test('migrate reads every damaged database without losing a record silently, or refuses it with a sentence', () => {
+test('flotilla migrate reads every damaged database without silently losing a record, or refuses it with one sentence', () => {
   const figures = runMutations(originals, { count: 600, seed: 1 })
   expect(figures.files).toBe(600)
   expect(figures.refused).toBeGreaterThan(100)

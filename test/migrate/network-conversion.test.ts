@@ -100,7 +100,7 @@ function fieldsOf({ state }: Converted, kind: KindName, id: string): Record<stri
 }
 
 describe('A converted OpenZiti network', () => {
-  test('is complete, except for differences that are reported', () => {
+  test('is complete, except for differences that the report lists', () => {
     const converted = convert(sampleStores(pem))
     expect(
       converted.report.stores.map(({ store, records, carried, counts }) => [
@@ -139,7 +139,7 @@ describe('A converted OpenZiti network', () => {
     ])
   })
 
-  test('has consistent records, including those that every Flotilla network has', () => {
+  test('has consistent records, including those that exist in every Flotilla network', () => {
     const { state } = convert(sampleStores(pem))
     const scan = new IntegrityScan(state)
     while (scan.step());
@@ -211,7 +211,7 @@ describe('A converted OpenZiti network', () => {
     })
   })
 
-  test('keeps routers with their names, and static terminators', () => {
+  test('keeps routers with their names, and terminators that an operator created', () => {
     const converted = convert(sampleStores(pem))
     const { certPem, ...edge } = fieldsOf(converted, 'router', 'edge-1')
     expect(sha1Of(String(certPem))).toBe(sha1Of(pem.leafPem))
@@ -268,7 +268,7 @@ describe('A converted OpenZiti network', () => {
     expect(state.inTable('terminator', 'hosted-1')).toBeUndefined()
   })
 
-  test('keeps services, configs, policies and posture checks', () => {
+  test('keeps services, configs, policies and posture checks unchanged', () => {
     const converted = convert(sampleStores(pem))
     expect(fieldsOf(converted, 'service', 'web')).toEqual({
       name: 'web',
@@ -297,7 +297,7 @@ describe('A converted OpenZiti network', () => {
     expect(fieldsOf(converted, 'postureCheck', 'mfa-1')['timeoutSeconds']).toBe(-1)
   })
 
-  test('has fabric-only services for services that a version before 2.1 stored without an edge section', () => {
+  test('has fabric-only services for those services that OpenZiti before 2.1 stored without an edge section', () => {
     const edge = bucketOf({
       name: boltzText('edge'),
       roleAttributes: boltzSet('old'),
@@ -323,7 +323,7 @@ describe('A converted OpenZiti network', () => {
     [44, 'email', '/email'],
     [44, '/a/b', '/a/b'],
   ])(
-    'with an external JWT claim in schema %i and the stored text %s has the JSON pointer %s',
+    'has, for an external JWT claim of schema %i with the stored text %s, the JSON pointer %s',
     (version, stored, pointer) => {
       const { state } = convert(
         withFields('externalJwtSigners', 'idp-1', { claimsProperty: boltzText(stored) }),
@@ -521,13 +521,13 @@ describe('The report of a migration', () => {
       { 'primary.updb.minPasswordLength': boltzInt64(3) },
       'changed authPolicies strict primary.updb.minPasswordLength: passwords have 5 to 100 characters',
     ],
-  ])('names the fault in the OpenZiti record %s %s', (store, id, fields, expected) => {
+  ])('contains the fault in the OpenZiti record %s %s', (store, id, fields, expected) => {
     expect(newFindings(withFields(store, id, fields as unknown as StoredFields))).toContain(
       expected,
     )
   })
 
-  test('lists records that depend on a removed record, also through several other records', () => {
+  test('lists records that depend on a removed record, directly or through other records', () => {
     const found = newFindings(withFields('configs', 'alt', { type: boltzText('gone') }))
     expect(found).toEqual([
       'lost configs alt configTypeId: gone does not exist, without which the record is nothing',
@@ -536,7 +536,7 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('loses a config override whose ids are longer than a record id may be', () => {
+  test('lists a config override as lost if its ids are longer than a record id may be', () => {
     const long = 'x'.repeat(400)
     const found = newFindings(
       withFields('identities', '-vKL94i-8', {
@@ -548,7 +548,7 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('lists a certificate that names another key of the same authority as its issuer', async () => {
+  test('lists a certificate whose issuer is another key of a CA with the same name', async () => {
     const other = await newCa('network', NOW)
     const leafPem = await clientCertificate(other, 'edge-1', NOW)
     const found = newFindings(
@@ -562,7 +562,7 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('finds no third-party CA for a certificate that names the CA without its signature', async () => {
+  test('does not assign a certificate to a third-party CA that the certificate names but that did not sign it', async () => {
     const impostor = await newCa('partner', NOW)
     const partnerPem = await clientCertificate(impostor, 'partner 1', NOW)
     const { state } = convert(
@@ -577,12 +577,12 @@ describe('The report of a migration', () => {
     })
   })
 
-  test('lists an unknown store, unless the store is empty', () => {
+  test('lists a store that it does not know, unless the store is empty', () => {
     const stores = { ...sampleStores(pem), spells: { s1: { name: boltzText('s') } }, ghosts: {} }
     expect(newFindings(stores)).toEqual(['lost ziti/spells  : this store is unknown'])
   })
 
-  test('lists a limited number of findings, but counts all of them', () => {
+  test('lists a limited number of findings, and counts all of them', () => {
     const many = Object.fromEntries(
       Array.from({ length: 1500 }, (_, at) => [`s${at}`, { name: boltzText('') }]),
     )
@@ -591,7 +591,7 @@ describe('The report of a migration', () => {
     expect([services?.counts.lost, services?.findings.length]).toEqual([1500, 1000])
   })
 
-  test('refuses times that the calendar cannot express', () => {
+  test('lists times that the calendar cannot express as refused', () => {
     const found = newFindings(
       withFields('identities', 'admin-1', { createdAt: boltzTime('1969-01-01T00:00:00Z') }),
     )
@@ -599,7 +599,7 @@ describe('The report of a migration', () => {
   })
 })
 
-describe('An OpenZiti database', () => {
+describe('An OpenZiti database that is to be migrated', () => {
   test.each([
     [36, /^its schema version is 36, older than that of OpenZiti 1\.5; upgrade/],
     [

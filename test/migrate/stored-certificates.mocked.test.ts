@@ -29,7 +29,7 @@ const NOW = Date.parse('2026-03-03T00:00:00Z')
 
 // Node.js stores a parsed certificate in 8 KB outside of the heap, which only a full garbage
 // collection frees.
-test("certificates of identities are read without Node's form of a certificate", async () => {
+test('the migration reads the certificates of identities without Node’s own certificate objects', async () => {
   const [network, partner] = [await newCa('network', NOW), await newCa('partner', NOW)]
   const stores = sampleStores({
     leafPem: await clientCertificate(network, 'edge-1', NOW),

@@ -72,8 +72,8 @@ const controllerFault = async (changes: Partial<LeafOptions>): Promise<string> =
   return faultOf(() => leafControllerId(certificate, 'test.example'))
 }
 
-describe('An issued controller certificate', () => {
-  test('has its SPIFFE id, its id as common name, and its hosts', () => {
+describe('The certificate that is issued to a controller', () => {
+  test('contains its SPIFFE id, its id as common name, and its hosts', () => {
     const [own, ...chain] = parseCertificates(leaf.certificatePem)
     expect(own.uris).toEqual(['spiffe://test.example/controller/ctrl1'])
     expect(own.commonName).toBe('ctrl1')
@@ -99,7 +99,7 @@ describe('An issued controller certificate', () => {
     expect(faultOf(() => checkKeyMatches(own, 'no key'))).toBe('unreadable')
   })
 
-  test('works for mutual TLS 1.3 in both directions', async () => {
+  test('works for mutual TLS 1.3 as client and as server', async () => {
     const tls = { cert: leaf.certificatePem, key: leaf.privateKeyPem, ca: root.certificatePem }
     const server = createServer({ ...tls, requestCert: true, minVersion: 'TLSv1.3' })
     server.listen(0, '127.0.0.1')
@@ -120,7 +120,7 @@ describe('An issued controller certificate', () => {
 })
 
 describe('A leaf certificate is refused as a controller certificate', () => {
-  test('if it has two URI names, even if both are those of the controller', async () => {
+  test('if it has two URI names, even if both are the SPIFFE ID of the controller', async () => {
     const uri = 'spiffe://test.example/controller/ctrl1'
     expect(await controllerFault({ uris: [uri, 'spiffe://test.example/controller/ctrl2'] })).toBe(
       'wrong-identity',
@@ -130,7 +130,7 @@ describe('A leaf certificate is refused as a controller certificate', () => {
     expect(await controllerFault({ uris: [uri] })).toBe('none')
   })
 
-  test('if it has no URI name, even if its common name and DNS name match', async () => {
+  test('if it has no URI name, even if its common name and DNS name are those of the controller', async () => {
     expect(await controllerFault({ uris: [], hosts: ['ctrl1'] })).toBe('wrong-identity')
   })
 
@@ -162,8 +162,8 @@ describe('A leaf certificate is refused as a controller certificate', () => {
   })
 })
 
-describe('Validity period and chain of a controller certificate:', () => {
-  test('an expired certificate is distinguished from one that is not yet valid', async () => {
+describe('The verification of a controller certificate:', () => {
+  test('an expired certificate is reported differently from one that is not yet valid', async () => {
     const expired = await leafWith({
       validity: { notBeforeMs: now - 2 * DAY_MS, notAfterMs: now - DAY_MS },
     })
@@ -187,7 +187,7 @@ describe('Validity period and chain of a controller certificate:', () => {
     expect(faultOf(() => checkChain(chain, anchors, now))).toBe('untrusted')
   })
 
-  test('a leaf cannot issue another certificate', async () => {
+  test('a certificate that a leaf has issued is refused', async () => {
     const forged = await issueLeaf({
       issuer: leaf,
       commonName: 'ctrl2',
@@ -202,7 +202,7 @@ describe('Validity period and chain of a controller certificate:', () => {
     )
   })
 
-  test('an issuing CA cannot issue another CA', async () => {
+  test('a CA that an issuing CA has issued is refused', async () => {
     const deeper = await createIssuingAuthority({ commonName: 'deeper', root: issuer, validity })
     const certificate = deeper.certificatePem + issuer.certificatePem
     const forged = await issueLeaf({
@@ -220,7 +220,7 @@ describe('Validity period and chain of a controller certificate:', () => {
   })
 })
 
-describe('Unreadable certificates:', () => {
+describe('The parser of certificate chains:', () => {
   test.each([
     ['nothing', ''],
     ['text', 'hello'],
@@ -229,17 +229,17 @@ describe('Unreadable certificates:', () => {
       '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
     ],
     ['a truncated block', '-----BEGIN CERTIFICATE-----\nMIIB'],
-  ])('the input is refused with one sentence (%s)', (_title, pem) => {
+  ])('unreadable input is refused with one sentence (%s)', (_title, pem) => {
     expect(faultOf(() => parseCertificates(pem))).toBe('unreadable')
   })
 
-  test('a chain longer than the limit is refused', () => {
+  test('a chain above the maximum length is refused', () => {
     const pem = root.certificatePem.repeat(17)
     expect(faultOf(() => parseCertificates(pem))).toBe('unreadable')
     expect(parseCertificates(pem, { certificatesMax: 17 })).toHaveLength(17)
   })
 
-  test('a certificate damaged anywhere is unreadable or untrusted', () => {
+  test('a certificate with damage at any byte is refused as unreadable or untrusted', () => {
     const anchors = parseCertificates(root.certificatePem)
     const [own, ...chain] = parseCertificates(leaf.certificatePem)
     const faults = new Set<string>()

@@ -48,7 +48,7 @@ describe('A certificate request', () => {
     ['EC P-256', generatePrivateKeyPem()],
     ['EC P-384', ecPem('P-384')],
     ['RSA 2048', rsaPem(2048)],
-  ])('with a key of type %s gives a leaf for that key', async (_type, privateKeyPem) => {
+  ])('with a key of type %s results in a leaf for that key', async (_type, privateKeyPem) => {
     const pem = await createCertificateRequest({ privateKeyPem, id: 'ctrl4' })
     const { commonName, publicKeySpki, publicKeySha256 } = await parseCertificateRequest(pem)
     expect(commonName).toBe('ctrl4')
@@ -70,7 +70,7 @@ describe('A certificate request', () => {
     checkChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
-  test('is refused if its key is weak', async () => {
+  test('is refused if its key is too weak', async () => {
     await expect(
       createCertificateRequest({ privateKeyPem: rsaPem(1024), id: 'a' }),
     ).rejects.toThrow('2,048')

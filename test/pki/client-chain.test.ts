@@ -63,7 +63,7 @@ const low = makeAuthority('low', { issuer: middle })
 const leaf = makeClient('client', low)
 
 describe('A client’s certificate chain', () => {
-  test('leads to a trust anchor with intermediates in any order', () => {
+  test('leads to a trust anchor, in whatever order the intermediates are presented', () => {
     for (const others of [
       [middle, low],
       [low, middle],
@@ -73,13 +73,13 @@ describe('A client’s certificate chain', () => {
     }
   })
 
-  test('ends at the first trust anchor that it reaches, which need not be self-signed', () => {
+  test('ends at the first trust anchor that it reaches, which need not be a root', () => {
     expect(verify([leaf], [low])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [low, root])).toMatchObject(path(leaf, low))
     expect(verify([leaf, low, middle], [root, low])).toMatchObject(path(leaf, low, middle, root))
   })
 
-  test('is refused when an intermediate is missing, or when the trust anchor is another CA with the same name', () => {
+  test('is refused if an intermediate is missing, or if the trust anchor is another CA with the same name', () => {
     const none = refused('does not lead to any of the 1 CA certificates')
     expect(verify([leaf, low], [root])).toMatchObject(none)
     expect(verify([leaf, middle], [root])).toMatchObject(none)
@@ -89,7 +89,7 @@ describe('A client’s certificate chain', () => {
     expect(verify([leaf, low, middle], [namesake, root])).toMatchObject({ ok: true })
   })
 
-  test('is refused with a forged intermediate, even after the genuine intermediate was accepted', () => {
+  test('is refused with a forged intermediate, even if the genuine intermediate was accepted before', () => {
     expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
     const forged = makeAuthority('middle', { issuer: makeAuthority('root') })
     const lower = makeAuthority('low', { issuer: forged })
@@ -100,7 +100,7 @@ describe('A client’s certificate chain', () => {
     expect(verify([leaf, low, middle], [root])).toMatchObject({ ok: true })
   })
 
-  test('causes each presented CA certificate to be parsed only once, because the last 64 parsed ones are cached', () => {
+  test('is verified without parsing the same CA certificate again, because the last 64 parsed CA certificates are cached', () => {
     const { der } = low.certificate
     const kept = parsePresentedAuthority(der)
     expect(kept).toEqual(parseCertificate(der))
@@ -111,7 +111,7 @@ describe('A client’s certificate chain', () => {
     expect(parsePresentedAuthority(der)).not.toBe(kept)
   })
 
-  test('causes the certificate of a returning client to be parsed once, and its signature is checked for each issuer', () => {
+  test('is verified without parsing a returning client’s leaf again, but its signature is checked for each issuer', () => {
     const { der } = leaf.certificate
     const kept = parsePresentedLeaf(der)
     expect(kept).toEqual(parseCertificate(der))
@@ -127,7 +127,7 @@ describe('A client’s certificate chain', () => {
     expect(verify([forged], [low])).toMatchObject(refused('not signed by'))
   })
 
-  test('is trusted neither because of a root that the client presents nor because of the leaf itself', () => {
+  test('is not trusted because of a root that the client presents, nor because of the leaf itself', () => {
     expect(verify([leaf, low, middle, root], [makeAuthority('other')])).toMatchObject({ ok: false })
     const own = makeCertificate({ name: 'own' })
     expect(verify([own], [own])).toMatchObject({ ok: false })
@@ -140,7 +140,7 @@ describe('A client’s certificate chain', () => {
     ['RSA', newRsaKey(), undefined],
     ['RSA-PSS', newRsaKey(), rsaPss('sha256', '608648016503040201')],
     ['Ed25519', newEdKey(), undefined],
-  ])('may be signed with %s', (_type, keys, signing) => {
+  ])('may be signed with the algorithm %s', (_type, keys, signing) => {
     const made = signing === undefined ? { keys } : { keys, signing }
     const authority = makeAuthority('of that key', made)
     const client = makeClient('client', authority, signing === undefined ? {} : { signing })
@@ -162,13 +162,13 @@ describe('A CA certificate in a client’s chain', () => {
     without([keyUsage(0x04)], 'is not a CA certificate')
   })
 
-  test('must allow keyCertSign if it has a key usage', () => {
+  test('must allow keyCertSign if it has the key usage extension', () => {
     without([basicConstraints(true), keyUsage(0x80)], 'may not sign certificates')
     const old = makeCertificate({ name: 'old', issuer: root, extensions: [basicConstraints(true)] })
     expect(verify([makeClient('client', old), old], [root])).toMatchObject({ ok: true })
   })
 
-  test('invalidates the chain if it is expired or not yet valid, even as trust anchor', () => {
+  test('invalidates the chain if it is expired or not yet valid, even if it is the trust anchor', () => {
     const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
     const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
     for (const [times, reason] of [
@@ -198,7 +198,7 @@ describe('A CA certificate in a client’s chain', () => {
     expect(verify([makeClient('client', rsaRoot)], [rsaRoot])).toMatchObject({ ok: true })
   })
 
-  test('is refused if it has an unknown critical extension; an unknown non-critical extension is ignored', () => {
+  test('is refused if it has an unknown critical extension, while an unknown non-critical extension is ignored', () => {
     const extension = (isCritical: boolean): DerTree =>
       encodeExtension('2a0304', isCritical, encodeTagged(derTag.null))
     for (const isCritical of [true, false]) {
@@ -212,7 +212,7 @@ describe('A CA certificate in a client’s chain', () => {
   })
 })
 
-describe('The path length constraint', () => {
+describe('The path length constraint of a CA', () => {
   test('counts the CAs between the constrained CA and the leaf', () => {
     const top = makeAuthority('top', { pathLength: 1 })
     const one = makeAuthority('one', { issuer: top })
@@ -235,8 +235,8 @@ describe('The path length constraint', () => {
   })
 })
 
-describe('The extended key usage', () => {
-  test('is checked on request, in the leaf and the CAs; a certificate without the extension is allowed for every purpose', () => {
+describe('The extended key usage of a client’s chain', () => {
+  test('is checked, if the caller requests it, in the leaf and the CAs; a certificate without the extension is allowed for every purpose', () => {
     const server = makeCertificate({
       name: 's',
       issuer: root,
@@ -256,7 +256,7 @@ describe('The extended key usage', () => {
   })
 })
 
-test('the caller chooses whether an expired or not yet valid leaf is refused or only reported', () => {
+test('the caller determines whether an expired or not yet valid leaf is refused or only reported', () => {
   const past = { notBeforeMs: testNowMs - 2 * DAY_MS, notAfterMs: testNowMs - 1000 }
   const future = { notBeforeMs: testNowMs + 1000, notAfterMs: testNowMs + DAY_MS }
   const leafTime = 'reported'
@@ -278,7 +278,7 @@ describe('A leaf in a client’s chain', () => {
     expect(verify([client], [root])).toMatchObject(refused('a key of no kind allowed'))
   })
 
-  test('is refused if it was changed after it was signed', () => {
+  test('is refused if it was changed after signing', () => {
     const other = makeAuthority('root')
     const client = makeClient('client', other)
     expect(verify([client], [root])).toMatchObject(refused('not signed by "CN=root"'))
@@ -298,7 +298,7 @@ describe('The work for verifying a client’s certificate chain', () => {
   const [own = newEcKey()] = keys
   const issuer = makeAuthority('ca0', { keys: own })
 
-  test('is limited for cross-signed CAs, whichever CA is trusted', () => {
+  test('is limited if CAs are cross-signed, whichever CA is trusted', () => {
     const client = makeClient('client', issuer)
     const presented = crossed.slice(0, clientChainLimits.presentedMax - 1)
     expect(verify([client, ...presented], [root])).toMatchObject({ ok: false })
@@ -309,7 +309,7 @@ describe('The work for verifying a client’s certificate chain', () => {
     expect(verify([wrong, ...presented], anchors)).toMatchObject({ ok: false })
   })
 
-  test('is avoided for a chain that reaches no trust anchor', () => {
+  test('is avoided if the chain reaches no trust anchor', () => {
     const client = makeClient('client', issuer)
     let looked = 0
     const anchor = new Proxy(root.certificate, {
@@ -327,7 +327,7 @@ describe('The work for verifying a client’s certificate chain', () => {
     expect(looked).toBe(0)
   })
 
-  test('is limited for a chain that is too deep or too long', () => {
+  test('is limited if the chain is too deep or too long', () => {
     let above = root
     const presented: Made[] = []
     for (let at = 0; at < clientChainLimits.depthMax; at += 1) {
@@ -437,7 +437,7 @@ describe('X.509 name constraints', () => {
     }
   })
 
-  test('exclude a wildcard name that matches an excluded host', () => {
+  test('exclude a wildcard name that covers an excluded host', () => {
     const wild = alternativeNames({ dnsNames: ['*.good.example'] })
     expect(judge([], [['dns', 'secret.good.example']], wild)).toMatchObject({ ok: false })
     expect(judge([], [['dns', 'x.secret.good.example']], wild)).toMatchObject({ ok: true })
@@ -483,13 +483,13 @@ describe('X.509 name constraints', () => {
     )
   })
 
-  test('that cannot be parsed make every certificate below them refused', () => {
+  test('make every certificate below them refused if they cannot be parsed', () => {
     for (const base of [['ip', ip(1, 2, 3)] as const, ['dns', 'a b'] as const]) {
       expect(judge([base], [])).toMatchObject(refused('can not be read'))
     }
   })
 
-  test('are limited in the number of comparisons', () => {
+  test('are compared only a limited number of times', () => {
     const dnsNames = Array.from({ length: 250 }, (_, at) => `n${at}.good.example`)
     const excluded = Array.from({ length: 250 }, (_, at) => ['dns', `x${at}.example`] as const)
     expect(judge([], excluded, alternativeNames({ dnsNames }))).toMatchObject(refused('too many'))

@@ -64,7 +64,7 @@ const asked = alternativeNames({
 })
 
 describe('A certificate of an identity', () => {
-  test('has the subject of the request, one SPIFFE id and no other requested names', () => {
+  test('has the subject of the request, one SPIFFE id, and no other names from the request', () => {
     const issued = certifyIdentity(enrollment({ extensions: [asked] }), 'id-1')
     const [leaf, above, ...others] = parseCertificates(issued.chainPem)
     expect(leaf.commonName).toBe('somebody')
@@ -117,7 +117,7 @@ describe('A certificate of an identity', () => {
     expect(serials.every((serial) => serial > 0n && serial < 1n << 159n)).toBe(true)
   })
 
-  test('never expires later than its issuer, and an expired issuer issues nothing', () => {
+  test('expires no later than its issuer, and is not issued by an expired issuer', () => {
     const late = issuer.certificate.notAfterMs - DAY_MS
     const issued = certifyIdentity(enrollment({}, { nowMs: late }), 'id-1')
     expect(issued.notAfterMs).toBe(issuer.certificate.notAfterMs)
@@ -137,7 +137,7 @@ describe('A certificate of an identity', () => {
     expect(parseCertificate(leafPem).notAfterMs).toBe(until)
   })
 
-  test('can be signed with any kind of CA key', () => {
+  test('can be signed by a CA with any kind of key', () => {
     for (const keys of [newRsaKey()]) {
       const made = makeAuthority('of rsa', { keys })
       const rsa = parseCertificateSigner({
@@ -152,21 +152,21 @@ describe('A certificate of an identity', () => {
     }
   })
 
-  test('marks its alternative names as critical if it has no subject', () => {
+  test('marks its alternative names as critical if its subject is empty', () => {
     const { leafPem } = certifyIdentity(enrollment({ subject: Buffer.from('3000', 'hex') }), 'id-1')
     const { extensions } = parseCertificate(leafPem).contents
     expect(extensions.get(extensionOids.subjectAlternativeName)?.isCritical).toBe(true)
   })
 
-  test('is refused for an id that would form another SPIFFE id', () => {
+  test('is refused for an id that would result in the SPIFFE id of another identity', () => {
     for (const id of ['', 'a/b', '..', 'a b', 'controller/ctrl1', 'ä', `${'x'.repeat(3000)}`]) {
       expect(() => certifyIdentity(enrollment(), id), id.slice(0, 20)).toThrow('SPIFFE')
     }
   })
 })
 
-describe('The extended certificate of an identity', () => {
-  test('keeps the names in the current certificate if the network issued that one', () => {
+describe('The certificate that extends an identity’s certificate', () => {
+  test('keeps the names in the current certificate if the network issued the current certificate', () => {
     const parts = { certificate: issuer.certificate }
     const privateKey = issuer.key
     const keys = { privateKey, publicKey: issuer.certificate.native.publicKey }
@@ -205,7 +205,7 @@ test('a session certificate contains the public key in its request, and no name 
   expect(() => certifySession(made, { ...ids, apiSessionId: 's/1' })).toThrow('SPIFFE')
 })
 
-describe('A certificate of a router', () => {
+describe('The certificates of a router', () => {
   const subject = distinguishedNameFromCommonName('r1').der
 
   const free: RouterNaming = {
@@ -229,7 +229,7 @@ describe('A certificate of a router', () => {
     return certifyRouterServer(made, 'r1', { ...free, ...naming }).hosts
   }
 
-  test('has the requested hosts in the server certificate and none in the client certificate, each with the matching extended key usage', () => {
+  test('contain the requested hosts in the server certificate but not in the client certificate, each with the matching extended key usage', () => {
     const made = enrollment({ subject, extensions: [asked] })
     const naming = { ...free, allowed: ['*.b.example', 'a.example', '10.0.0.1', 'FE80::1'] }
     const own = 'spiffe://test.internal/router/r1'
@@ -246,13 +246,13 @@ describe('A certificate of a router', () => {
     expect(readKeyPurposes(client.contents.extensions)).toEqual([purposeOids.clientAuth])
   })
 
-  test('has its id as common name regardless of the server request', () => {
+  test('have the router’s id as common name, with any content of the server request', () => {
     const other = enrollment({ subject: distinguishedNameFromCommonName('r2').der })
     expect(() => certifyRouterClient(other, 'r1')).toThrow('must be the id of the router')
     expect(certifyRouterServer(other, 'r1', free).subject).toBe('CN=r1')
   })
 
-  test('contains at enrollment no host name of a controller, in any spelling', () => {
+  test('contain, at enrollment, no host name of a controller, in any spelling', () => {
     const reserved = ['ctrl1.example', '10.0.0.1', '2001:db8::7', '[2001:DB8::8]']
     for (const name of ['ctrl1.example', 'CTRL1.example.']) {
       expect(() => hostsFor([name], { reserved })).toThrow('is that of a controller')
@@ -272,13 +272,13 @@ describe('A certificate of a router', () => {
     ])
   })
 
-  test('contains a wildcard only if an administrator allowed it', () => {
+  test('contain a wildcard name only if an administrator allowed it', () => {
     expect(() => hostsFor(['*.com'], {})).toThrow('is a wildcard')
     expect(hostsFor(['*.r1.example'], { allowed: ['*.r1.example'] })).toEqual(['*.r1.example'])
     expect(() => hostsFor(['*.r2.example'], { allowed: ['*.r1.example'] })).toThrow('wildcard')
   })
 
-  test('may always contain loopback names, because they refer to the verifier’s own host', () => {
+  test('may always contain loopback names, because these refer to the verifier’s own host', () => {
     const local = ['localhost', 'r1.localhost']
     const addresses = [Buffer.from([127, 0, 0, 1]), Buffer.from(`${'00'.repeat(15)}01`, 'hex')]
     const reserved = ['localhost', '127.0.0.1', '::1']
@@ -292,13 +292,13 @@ describe('A certificate of a router', () => {
     expect(() => hostsFor(['localhost.example'], { reserved, allowed: ['x'] })).toThrow('allowed')
   })
 
-  test('does not contain hosts of other routers', () => {
+  test('do not contain hosts of other routers', () => {
     expect(hostsFor(['r1.example', 'r2.example'], { withheld: ['r2.example'] })).toEqual([
       'r1.example',
     ])
   })
 
-  test('is extended only with names that it already has or an administrator allowed', () => {
+  test('are extended only with names that they already contain or that an administrator allowed', () => {
     const first = asking({
       dnsNames: ['a.example', 'b.example'],
       emails: ['a@b.example'],
@@ -346,7 +346,7 @@ describe('A certificate of a router', () => {
     'spiffe://other.internal/x',
     ' spiffe://test.internal/controller/ctrl1',
     'no uri',
-  ])('is refused if it would contain the name %s', (uri) => {
+  ])('are refused if they would contain the name %s', (uri) => {
     const made = asking({ uris: [uri] })
     expect(() => certifyRouterServer(made, 'r1', free)).toThrow('alternative name')
   })
@@ -359,12 +359,12 @@ describe('A certificate of a router', () => {
     { dnsNames: ['a.*.b'] },
     { emails: ['a'] },
     { emails: ['a@b@c d'] },
-  ])('is refused if it would contain the names %o', (names) => {
+  ])('are refused if they would contain the names %o', (names) => {
     expect(() => certifyRouterServer(asking(names), 'r1', free)).toThrow('alternative name')
   })
 })
 
-test('a CA certificate is refused as a signer if the private key belongs to another CA', () => {
+test('a CA certificate is refused as an issuer if the private key belongs to another CA', () => {
   expect(() => parseCertificateSigner({ ...issuing, privateKeyPem: root.privateKeyPem })).toThrow(
     'does not belong',
   )

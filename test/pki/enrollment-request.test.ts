@@ -71,7 +71,7 @@ test('a certificate request that another program created is accepted', async () 
   expect(readEnrollmentRequest(pem)).toMatchObject({ commonName: 'r7', names: { uris: [] } })
 })
 
-test('the names in a certificate request are listed by type', () => {
+test('the names in a certificate request are returned by type', () => {
   const names = {
     dnsNames: ['a.example', '*.b.example'],
     emails: ['a@b.example'],
@@ -121,7 +121,7 @@ test.each([
   expect(() => readEnrollmentRequest(pem)).toThrow('RSA of 2,048 to 8,192 bits')
 })
 
-test('a certificate request with a compressed EC point is refused, because each key must have only one encoding', () => {
+test('a certificate request with a compressed EC point is refused, because each key may have only one encoding', () => {
   const keys = newEcKey()
   const spki = spkiOf(keys)
   const point = Buffer.from([2 + ((spki.at(-1) ?? 0) & 1), ...spki.subarray(27, 59)])
@@ -139,7 +139,7 @@ test.each([
   expect(() => readEnrollmentRequest(pem)).toThrow('asks for a CA certificate')
 })
 
-test('extensions that a certificate request contains twice are refused, in one list or in two', () => {
+test('a certificate request that contains an extension twice is refused, whether in one list or in two', () => {
   const plain = basicConstraints(false)
   for (const attributes of [
     [extensionRequest([plain, basicConstraints(true)])],
@@ -151,14 +151,14 @@ test('extensions that a certificate request contains twice are refused, in one l
   }
 })
 
-test('the subject of a certificate request is refused if it exceeds its size limit, in any encoding', () => {
+test('a certificate request is refused if its subject exceeds the size limit, in any encoding', () => {
   const large = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
   const huge = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(64 * 1024)).der })
   expect(() => readEnrollmentRequest(huge)).toThrow('exactly one certificate request')
 })
 
-test('a certificate request with too many names is refused, and so is a name with a NUL character', () => {
+test('a certificate request is refused if it has too many names, or a name with a NUL character', () => {
   const many = alternativeNames({ dnsNames: Array.from({ length: 65 }, (_, at) => `n${at}`) })
   expect(() => readEnrollmentRequest(requestPem({ extensions: [many] }))).toThrow(
     'readable certificate request',
@@ -169,7 +169,7 @@ test('a certificate request with too many names is refused, and so is a name wit
   )
 })
 
-test('text outside the one PEM block of a certificate request is refused', () => {
+test('a certificate request is refused if there is text before or after its PEM block', () => {
   const pem = requestPem()
   const der = requestDer()
   for (const text of [

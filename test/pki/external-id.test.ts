@@ -39,11 +39,11 @@ describe('an external id in a certificate', () => {
     [{ location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'http' }, null],
     [{ location: 'SAN_URI', matcher: 'PREFIX', matcherCriteria: 'https:' }, null],
     [{ index: 1_000_000, parser: 'SPLIT', parserCriteria: '/' }, null],
-  ])('under the claim rule %o is %s', (changes, expected) => {
+  ])('is, with the claim rule %o, %s', (changes, expected) => {
     expect(idOf(changes)).toBe(expected)
   })
 
-  test('is reported with a reason if it is missing', () => {
+  test('that is missing is reported with a reason', () => {
     const reasonOf = (changes: Partial<ExternalIdRule>): unknown =>
       findExternalId({ ...rule, ...changes }, names)
     expect(reasonOf({ matcher: 'PREFIX', matcherCriteria: 'x' })).toMatchObject({
@@ -56,7 +56,7 @@ describe('an external id in a certificate', () => {
     })
   })
 
-  test('is split in the same way as String.split', () => {
+  test('is split by a separator as String.split does', () => {
     for (const text of ['', 'a', 'aa', 'aba', 'abababa', 'xaabaabaay', 'aabaaabaab'.repeat(3)]) {
       for (const parserCriteria of ['a', 'ab', 'aba', 'aab', 'aabaa', 'baab']) {
         const parts = text.split(parserCriteria)
@@ -71,7 +71,7 @@ describe('an external id in a certificate', () => {
     }
   })
 
-  test('is split in linear time on an adversarial separator', () => {
+  test('is split in linear time even by an adversarial separator', () => {
     const half = 'a'.repeat(2000)
     const separator = `${half}b${half}`
     const changes: Partial<ExternalIdRule> = { parser: 'SPLIT', parserCriteria: separator }
@@ -83,7 +83,7 @@ describe('an external id in a certificate', () => {
     ).toBeNull()
   })
 
-  test('can be read from any common name of a certificate, in order', () => {
+  test('can be taken from each common name of a certificate, in their order', () => {
     const subject = Buffer.from('301a310b300906035504030c026161310b300906035504030c026262', 'hex')
     const { certificate } = makeCertificate({
       name: subject,

@@ -15,7 +15,7 @@ import { memberLeaf, signerOf } from '../support/member-leaf.ts'
 const nowSeconds = Math.floor(Date.now() / 1000)
 const claims = { iss: 'https://ctrl1.test', sub: 'service', exp: nowSeconds + 3600 }
 
-test('a JWT contains the ID of its signing certificate, and every member can verify the JWT', async () => {
+test('a JWT that a controller signs contains the ID of the signing certificate, and every member can verify it', async () => {
   const [one, two] = [await memberLeaf('ctrl1'), await memberLeaf('ctrl2')]
   const token = await signerOf(one, [one, two]).sign(claims)
   expect(decodeProtectedHeader(token)).toEqual({
@@ -33,7 +33,7 @@ test('a JWT signed by a controller that is not a member is rejected', async () =
   expect(await signerOf(one, [one]).verify(token)).toBeNull()
 })
 
-test('a certificate whose key is not the member’s pinned key verifies no token', async () => {
+test('a certificate whose key is not the member’s pinned key verifies no JWT', async () => {
   const [one, two, stranger] = [
     await memberLeaf('ctrl1'),
     await memberLeaf('ctrl2'),
@@ -45,7 +45,7 @@ test('a certificate whose key is not the member’s pinned key verifies no token
   expect(await signerOf(one, [one, stranger]).verify(token)).toEqual(claims)
 })
 
-test('a JWT stays valid when its signing certificate is renewed with the same key', async () => {
+test('a JWT stays valid if its signing certificate is renewed with the same key', async () => {
   const one = await memberLeaf('ctrl1')
   const token = await signerOf(one, []).sign(claims)
   const root = await createRootAuthority({
@@ -94,7 +94,7 @@ test('an expired, not yet valid, modified, unsigned or oversized JWT is rejected
   }
 })
 
-test('a JWT signed with the public key as HMAC secret is rejected', async () => {
+test('a JWT signed with the public key as an HMAC secret is rejected', async () => {
   const one = await memberLeaf('ctrl1')
   const { publicKey } = parseCertificate(one.certificatePem).native
   const secret = publicKey.export({ type: 'spki', format: 'pem' })
@@ -104,7 +104,7 @@ test('a JWT signed with the public key as HMAC secret is rejected', async () => 
   expect(await signerOf(one, []).verify(token)).toBeNull()
 })
 
-test('the type of the key determines the signature algorithm of a JWT', () => {
+test('the type of the signing key determines the signature algorithm of a JWT', () => {
   const ec = (namedCurve: string) => generateKeyPairSync('ec', { namedCurve }).privateKey
   expect(keyJwtAlgorithm(ec('P-256'))).toBe('ES256')
   expect(keyJwtAlgorithm(ec('P-384'))).toBe('ES384')

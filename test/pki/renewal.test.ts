@@ -77,12 +77,15 @@ describe('The three alarm times before a certificate expires', () => {
     [0, SECOND_MS, 'critical'],
     [0, 0, 'critical'],
     [0, -SECOND_MS, 'expired'],
-  ] as const)('with %s days and %s ms left a leaf is at level %s', async (left, ms, level) => {
-    const [leaf] = await leafOf(days(0, 365))
-    const life = certificateLifetime(leaf, at(365) - left * DAY_MS - ms)
-    expect(life.level).toBe(level)
-    expect(expirySentence(life, true) === null).toBe(level === 'none')
-  })
+  ] as const)(
+    'put a leaf with %s days and %s ms left at the alarm level %s',
+    async (left, ms, level) => {
+      const [leaf] = await leafOf(days(0, 365))
+      const life = certificateLifetime(leaf, at(365) - left * DAY_MS - ms)
+      expect(life.level).toBe(level)
+      expect(expirySentence(life, true) === null).toBe(level === 'none')
+    },
+  )
 
   test('also apply to the issuing CA and the root, each with its own remedy', async () => {
     const chain = await leafOf(days(1790, 1820))
@@ -98,7 +101,7 @@ describe('The three alarm times before a certificate expires', () => {
     expect(expirySentence(last, true)).toContain('plan a new root')
   })
 
-  test('are fractions of a short lifetime, below the third of the lifetime at which a leaf renews itself', async () => {
+  test('are fractions of the lifetime for a short-lived leaf, and come after the time at which a leaf is renewed', async () => {
     const [leaf] = await leafOf(days(0, 12))
     const levelWith = (left: number): string => certificateLifetime(leaf, at(12 - left)).level
     expect([12, 4, 3.01].map(levelWith)).toEqual(['none', 'none', 'none'])
@@ -106,7 +109,7 @@ describe('The three alarm times before a certificate expires', () => {
     expect(certificateLifetime(leaf, at(0)).renewAtMs).toBe(at(8))
   })
 
-  test('result in a text that says who must act: the controller or the issuer of the certificate', async () => {
+  test('result in a text that contains who must act: the controller or the issuer of the certificate', async () => {
     const [leaf] = await leafOf(days(0, 365))
     const life = certificateLifetime(leaf, at(360))
     expect(expirySentence(life, true)).toContain(
@@ -117,8 +120,8 @@ describe('The three alarm times before a certificate expires', () => {
   })
 })
 
-describe('The health of a controller’s certificate', () => {
-  test('states the whole days that are left, and the worst alarm level in the certificate chain', async () => {
+describe('The health report of a controller’s certificate', () => {
+  test('contains the whole days that are left, and the worst alarm level in the certificate chain', async () => {
     const chain = await leafOf(days(1460, 1825))
     const health = certificateHealth({ chain, anchors, nowMs: at(1819) - 1 })
     expect(health.isTrusted).toBe(true)
@@ -157,7 +160,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     expect(reasonAt(chain, at(301))).toBe('due')
   })
 
-  test('at once when it lacks a configured host, or is not yet valid after a clock error', async () => {
+  test('immediately if it lacks a configured host, or is not yet valid after a clock error', async () => {
     const chain = await leafOf(days(0, 300))
     expect(reasonAt(chain, at(1), { hosts: ['127.0.0.1', 'new.example'] })).toBe('missing-host')
     expect(missingHosts(chain[0], ['localhost', '127.0.0.1', '::1', 'new.example'])).toEqual([
@@ -167,7 +170,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     expect(reasonAt(chain, at(0) - 1)).toBe('not-yet-valid')
   })
 
-  test('at once when its CA has a new key, or a new certificate for the same key', async () => {
+  test('immediately if its CA has a new key, or a new certificate for the same key', async () => {
     const chain = await leafOf(days(0, 300))
     for (const keeps of [true, false]) {
       const next = await renewed(keeps)
@@ -179,7 +182,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     }
   })
 
-  test('shortly before its CA expires only if the new leaf could be valid for longer', async () => {
+  test('shortly before its CA expires, but only if the new leaf would be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
     const validity = limitValidity(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)
@@ -204,7 +207,7 @@ describe('A controller’s leaf certificate is renewed', () => {
   }
 })
 
-test('a leaf issued before its CA’s certificate was renewed stays valid with the old or the new CA certificate in its chain', async () => {
+test('a leaf that was issued before its CA’s certificate was renewed is valid with the old and with the new CA certificate in its chain', async () => {
   const [before] = parseCertificates(issuing.certificatePem)
   const chain = await leafOf(days(0, 300))
   const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
@@ -219,7 +222,7 @@ test('a leaf issued before its CA’s certificate was renewed stays valid with t
   expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
-test('of two CA certificates for one key, the currently valid one is used, in whatever order the two are listed', async () => {
+test('if a CA has two certificates for one key, the currently valid one is used, in whatever order they are listed', async () => {
   const [long] = await leafOf(days(0, 300))
   const [before] = parseCertificates(issuing.certificatePem)
   const spki = Uint8Array.from(before.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -235,7 +238,7 @@ test('of two CA certificates for one key, the currently valid one is used, in wh
   expect(() => checkChain([long, ended], anchors, at(100))).toThrow('it expired at')
 })
 
-test('a leaf can be issued for a key that never leaves its controller', async () => {
+test('a leaf can be issued for a public key, so that the private key never leaves its controller', async () => {
   const [leaf] = await leafOf(days(0, 300))
   const certificatePem = await issueControllerCertificateForKey({
     issuer: issuing,

@@ -25,7 +25,7 @@ afterEach(() => {
 })
 
 describe('A secret file', () => {
-  test('has mode 0600 with any umask, and replaces an older one atomically', () => {
+  test('has mode 0600 with any umask, and replaces an older file atomically', () => {
     const path = join(folder, 'a.key')
     const umask = process.umask(0o777)
     try {
@@ -41,7 +41,7 @@ describe('A secret file', () => {
     expect(readdirSync(folder)).toEqual(['a.key'])
   })
 
-  test('is read without a warning when only its owner may read it', () => {
+  test('is read without a warning if only its owner may read it', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'text')
     expect(readSecretFile(path)).toEqual({ text: 'text', warning: null })
@@ -64,7 +64,7 @@ describe('A secret file', () => {
     ['a public key', 'PUBLIC KEY'],
     ['a certificate', 'CERTIFICATE'],
     ['a certificate request', 'CERTIFICATE REQUEST'],
-  ])('is refused because it holds %s, and not because of its mode', (what, label) => {
+  ])('is refused because it contains %s, and not because of its mode', (what, label) => {
     const path = join(folder, 'a.pem')
     for (const mode of [0o644, 0o600]) {
       writeFileSync(path, formatPemBlock({ label, base64: 'AAAA' }))

@@ -16,7 +16,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('a CA certificate is refused as a server certificate with the right remedy, for a file with one or several certificates', async () => {
+test('a CA certificate is refused as a server certificate, with a remedy that depends on how many certificates the file contains', async () => {
   const ca = await newCa('self-signed', Date.now())
   const validity = validityStartingAt(Date.now(), 3_600_000)
   const more = { uris: [], hosts: ['a.test'], usages: ['server' as const], validity }

@@ -44,20 +44,20 @@ function forged(change: object): string {
 }
 
 describe('A join ticket', () => {
-  test('is one line of text that parses to the same ticket', () => {
+  test('is one line of text that can be parsed to the same ticket', () => {
     expect(text).toMatch(/^flotilla-ticket-1\.[A-Za-z0-9_.-]+$/)
     expect(parseTicket(text)).toEqual(ticket)
     expect(parseTicket(` ${text}\r\n`)).toEqual(ticket)
     expect(formatTicket(parseTicket(text))).toBe(text)
   })
 
-  test('has a digest, which covers its whole text without surrounding white space', () => {
+  test('has a digest of its complete text without surrounding white space', () => {
     const expected = createHash('sha256').update(text).digest()
     expect(Buffer.from(ticketDigest(`${text}\n`))).toEqual(expected)
     expect(Buffer.from(ticketDigest(text.slice(0, -1)))).not.toEqual(expected)
   })
 
-  test('is refused as damaged when any character is lost or changed', () => {
+  test('is refused as damaged if any character is missing or changed', () => {
     const start = 'flotilla-ticket-1.'.length
     for (let at = start; at < text.length; at += 7) {
       const other = text[at] === 'A' ? 'B' : 'A'
@@ -70,7 +70,7 @@ describe('A join ticket', () => {
     expect(faultOf(`${text}x`)).toBe('damaged')
   })
 
-  test('is distinguished from any other text and from a ticket in a newer format', () => {
+  test('is distinguished from other text and from a ticket in a newer format', () => {
     for (const other of ['', 'hello', '{}', text.slice(5), 'x'.repeat(100_000)]) {
       expect(faultOf(other)).toBe('no-ticket')
     }
@@ -89,24 +89,24 @@ describe('A join ticket', () => {
     ['an expiry that is not a number', { expiresAtMs: 'never' }],
     ['an invalid role', { isVoter: 'yes' }],
     ['an invalid trust domain', { trustDomain: 'A b' }],
-  ])('is refused with %s despite a valid checksum', (_what, change) => {
+  ])('is refused if it has %s, despite a valid checksum', (_what, change) => {
     expect(faultOf(forged({}))).toBe('none')
     expect(faultOf(forged(change))).toBe('damaged')
   })
 
-  test('is not repeated in an error message with its secret', () => {
+  test('appears in an error message only without its secret', () => {
     const secret = Buffer.from(ticket.secret).toString('base64url')
     expect(() => parseTicket(text.slice(0, -3))).toThrow(TicketError)
     expect(() => parseTicket(text.slice(0, -3))).not.toThrow(secret.slice(0, 8))
   })
 
-  test('carries twenty CA certificates with RSA keys of 4096 bits', () => {
+  test('can contain twenty CA certificates with RSA keys of 4096 bits', () => {
     const pem = `-----BEGIN CERTIFICATE-----\n${'A'.repeat(2010)}\n-----END CERTIFICATE-----\n`
     const many = { ...ticket, caPem: pem.repeat(20) }
     expect(parseTicket(formatTicket(many))).toEqual(many)
   })
 
-  test('is never created longer than the maximum that can be read', () => {
+  test('is never created longer than the maximum length that can be read', () => {
     const caPem = ticket.caPem.repeat(1000)
     expect(() => formatTicket({ ...ticket, caPem })).toThrow(
       'identity.ca contains 1000 CA certificates',

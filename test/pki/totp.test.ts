@@ -25,7 +25,7 @@ const rfcCodes = [
   [20_000_000_000, '353130'],
 ] as const
 
-test.each(rfcCodes)('at %d s the TOTP code is %s, as in RFC 6238', (seconds, code) => {
+test.each(rfcCodes)('the TOTP code at %d s is %s, as in RFC 6238', (seconds, code) => {
   expect(totpCode(rfcSecret, totpStepAt(seconds * 1000))).toBe(code)
 })
 
@@ -37,11 +37,11 @@ test.each([
   ['foob', 'MZXW6YQ'],
   ['fooba', 'MZXW6YTB'],
   ['foobar', 'MZXW6YTBOI'],
-])('base32 of %j is %j, as in RFC 4648 without padding', (text, expected) => {
+])('the base32 encoding of %j is %j, as in RFC 4648 without padding', (text, expected) => {
   expect(encodeBase32(Buffer.from(text))).toBe(expected)
 })
 
-test('an authenticator app that reads the provisioning URL generates the same codes', () => {
+test('an authenticator app that reads the provisioning URL generates the same codes as the controller', () => {
   for (let round = 0; round < 200; round += 1) {
     const secret = randomBytes(20)
     const url = `otpauth://totp/x:y?issuer=x&secret=${encodeBase32(secret)}`
@@ -74,7 +74,7 @@ describe('the time step of a TOTP code', () => {
   })
 })
 
-test('a recovery code never equals a time-based code', () => {
+test('a recovery code never has the form of a TOTP code', () => {
   const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
   expect(generateRecoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
   expect(equalsInConstantTime('ABCDEF', 'abcdef')).toBe(false)
@@ -92,16 +92,16 @@ describe('an encrypted MFA secret', () => {
     expect(new Set(factor.recoveryCodes).size).toBe(20)
   })
 
-  test('is different at each encryption, and fits the size limit of the record', () => {
+  test('is different at each encryption, and fits into the size limit of the record', () => {
     expect(sealFactor(key, factor, context)).not.toBe(sealed)
     expect(sealed.length).toBeLessThan(1024)
   })
 
-  test.each(Object.keys(context))('cannot be decrypted with another %s', (member) => {
+  test.each(Object.keys(context))('cannot be decrypted in a context with another %s', (member) => {
     expect(openFactor(key, sealed, { ...context, [member]: 'another' })).toBeNull()
   })
 
-  test('cannot be decrypted with another key, a changed byte or a missing byte', () => {
+  test('cannot be decrypted with another key, or with a changed or missing byte', () => {
     expect(openFactor(randomBytes(32), sealed, context)).toBeNull()
     const bytes = Buffer.from(sealed, 'base64url')
     for (let at = 0; at < bytes.length; at += 1) {

@@ -37,7 +37,7 @@ test.each([
   ['EC P-256', p256],
   ['EC P-384', curve('P-384')],
   ['RSA 2048', rsa(2048)],
-])("only the recipient's key of type %s can decrypt a wrapped secret", async (_type, keys) => {
+])('only the recipient’s key of type %s can decrypt a wrapped secret', async (_type, keys) => {
   const jwe = await wrapSecret(secret, keys.spki, context)
   expect(await unwrapSecret(jwe, keys.pem, context)).toEqual(secret)
   await expect(unwrapSecret(jwe, curve('P-256').pem, context)).rejects.toThrow(WrappedSecretError)
@@ -50,7 +50,7 @@ test.each([
   ['an Ed25519 key', () => exported(generateKeyPairSync('ed25519') as never).spki],
   ['bytes that are not a key', () => Uint8Array.of(1, 2, 3)],
   ['a key that is too large', () => new Uint8Array(5000)],
-])('wrapping a secret for %s is refused', async (_name, spki) => {
+])('a secret cannot be wrapped for %s', async (_name, spki) => {
   await expect(wrapSecret(secret, spki(), context)).rejects.toMatchObject({ fault: 'unreadable' })
 })
 
@@ -59,12 +59,12 @@ test.each([
   ['name', { ...context, name: 'issuingAuthority' }],
   ['version', { ...context, version: 2 }],
   ['node', { ...context, nodeId: 'ctrl2' }],
-])('a wrapped secret cannot be decrypted for another %s', async (_what, other) => {
+])('a wrapped secret cannot be decrypted in a context with another %s', async (_what, other) => {
   const jwe = await wrapSecret(secret, p256.spki, context)
   await expect(unwrapSecret(jwe, p256.pem, other)).rejects.toThrow('encrypted for another purpose')
 })
 
-describe('A modified wrapped secret', () => {
+describe('A wrapped secret that was modified', () => {
   const parts = async (): Promise<string[]> =>
     (await wrapSecret(secret, p256.spki, context)).split('.')
 
@@ -81,7 +81,7 @@ describe('A modified wrapped secret', () => {
     }
   })
 
-  test('cannot be decrypted with a header that specifies other algorithms or extensions', async () => {
+  test('cannot be decrypted if its header specifies other algorithms or extensions', async () => {
     const whole = await parts()
     const header = JSON.parse(Buffer.from(whole[0] ?? '', 'base64url').toString()) as object
     for (const extra of [
@@ -100,7 +100,7 @@ describe('A modified wrapped secret', () => {
     }
   })
 
-  test('cannot be decrypted with a shortened tag or in any other format', async () => {
+  test('cannot be decrypted if its tag is shortened or its format differs', async () => {
     const whole = await parts()
     const shortTag = whole.with(4, (whole[4] ?? '').slice(0, 11)).join('.')
     const texts = [shortTag, '', 'x', '....', whole.slice(0, 4).join('.'), `${whole.join('.')}.x`]
@@ -110,13 +110,13 @@ describe('A modified wrapped secret', () => {
   })
 })
 
-test('the size of a secret is limited', async () => {
+test('the size of a secret that can be wrapped is limited', async () => {
   for (const bytes of [0, SECRET_BYTES_MAX + 1]) {
     await expect(wrapSecret(new Uint8Array(bytes), p256.spki, context)).rejects.toThrow('bytes')
   }
 })
 
-test('a secret that an earlier version wrapped can be decrypted', async () => {
+test('a secret that an earlier version of Flotilla wrapped can be decrypted', async () => {
   const pem = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgKL33qEVSb6Wfeeum
 /ArOe+x/k28axyWi6xqgaXNW3l6hRANCAAQSHopyELMDM2zfEwZO5mt9C8chrvHu

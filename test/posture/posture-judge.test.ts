@@ -27,7 +27,7 @@ const process = (fields: Partial<ProcessReport>): ProcessReport => ({
 })
 const running = (...processes: ProcessReport[]): Posture => told({ processes })
 
-describe('an operating system check', () => {
+describe('An operating system check', () => {
   const windows = check({
     typeId: 'OS',
     operatingSystems: [
@@ -46,7 +46,7 @@ describe('an operating system check', () => {
     ['WindowsServer', '10.0.0', false],
     ['LINUX', 'whatever', true],
     ['macOS', '14.0.0', false],
-  ])('for the operating system %s %s has the result: %s', (type, version, isPassing) => {
+  ])('for the device’s operating system %s %s has the result: %s', (type, version, isPassing) => {
     expect(passesPostureCheck(windows, os(type, version))).toBe(isPassing)
   })
 })
@@ -58,12 +58,12 @@ describe('a domain check', () => {
     ['LAB.TEST', true],
     ['test', false],
     ['', false],
-  ])('for a machine in %j has the result: %s', (domain, isPassing) => {
+  ])('for a device in %j has the result: %s', (domain, isPassing) => {
     expect(passesPostureCheck(domains, told({ domain: { ...at, domain } }))).toBe(isPassing)
   })
 })
 
-test('a MAC address check passes if the device has any of its addresses', () => {
+test('a MAC address check passes if the device has any of the addresses in the check', () => {
   const mac = check({ typeId: 'MAC', macAddresses: ['001b44113ab7', 'aabbccddeeff'] })
   const addresses = (...all: string[]): Posture => told({ mac: { ...at, addresses: all } })
   expect(passesPostureCheck(mac, addresses('112233445566', 'aabbccddeeff'))).toBe(true)
@@ -81,7 +81,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(process({ isRunning: false })))).toBe(false)
   })
 
-  test('passes only if the process has one of the hashes and the signer', () => {
+  test('passes only if the process has one of the hashes and the signer in the check', () => {
     const strict = of({ hashes: ['ab', 'cd'], signerFingerprint: 'ef' })
     const good = { hash: 'cd', signerFingerprints: ['01', 'ef'] }
     expect(passesPostureCheck(strict, running(process(good)))).toBe(true)
@@ -99,7 +99,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(strict, running(process({ ...good, hash: 'abce' })))).toBe(false)
   })
 
-  test('never passes because of a hash or signer without hexadecimal digits', () => {
+  test('never passes because of an empty hash or signer, or one without hexadecimal digits', () => {
     const nothing = { hash: '', signerFingerprints: [''] }
     const unreadable = of({ hashes: ['?'] })
     expect(passesPostureCheck(unreadable, running(process(nothing)))).toBe(false)
@@ -114,7 +114,7 @@ describe('a process check', () => {
     expect(passesPostureCheck(of({}), running(last, first))).toBe(true)
   })
 
-  test('otherwise uses the last report for the process path, because clients report a path once for all checks', () => {
+  test('uses, without such a report, the last report about the process path, because clients report a path once for all checks', () => {
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other' })))).toBe(true)
     expect(passesPostureCheck(of({}), running(process({ checkId: 'other', path: '/AGENT' })))).toBe(
       false,
@@ -132,7 +132,7 @@ describe('a check of several processes', () => {
   const a = process({ path: '/a', hash: 'aabb' })
   const b = process({ path: '/b', signerFingerprints: ['dd'] })
 
-  test('requires all of them or any of them, by their paths', () => {
+  test('requires all processes or any of them, depending on the type of check, and compares them by path', () => {
     expect(passesPostureCheck(of('AllOf'), running(a, b))).toBe(true)
     expect(passesPostureCheck(of('AllOf'), running(a))).toBe(false)
     expect(passesPostureCheck(of('AnyOf'), running(a))).toBe(true)
@@ -159,13 +159,13 @@ describe('an MFA check', () => {
       ...fields,
     })
 
-  test('passes only in a session in which a code was given, and not because of a device report', () => {
+  test('passes only in a session in which a code was given, even if the device reports otherwise', () => {
     expect(passesPostureCheck(mfa({}), running(process({})))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({}))).toBe(false)
     expect(passesPostureCheck(mfa({}), shown({ passedAtMs: 1 }))).toBe(true)
   })
 
-  test('passes from a code until its timeout, and again after another code', () => {
+  test('passes after a code until the timeout, and again after another code', () => {
     const timed = mfa({ timeoutSeconds: 600 })
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)
@@ -188,7 +188,7 @@ describe('an MFA check', () => {
     ['promptOnWake', 'wokenAtMs', 'unlockedAtMs'],
     ['promptOnUnlock', 'unlockedAtMs', 'wokenAtMs'],
   ] as const)(
-    'with %s passes for five minutes after that event, and then requires a code',
+    'with %s passes for five minutes after the event, and then requires a code',
     (prompt, at, other) => {
       const prompted = mfa({ [prompt]: true, timeoutSeconds: 3600 })
       const passedAtMs = nowMs - minutes(30)
@@ -211,7 +211,7 @@ describe('an MFA check', () => {
     },
   )
 
-  test('shows no timeout to clients that do not support it, and still enforces the timeout', () => {
+  test('hides the timeout from clients that do not support it, and still enforces it', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
     expect(clientFactorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })

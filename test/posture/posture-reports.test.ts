@@ -68,7 +68,7 @@ class Boards {
 }
 
 describe('a posture report from a device', () => {
-  test('is known on every controller, and replaced by a later report on the same subject', () => {
+  test('is known on every controller, and is replaced by a later report on the same subject', () => {
     const them = new Boards(3)
     them.board(0).report('alice', 's1', [os('1.0.0'), domain('corp')])
     them.carryAll()
@@ -83,7 +83,7 @@ describe('a posture report from a device', () => {
     expect(them.board(2).of('bob').os).toBeNull()
   })
 
-  test('gives the same result on all controllers, in whatever order reports are delivered', () => {
+  test('gives the same result on all controllers, in whatever order the reports arrive', () => {
     for (let seed = 1; seed <= 200; seed += 1) {
       const random = seededRandom(seed)
       const them = new Boards(3)
@@ -107,7 +107,7 @@ describe('a posture report from a device', () => {
     }
   })
 
-  test('about a process counts only once per process path, for the check in the last report', () => {
+  test('contains each process path only once, with the check ID in the last report', () => {
     const { boards } = new Boards(1)
     boards[0]?.report('alice', 's1', [process('/a'), process('/b'), process('/a', false, 'c9')])
     expect(
@@ -118,7 +118,7 @@ describe('a posture report from a device', () => {
     ])
   })
 
-  test('is not published again for a minute if it has not changed', () => {
+  test('is not published again for a minute if it is unchanged', () => {
     const them = new Boards(1)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     const before = them.topic(0).own.get('alice')
@@ -130,7 +130,7 @@ describe('a posture report from a device', () => {
     expect(them.board(0).of('alice').os?.atMs).toBe(them.clock(0).nowMs())
   })
 
-  test('stays valid when the controller that first received it fails, if the device repeated it to another controller', () => {
+  test('stays valid when the controller that received it fails, if the device has repeated it to another controller', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [os('1.0.0')])
     them.carry(0, 1)
@@ -139,7 +139,7 @@ describe('a posture report from a device', () => {
     expect(them.board(1).of('alice').os?.version).toBe('1.0.0')
   })
 
-  test('that was replaced does not become valid again when the controller that received the later report fails', () => {
+  test('that a later report replaced does not become valid again when the controller that received the later report fails', () => {
     const them = new Boards(2)
     them.board(0).report('alice', 's1', [domain('corp'), os('1.0.0')])
     them.carry(0, 1)
@@ -160,7 +160,7 @@ describe('a posture report from a device', () => {
     expect(lost).toEqual(['alice'])
   })
 
-  test('about waking applies only to the API session in which it was sent', () => {
+  test('about the waking of a device applies only to the API session in which it was sent', () => {
     const them = new Boards(1)
     const board = them.board(0)
     board.report('alice', 's1', [woken])
@@ -177,7 +177,7 @@ describe('a posture report from a device', () => {
     expect(them.topic(0).own.size).toBe(0)
   })
 
-  test('is limited in size: the oldest processes are evicted, and a request that is too large is refused', () => {
+  test('is limited in size: the oldest processes are evicted, and a report that is too large is refused', () => {
     const board = new Boards(1).board(0)
     const long = (at: number): PostureReport => process(`/${at}/${'x'.repeat(2000)}`)
     for (let at = 0; at < 40; at += 1) expect(board.report('alice', 's1', [long(at)])).toBe('taken')
@@ -190,7 +190,7 @@ describe('a posture report from a device', () => {
     expect(board.of('alice').processes.map(({ path }) => Number(path.split('/')[1]))).toEqual(kept)
   })
 
-  test('is evaluated in turn with the reports of other identities', () => {
+  test('is evaluated again in turn with the reports of other identities', () => {
     const board = new Boards(1).board(0)
     for (const id of ['a', 'b', 'c']) board.report(id, 's1', [os('1.0.0')])
     expect(board.reportedHere(2)).toEqual(['a', 'b'])
@@ -198,7 +198,7 @@ describe('a posture report from a device', () => {
   })
 })
 
-describe('a router’s posture verdict (the result of a posture evaluation by the router)', () => {
+describe('A router’s posture verdict (the result of an evaluation by the router)', () => {
   const judged = (routerId: string): PostureReport => ({ kind: 'router', routerId })
   const kindsOf = (board: PostureReports, session = 's1'): string[] => [
     ...(board.of('alice', session).judgedByRouter ?? []),
@@ -241,7 +241,7 @@ describe('recorded failures of service requests', () => {
     policyFailures: [{ policyId: 'p', note: 'x'.repeat(size) }],
   })
 
-  test('are returned newest first, including those at other controllers, 100 at most', () => {
+  test('are returned newest first, with those of other controllers, and at most 100', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
     const board = new FailedRequests('ctrl1', topic)
@@ -263,7 +263,7 @@ describe('recorded failures of service requests', () => {
     expect(board.of('bob')).toHaveLength(1)
   })
 
-  test('evict the oldest failures if they are large', () => {
+  test('evict the oldest recorded failures if they are large', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)

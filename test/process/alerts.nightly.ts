@@ -50,7 +50,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   }
 
   test(
-    'scrapes controllers, router and tunnels by the shipped configuration, and evaluates every rule',
+    'scrapes controllers, routers and tunnels with the shipped configuration, and evaluates every alert rule',
     async () => {
       await until(
         'all targets answer',
@@ -63,7 +63,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for certificates of router and identity that end soon, until they are renewed',
+    'fires an alert for certificates of a router and of an identity that expire soon, until they are renewed',
     async () => {
       const { host, user } = network.tunnels
       const router = await prometheus.fires('FlotillaRouterCertificateExpires', { router: 'gate' })
@@ -92,7 +92,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a tunnel that is down, until it starts',
+    'fires an alert for a tunnel that is not running, until it is started',
     async () => {
       const { host } = network.tunnels
       await host.stop()
@@ -109,7 +109,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a router that is away, until it starts',
+    'fires an alert for a disconnected router, until it reconnects',
     async () => {
       await network.router.kill()
       await prometheus.fires('FlotillaRouterAway', { router: 'gate' })
@@ -125,7 +125,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for dials that fail while the server behind the host is down',
+    'fires an alert for failed dials while the server behind the host is not running',
     async () => {
       network.target.close()
       const refused =
@@ -147,7 +147,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for guessed passwords',
+    'fires an alert for guesses of passwords',
     async () => {
       const guesser = network.fleet.client(1)
       const guess = async (): Promise<void> => {
@@ -163,7 +163,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a certificate of a controller that ends soon, until it is replaced',
+    'fires an alert for a controller’s certificate that expires soon, until it is replaced',
     async () => {
       const folder = network.fleet.folder(2)
       const authority = await newCa('public', Date.now())
@@ -205,7 +205,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for the newest backup of 27 hours ago and for the alarm of the failed one, until a backup succeeds',
+    'fires an alert for a backup that is 27 hours old, and for the alarm about the failed backup, until a backup succeeds',
     async () => {
       const folder = join(network.fleet.dir, 'backups')
       const recipient = join(network.fleet.dir, 'recipient.pem')
@@ -237,7 +237,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for controllers of different versions, until the upgrade is complete',
+    'fires an alert for controllers of different versions, until the upgrade is complete',
     async () => {
       const next = programVersion().replace(/\d+$/, (patch) => String(Number(patch) + 1))
       await network.fleet.stop(2)
@@ -253,7 +253,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a disk with little space, and for one that fills up',
+    'fires an alert for a disk with little free space, and for one that will soon be full',
     async () => {
       const labels = { instance: network.instance(3) }
       const filler = join(network.fleet.folder(3), 'filler')
@@ -272,7 +272,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a disk whose syncs take long',
+    'fires an alert for a disk whose syncs take too long',
     async () => {
       const labels = { instance: network.instance(3) }
       const pid = String(network.fleet.pid(3))
@@ -287,7 +287,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a thread that gets too little of the processor, until it gets more',
+    'fires an alert for a thread that gets too little processor time, until it gets enough',
     async () => {
       const { followers } = await roles()
       const [k] = followers
@@ -305,7 +305,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a leader that changes again and again, and refuses writes meanwhile',
+    'fires an alert for a leader that changes repeatedly, and for writes that are refused meanwhile',
     async () => {
       const clients = await Promise.all([1, 2, 3].map((k) => network.client(k)))
       let count = 0
@@ -331,7 +331,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a member that was frozen, until it has caught up',
+    'fires an alert for a member that was frozen by SIGSTOP, until it has caught up with the log',
     async () => {
       await lead(1)
       network.fleet.signal(3, 'SIGSTOP')
@@ -385,7 +385,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   }
 
   test(
-    'fires for a member that takes frames too slowly, until it takes them',
+    'fires an alert for a member that reads frames too slowly, until it reads them fast enough',
     async () => {
       await lead(1)
       {
@@ -403,7 +403,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a controller in quarantine, which applies no entries, until it has the state of the others',
+    'fires an alert for a quarantined controller, which applies no entries, until it has rebuilt its state',
     async () => {
       await lead(1)
       // Compressed, the records have 27 MiB, which the member needs at least 27 seconds to receive.
@@ -430,7 +430,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for one lost controller, then for a lost majority, until they run again',
+    'fires an alert for one stopped controller, then for a lost majority, until the controllers run again',
     async () => {
       await lead(1)
       await network.fleet.stop(3, 'SIGKILL')
@@ -466,7 +466,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires for a service that has had no host for ten minutes, until it is deleted',
+    'fires an alert for a service that has had no host for ten minutes, until the service is deleted',
     async () => {
       const alert = await prometheus.fires('FlotillaServiceWithoutHost')
       expect(alert).toMatchObject({
@@ -480,7 +480,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     SLOW_MS,
   )
 
-  test('has fired every shipped alert', async () => {
+  test('has fired every shipped alert in the tests before', async () => {
     expect(await prometheus.fired()).toEqual([...shippedAlerts()].sort())
   })
 })

@@ -86,7 +86,7 @@ async function make(client: Client, name: string): Promise<void> {
   expect((await client.request('POST', `${management}/services`, { body })).status).toBe(201)
 }
 
-test('the commands of docs/operate/backup-and-restore.md save and restore a backup, also after the loss of all controllers', async () => {
+test('the commands of docs/operate/backup-and-restore.md create and restore a backup, even after the loss of all controllers', async () => {
   const client = await fleet.loggedIn(OLD)
   await make(client, 'wiki')
   const [key = '', save = '', verify = ''] = blocksOf('Take and check a backup', 3)

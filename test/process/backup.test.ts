@@ -74,7 +74,7 @@ async function succeed(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-test('three controllers are backed up while writes continue, lost, and restored on other hosts', async () => {
+test('three controllers are backed up while writes continue, deleted, and restored on other hosts', async () => {
   const { publicPath, privatePath } = recipient()
   const file = join(fleet.dir, 'monday.backup')
   const client = await fleet.loggedIn(1)

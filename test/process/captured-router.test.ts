@@ -156,7 +156,7 @@ test.each([
   },
 )
 
-test('a stolen controller that a router reaches first cannot remove the other controllers from the router', async () => {
+test('a stolen controller to which a router connects first cannot remove the other controllers from the router', async () => {
   const stolen = join(fleet.dir, 'stolen')
   await fleet.stop(3)
   cpSync(fleet.folder(3), stolen, { recursive: true })
@@ -181,7 +181,7 @@ test('a stolen controller that a router reaches first cannot remove the other co
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
 })
 
-test('a router uses the other controllers once they are reachable again, and disconnects the stolen one', async () => {
+test('a router reconnects to the other controllers once they are reachable again, and disconnects from the stolen one', async () => {
   await Promise.all([1, 2].map((k) => fleet.start(k)))
   for (const k of [1, 2]) await expectOnline(k)
   await eventually('ctrl3 is gone', () => membersOnDisk() === 'ctrl1 ctrl2')
@@ -202,7 +202,7 @@ test('a router refuses the removed controller’s stolen key after a restart, ev
   expect(membersOnDisk()).toBe('ctrl1 ctrl2')
 })
 
-test('a router follows the change when a cluster of two controllers shrinks to one', async () => {
+test('a router removes the removed controller when a cluster shrinks from two controllers to one', async () => {
   await fleet.stop(3)
   await fleet.change(1, 'remove', 'ctrl2')
   expect(await fleet.ended(2)).toBe(0)

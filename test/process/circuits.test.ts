@@ -31,7 +31,7 @@ async function expectWhole(count: number): Promise<void> {
   streams.forgetSilence()
 }
 
-test('circuits continue when the leader that owns them is killed, and another controller takes over', async () => {
+test('circuits continue when the leader that owns them is killed, because another controller takes over', async () => {
   const leader = await network.leadByOwner()
   await network.killController(leader)
   await network.answeredFor(FAR + NEAR)
@@ -48,7 +48,7 @@ test('circuits are rerouted when their link is interrupted', async () => {
   await expectWhole(FAR + NEAR)
 })
 
-test('circuits of a killed router end at the client and at the target, and other circuits continue', async () => {
+test('circuits of a killed router end at the client and at the target, and circuits of other routers continue', async () => {
   const { streams, server } = network
   await network.killRouter('host')
   await until('the streams end at both sides', () =>

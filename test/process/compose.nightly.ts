@@ -225,7 +225,7 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
       COMMAND_EVERY_MS,
     )
 
-  test('gives the host a console, a log-in and a service through the router', async () => {
+  test('gives the host a console, a log-in, and a service through the router', async () => {
     await compose('up', '--detach')
     await until(
       'there is a password',
@@ -247,14 +247,14 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
     await untilDialed()
   })
 
-  test('continues with the same volumes, and the tunnels of the host come back', async () => {
+  test('continues with the same volumes, and the tunnels on the host reconnect', async () => {
     await compose('down')
     await compose('up', '--detach')
     await untilThreeVoters()
     await untilDialed()
   })
 
-  test('replaces a controller that lost its volume', async () => {
+  test('lets an operator replace a controller that lost its volume', async () => {
     await loseVolume('ctrl2')
     const confirmed = ['--confirm', 'remove ctrl2 and tolerate 0 failures']
     await inside(
@@ -273,14 +273,14 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
     await untilDialed()
   })
 
-  test('enrolls a router again that lost its volume', async () => {
+  test('lets an operator enroll a router again that lost its volume', async () => {
     await loseVolume('router1')
     await onHost('delete', 'edge-router', 'router1', '--yes')
     await compose('up', '--detach', 'router-token', 'router1')
     await untilDialed()
   })
 
-  test('follows another FLOTILLA_HOST, which controllers and router share', async () => {
+  test('uses another FLOTILLA_HOST, which controllers and router share, after a restart', async () => {
     env = { ...env, FLOTILLA_HOST: 'net.example.org' }
     await compose('down')
     await compose('up', '--detach')

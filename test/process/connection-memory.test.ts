@@ -25,8 +25,8 @@ afterAll(async () => {
   await network[Symbol.asyncDispose]()
 })
 
-describe.each(listenerNames)('the TLS listener %s', (name) => {
-  test('frees the memory of closed connections, whose clients present chains of one, two and large certificates', async () => {
+describe.each(listenerNames)('The TLS listener for %s', (name) => {
+  test('frees the memory of closed connections whose clients presented certificate chains of different lengths and sizes', async () => {
     await network.connect(name, ['single', 'large', 'enrolled'], WARM_UP)
     const before = await network.residentBytes(name)
     const completed = await network.connect(name, ['large', 'enrolled'], CONNECTIONS)

@@ -190,7 +190,7 @@ async function untilWhole(): Promise<void> {
   }
 }
 
-test('containers form a cluster, join it with tickets, enroll a router, and continue after a restart', async () => {
+test('containers form a cluster, join the cluster with tickets, enroll a router, and continue after a restart', async () => {
   await startAll()
   await untilWhole()
   expect(await edgeHosts()).toContain('DNS:localhost')
@@ -238,7 +238,7 @@ test('containers form a cluster, join it with tickets, enroll a router, and cont
   expect(await stop('ctrl4')).toBe(143)
 })
 
-test('the first pod forms a cluster only if all other pods report that they have no data, and else joins with a ticket', async () => {
+test('the first pod forms a cluster only if all other pods report that they have no data, and otherwise joins with a ticket', async () => {
   const base = await freePortBlock(2)
   const meshOfSecond = base + 201
   const tickets = volume('pod-tickets')
@@ -282,7 +282,7 @@ test('the first pod forms a cluster only if all other pods report that they have
   expect(await stop('pod-0')).toBe(143)
 })
 
-test('a formed controller is found through its configuration, wherever its key and data are', async () => {
+test('the entrypoint recognizes a formed controller by its configuration, wherever the key and the data are', async () => {
   const [folder, data] = [volume('elsewhere'), volume('elsewhere-data')]
   const config = join(folder, 'config.yml')
   const isFormed = async (): Promise<boolean> =>

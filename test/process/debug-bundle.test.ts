@@ -108,7 +108,7 @@ function unservedIn(file: string, metrics: string): string[] {
   return ofController.filter((name) => !served.has(name.replace(/_(bucket|count|sum)$/, '')))
 }
 
-test('a debug bundle of a running controller contains state, limits, metrics, log and configuration, and no secret', async () => {
+test('a debug bundle of a running controller contains its state, limits, metrics, log and configuration, and no secret', async () => {
   expect(secrets.length).toBeGreaterThan(8)
   const made = await bundle('running')
   expect(made.missing).toEqual(['disk.json: read only while the controller is stopped'])
@@ -128,7 +128,7 @@ test('a debug bundle of a running controller contains state, limits, metrics, lo
   expect(made.parts.get('data-folder.txt')).toMatch(/^- 600 +\d+ \S+ IDENTITY$/m)
 })
 
-test('a debug bundle of a stopped controller contains the content of its disk, and lists the missing items', async () => {
+test('a debug bundle of a stopped controller contains the data on its disk, and lists the items that are missing', async () => {
   const pid = cluster.pid(1)
   await cluster.interrupt()
   await until('it has ended', () => Promise.resolve(!isRunning(pid)))

@@ -29,7 +29,7 @@ test('compareDigests rejects different states at one index, and repeats the quer
   expect(answers).toEqual([])
 })
 
-test('compareDigests omits a controller that is stopped or does not serve requests', async () => {
+test('compareDigests skips a controller that is stopped or does not serve requests', async () => {
   const members = [
     member('a', 5, 'x'),
     { ...member('b', 5, 'y'), isFailing: true },

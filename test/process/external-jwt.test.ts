@@ -79,7 +79,7 @@ test('the commands of docs/administer/external-jwt.md work when pasted in order'
   expect(output).toMatch(/"name":"bob@example.net"/)
 })
 
-test('a signing key published over HTTPS is accepted on each controller, and so is the next key', async () => {
+test('a key that a signer publishes over HTTPS is accepted on each controller, and so is the signer’s next key', async () => {
   const { issuer, audience } = provider
   await made('external-jwt-signers', {
     name: 'published',
@@ -115,7 +115,7 @@ test('a signing key published over HTTPS is accepted on each controller, and so 
   }
 })
 
-test('disabling a signer on one controller ends its sessions on the others', async () => {
+test('disabling a signer on one controller ends the signer’s sessions on the others', async () => {
   const id = await made('identities', { name: 'dave', type: 'User', isAdmin: false })
   const opened = await logIn(2, await provider.token(id))
   expect(opened.status, opened.text).toBe(200)
@@ -139,7 +139,7 @@ test('disabling a signer on one controller ends its sessions on the others', asy
   expect((await logIn(1, await provider.token(id))).status).toBe(401)
 })
 
-test('a user who logs in at an external provider in a browser is admitted with the provider’s token', async () => {
+test('a user who logs in at an external provider in a browser is admitted with the token of the provider', async () => {
   const issuer = `https://localhost:${idp.port}`
   const redirectUri = 'https://client.test/back'
   const key = ecKey('of-the-provider')

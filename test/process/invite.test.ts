@@ -24,7 +24,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('a ticket admits one controller, then is valid only for this controller’s retry, and appears in no file or log', async () => {
+test('a ticket admits one controller, is then valid only for a retry of this controller, and appears in no file or log', async () => {
   const admin = await cluster.loggedIn(1)
   const invited = await admin.request('POST', '/fabric/v1/cluster/invite', {
     body: { lifetimeMs: 600_000 },
@@ -60,7 +60,7 @@ test('a ticket admits one controller, then is valid only for this controller’s
   expect(cluster.logs()).not.toContain(ticket.slice(-40))
 })
 
-test('sessions survive a kill -9, because the key that signs their tokens is part of the replicated state', async () => {
+test('sessions survive a kill -9 of a controller, because the key that signs their tokens is part of the replicated state', async () => {
   const admin = await cluster.loggedIn(1)
   cluster.kill(1)
   await until('it is gone', () => Promise.resolve(!isRunning(cluster.pid(1))))

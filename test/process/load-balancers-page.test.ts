@@ -114,7 +114,7 @@ describe.each([
   ['a relay that sends the header', startRelay, true],
 ] as const)('Behind the load balancer %s,', (_, start, isRun) => {
   test.runIf(isRun)(
-    'controllers present a certificate with the name of the load balancer, and see the addresses of clients',
+    'controllers present a certificate with the name of the load balancer, and log the addresses of clients',
     async () => {
       const address = await start()
       await until('an answer', () => isReady(address))
@@ -149,7 +149,7 @@ describe.each([
 })
 
 test.runIf(hasHaproxy)(
-  'haproxy stops sending requests to a controller that is stopping',
+  'haproxy stops sending requests to a controller that is shutting down',
   async () => {
     if (haproxy === null) throw new Error('haproxy runs since the first test')
     const address = /bind (127\.0\.0\.1:\d+)/.exec(
@@ -170,7 +170,7 @@ test.runIf(hasHaproxy)(
   },
 )
 
-test('A client that connects directly is refused by a web listener that is configured for load balancers', async () => {
+test('A client that connects directly is refused by a web listener that accepts only load balancers', async () => {
   await expect(curl(`127.0.0.1:${balanced[0]}`, '/health-checks/ready')).rejects.toThrow(/curl:/)
   const reason = 'its address is not in proxyProtocol.from'
   await until('the reason in a log', () =>

@@ -39,7 +39,7 @@ async function freeNumbers(): Promise<number[]> {
   return free
 }
 
-test('a cluster grows 1 → 3 → 5 and shrinks to 3 while writes continue; then another controller joins, and a killed one is replaced', async () => {
+test('a cluster grows from 1 to 3 to 5 controllers and shrinks to 3 while writes continue; then one joins, and a killed one is replaced', async () => {
   const load = new Load([await fleet.loggedIn(1)])
   await load.more(40)
   for (const k of [2, 3, 4, 5]) {

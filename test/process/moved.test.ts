@@ -46,7 +46,7 @@ function moveTo(net: string): void {
   }
 }
 
-test('a cluster whose addresses all changed at once elects a leader and keeps every write', async () => {
+test('a cluster whose addresses all changed at the same time elects a leader and keeps every write', async () => {
   const load = new Load(await Promise.all(members.map((k) => fleet.loggedIn(k))))
   await load.more(60)
   await load.end()

@@ -140,7 +140,7 @@ async function join4(): Promise<void> {
   }
 }
 
-test('the commands in docs/operate create a cluster, join controllers and log in successfully', async () => {
+test('the commands in docs/operate create a cluster, join controllers and log in', async () => {
   expect(await type(1, block('flotilla cluster init'))).toMatch(/^root key: .*move it offline/m)
   renameSync(join(fleet.folder(1), 'pki/root.key'), join(folder, 'root.key'))
   expect(await type(1, block('flotilla controller check /etc'))).toContain(': ctrl1 can start')
@@ -172,7 +172,7 @@ test('the commands in docs/operate add a second controller and a second router t
   expect(made).toContain('router.yml')
 })
 
-test('the commands in docs/operate for status, health, metrics, a snapshot, the log level and a debug bundle work', async () => {
+test('the commands in docs/operate for status, health, metrics, a snapshot, the log level and a debug bundle succeed', async () => {
   const status = block('flotilla cluster status  ').replace(
     /^(.*--watch).*$/m,
     'timeout -s INT 4 $1 || [ $? = 124 ]',
@@ -229,7 +229,7 @@ test('the commands in docs/operate check and reload a changed configuration', as
   expect(await type(1, reload)).toContain('logLevel: debug -> info, in force')
 })
 
-test('the command in docs/operate that resets log time leaves log time unchanged if it is not ahead', async () => {
+test('the command in docs/operate that resets log time does not change log time if it is not ahead', async () => {
   expect(await type(1, block('flotilla cluster reset-log-time'))).toContain('no change needed')
 })
 
@@ -292,7 +292,7 @@ test('a controller with a damaged log repairs its log, as docs/operate describes
   await votesAgain(2)
 })
 
-test('with the commands in docs/operate, members are changed, the majority is lost, and the remaining controller recovers', async () => {
+test('the commands in docs/operate change members, and recover the remaining controller after the majority is lost', async () => {
   const listed = await type(1, block('flotilla cluster list\n'))
   expect(listed).toMatch(/^ctrl3 .* yes +no +yes/m)
   const voters = ['promote ctrl4', 'demote ctrl4', 'replace ctrl2 ctrl4'].map((verb) =>
@@ -345,7 +345,7 @@ function wordsOf(line: string): string {
     .join(' ')
 }
 
-test('commands print each line that the pages of docs/operate show below them', () => {
+test('commands print each line that the pages of docs/operate show below the command', () => {
   const known = new Set(
     `${printed}\n${[1, 2, 3, 4].map((k) => fleet.log(k)).join('\n')}`.split('\n').map(wordsOf),
   )

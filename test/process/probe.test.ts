@@ -244,7 +244,7 @@ async function newUser(api: ApiName): Promise<{
   return { client, username, password, authenticatorId: id, sessionId }
 }
 
-test('users can change their own password and log out through either API, and an administrator can end another user’s session', async () => {
+test('users can change their own password and log out through the client and the management API, and an administrator can end their sessions', async () => {
   for (const api of ['client', 'management'] as const) {
     const { client, username, password, authenticatorId } = await newUser(api)
     const own = `${bases[api]}/current-identity/authenticators/${authenticatorId}`
@@ -281,7 +281,7 @@ function nowhere(operation: ServedOperation): Record<string, string> {
   return Object.fromEntries(pathParameters(operation).map((name) => [name, NOWHERE]))
 }
 
-test('every operation that the API serves was called successfully', async () => {
+test('the tests have called every operation of the API successfully', async () => {
   const left = operations.filter(({ api, method, path }) => {
     const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
     return !statuses.some((status) => status < 300)

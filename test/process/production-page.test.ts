@@ -239,7 +239,7 @@ test('the commands of docs/start/production.md work when pasted on three hosts',
   await allVote()
 })
 
-test('the commands of docs/start/install.md install a program that prints its version', async () => {
+test('the commands of docs/start/install.md install a program that can print its version', async () => {
   const lines = [...installPage.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, text = '']) => text)
   const [build, ...ways] = lines
   // test/process/package.nightly.ts and units.nightly.ts build and install the packages themselves.

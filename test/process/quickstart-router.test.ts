@@ -45,7 +45,7 @@ async function tunnelOfFirst(value?: boolean): Promise<unknown> {
   return value
 }
 
-test('the demo fetches a page through both routers, and leaves no records behind', async () => {
+test('the demo fetches a page through both routers, and deletes its records afterwards', async () => {
   await expectOnline()
   const hadTunnel = await tunnelOfFirst(false)
   const { stdout } = await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
@@ -94,13 +94,13 @@ test('command-line verbs list the link between both routers, inspect the routers
   )
 })
 
-test('the demo leaves a router’s tunneler enabled if a user enabled it', async () => {
+test('the demo leaves a router’s tunneler enabled if a user has enabled it', async () => {
   await tunnelOfFirst(true)
   await promisify(execFile)(flotilla, ['demo', '--dir', cluster.folder])
   expect(await tunnelOfFirst()).toBe(true)
 })
 
-test("the demo does not change a user's service that has the demo service’s name", async () => {
+test('the demo does not change a user’s service that has the same name as the demo service', async () => {
   const client = await cluster.loggedIn(1)
   const body = { name: 'demo', encryptionRequired: false }
   const made = await client.request('POST', '/edge/management/v1/services', { body })
@@ -122,7 +122,7 @@ test('the quickstart prints the command that starts a killed router again', asyn
   )
 })
 
-test('a second quickstart starts its router with the existing identity, and ^C stops both', async () => {
+test('a second quickstart in the folder starts its router with the existing identity, and ^C stops both', async () => {
   const before = read('router1.cert')
   await cluster.interrupt()
   await cluster.quickstart()

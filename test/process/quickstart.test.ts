@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test('quickstart writes the files on which scripts rely, and only their owner can read the secrets', () => {
+test('quickstart writes the files that scripts use, and only their owner can read the secrets', () => {
   const { admin, folder, port } = cluster
   expect(admin.controllers).toEqual([0, 1, 2].map((k) => expect.stringContaining(`:${port + k}`)))
   expect(admin.password.length).toBeGreaterThanOrEqual(16)
@@ -42,7 +42,7 @@ test('quickstart writes the files on which scripts rely, and only their owner ca
   }
 })
 
-test('a service created through one controller can be read from every other, and all controllers report the same digest', async () => {
+test('a service that was created through one controller can be read from every other, and all controllers report the same digest', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const [first, second, third] = clients
   if (first === undefined || second === undefined || third === undefined) throw new Error('clients')
@@ -67,7 +67,7 @@ test('a service created through one controller can be read from every other, and
   })
 })
 
-test('every controller lists all three as online, with the same certificates and addresses', async () => {
+test('every controller lists all three controllers as online, with the same certificates and addresses', async () => {
   for (const k of [1, 2, 3]) {
     const client = await cluster.loggedIn(k)
     const rows = await until(`ctrl${k} sees all online`, async () => {
@@ -98,7 +98,7 @@ test('every controller lists all three as online, with the same certificates and
 })
 
 test.skipIf(browserMissing !== null)(
-  `an administrator logs in to the console of the second controller and sees the cluster ${browserMissing ?? ''}`,
+  `an administrator can log in to the console of the second controller and see the cluster ${browserMissing ?? ''}`,
   async () => {
     await using browser = await ConsoleBrowser.start()
     const page = await browser.page()
@@ -138,7 +138,7 @@ test('an action at the admin socket is in the audit log of every controller, wit
   }
 })
 
-test('a killed controller is reported with its start command, and ^C stops every process', async () => {
+test('quickstart prints the start command of a killed controller, and ^C stops every process', async () => {
   cluster.kill(2)
   await until('the notice', () =>
     Promise.resolve(/ctrl2[\s\S]*controller run \S*ctrl2\/config\.yml/.test(cluster.output)),
@@ -148,7 +148,7 @@ test('a killed controller is reported with its start command, and ^C stops every
   for (const pid of pids) expect(() => process.kill(pid, 0), `pid ${pid}`).toThrow(/ESRCH/)
 })
 
-test('a quickstart resumes in the same folder with its data, and a second quickstart on the folder is refused', async () => {
+test('quickstart resumes in the same folder with its data, and a second quickstart at the same time is refused', async () => {
   await cluster.quickstart()
   const client = await cluster.loggedIn(2)
   const list = await client.request(

@@ -151,7 +151,7 @@ function shifted(lines: string): string {
   })
 }
 
-test('the README shows the first three blocks of docs/start/evaluate.md', () => {
+test('the README contains the first three command blocks of docs/start/evaluate.md', () => {
   const typed = blocksOf(readFileSync(join(folder, PAGE), 'utf8'))
   const shown = blocksOf(readFileSync(join(folder, 'README.md'), 'utf8'))
   expect(shown.slice(0, 3)).toEqual(typed.slice(0, 3))

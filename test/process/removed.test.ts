@@ -115,7 +115,7 @@ async function enter(folder: string): Promise<string> {
   return answer.outcome
 }
 
-test('a removed controller gets no access with its certificate, key and data', async () => {
+test('a removed controller gets no access with its old certificate, key and data', async () => {
   const owner = await fleet.loggedIn(1)
   const stolen = await stolenFrom(5, owner)
   await fleet.change(1, 'remove', 'ctrl5')

@@ -39,7 +39,7 @@ async function createOwned(client: Client, name: string): Promise<unknown> {
   return { ignored: answer.body.meta?.['ignoredFields'] ?? [], owner }
 }
 
-test('a rolling upgrade under load refuses no write and raises the feature level when it is complete', async () => {
+test('a rolling upgrade under load refuses no write, and raises the feature level at its end', async () => {
   await upgradeTwo(drill)
   await goBackOnce(drill)
   await upgradeLast(drill)
@@ -74,6 +74,6 @@ test('a field of the next release is ignored until every voter runs that release
   await drill.quiet()
 })
 
-test('the previous release does not start once the feature level is raised, and prints the release to install', async () => {
+test('the previous release does not start once the feature level is raised, and prints which release to install', async () => {
   await downgradeIsRefused(drill, FEATURE_LEVEL + 1)
 })

@@ -185,7 +185,7 @@ test.each([
   }
 })
 
-test('a router is online on every controller, and stores exactly the members of the cluster', async () => {
+test('a router is shown as online on every controller, and stores exactly the members of the cluster', async () => {
   startRouter()
   // A controller shows a router as online while any controller has a connection to it, so this also
   // checks the router's own list of connections.
@@ -206,7 +206,7 @@ test('a router answers the health-checks API', async () => {
   client.close()
 })
 
-test('a certificate issued by flotilla pki issue can read the metrics of a router', async () => {
+test('a client with a certificate that flotilla pki issue issued can read the metrics of a router', async () => {
   const out = join(fleet.dir, 'prometheus.pem')
   const words = ['pki', 'issue', '--config', fleet.config(1), '--name', 'prometheus', '--out', out]
   expect((await fleet.cli(words)).code).toBe(0)
@@ -290,7 +290,7 @@ test('a router stays online on the other controllers while the leader is killed,
   await expectEndpoints([1, 2, 3])
 })
 
-test('a router renews its certificates, and is accepted with the new ones', async () => {
+test('a router renews its certificates, and controllers accept the new ones', async () => {
   const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
   expect(await stopRouter()).toBe(0)
   startRouter('--extend')
@@ -317,7 +317,7 @@ async function expectOffline(ks: readonly number[]): Promise<void> {
   }
 }
 
-test('a router is disconnected from all controllers when it must enroll again, and online again afterwards', async () => {
+test('a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled', async () => {
   const before = parseCertificates(readFileSync(path('router.cert'), 'utf8'))[0].sha1
   const admin = await fleet.loggedIn(2)
   output = ''
@@ -340,7 +340,7 @@ test('a router is disconnected from all controllers when it must enroll again, a
   await expectOnline([1, 2, 3])
 })
 
-test('a router removes a controller that left the cluster, and is refused by all controllers once it is deleted', async () => {
+test('a router removes a controller that left the cluster from its list, and is refused by all controllers once it is deleted', async () => {
   const leader = await fleet.leader(1)
   const removed = leader === 3 ? 2 : 3
   const left = [1, 2, 3].filter((k) => k !== removed)

@@ -24,7 +24,7 @@ flotilla list enrollments
 echo 'no enrollment is left'
 `
 
-test('the drills of docs/internals/security.md give their documented results when pasted in order', async () => {
+test('the commands of docs/internals/security.md give the documented results when pasted in order', async () => {
   const path = `PATH='${dirname(flotilla)}':$PATH\n`
   const { code, output } = await run(
     `${path}${linesOf('internals/security.md', cluster.port)}\n${UNTIL_WITHDRAWN}`,

@@ -23,7 +23,7 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
 })
 
-test(`a follower stopped during ${writes} writes and a compaction catches up without restarting, and has the same digest`, async () => {
+test(`a follower that was stopped during ${writes} writes and a compaction catches up without another restart, and has the same digest`, async () => {
   const leader = await cluster.leader()
   const [sleeper] = await cluster.followers()
   if (sleeper === undefined) throw new Error('no follower')
@@ -60,7 +60,7 @@ test(`a follower stopped during ${writes} writes and a compaction catches up wit
   expect(cluster.logs()).toMatch(/snapshot/i)
 })
 
-test('a snapshot requested from any controller contains the current state, and can be read', async () => {
+test('a snapshot that is requested from any controller contains the current state, and can be read', async () => {
   const admins = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const [first] = admins
   const body = { name: 'the last one', encryptionRequired: true }

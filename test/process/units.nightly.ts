@@ -170,7 +170,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     )
   }
 
-  test('install without a network, and the units run three controllers, a router and a tunnel', async () => {
+  test('install without a network connection, and their units run three controllers, a router and a tunnel', async () => {
     await install(packages)
     expect(await host.run('flotilla version')).toMatch(
       new RegExp(`^flotilla ${version} \\(node v24`),
@@ -210,14 +210,14 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     expect(await show('flotilla-tunnel@laptop', 'StatusText')).toBe('runs in mode proxy')
   })
 
-  test('a controller that is not alone starts without the others', async () => {
+  test('start a controller even if the other controllers of its cluster do not run', async () => {
     await host.run('systemctl stop flotilla-controller@ctrl1 flotilla-controller@ctrl2')
     await restart('flotilla-controller@ctrl3')
     await host.run('systemctl start flotilla-controller@ctrl1 flotilla-controller@ctrl2')
     await untilVoters(3)
   })
 
-  test('systemd restarts a process whose main thread hangs', async () => {
+  test('let systemd restart a process whose main thread hangs', async () => {
     for (const unit of [
       'flotilla-controller@ctrl2',
       'flotilla-router@edge1',
@@ -247,7 +247,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilDialed()
   })
 
-  test('a process that works is not restarted by its watchdog', async () => {
+  test('do not let the watchdog restart a process that works', async () => {
     const restarts = await show('flotilla-controller@ctrl1', 'NRestarts')
     const interval = await show('flotilla-controller@ctrl1', 'WatchdogUSec')
     expect({ restarts, interval }).toEqual({ restarts: '0', interval: '2min' })
@@ -282,7 +282,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       systemctl daemon-reload`)
   }
 
-  test('a controller starts with everything that the pages configure, without an alarm', async () => {
+  test('start a controller with every option that the docs pages describe, without an alarm', async () => {
     await host.run(`ip address add 10.0.0.5/32 dev lo; ip address add 10.9.0.5/32 dev lo
       mkdir -p /opt/zac && echo '<html>' > /opt/zac/index.html
       printf '#!/bin/sh\\n' > /usr/local/bin/copy-backup && chmod 755 /usr/local/bin/copy-backup
@@ -323,7 +323,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilVoters(3)
   })
 
-  test('root leaves no file in folders of the user flotilla, and reads which command to type', async () => {
+  test('let root write no files into folders of the user flotilla, and print the command to use instead', async () => {
     await host.run(makeFolders('restored'))
     const backup = (await host.run('ls /var/backups/flotilla/*.backup | head -n 1')).trim()
     const restore = `flotilla cluster snapshot restore ${backup} ${config('restored')} --id restored`
@@ -345,7 +345,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     )
   })
 
-  test('a controller listens at port 443 with the drop-in for low ports', async () => {
+  test('let a controller listen on port 443 with the drop-in for low ports', async () => {
     const unit = 'flotilla-controller@ctrl3'
     const kept = await host.run(`cat ${config('ctrl3')}`)
     const { web, ...others } = parse(kept) as { web: readonly object[] }
@@ -357,7 +357,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilVoters(3)
   })
 
-  test('a router starts with everything that the pages configure', async () => {
+  test('start a router with every option that the docs pages describe', async () => {
     await addDropIn('tproxy.conf', 'flotilla-router@edge1')
     for (const [page, keys] of Object.entries(routerPages)) {
       for (const key of keys) {
@@ -379,7 +379,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilDialed()
   })
 
-  test('a tunnel takes over addresses with the drop-in for tproxy', async () => {
+  test('let a tunnel intercept addresses with the drop-in for tproxy', async () => {
     await enroll('gateway')
     await host.write(
       '/etc/flotilla/gateway/tunnel.env',
@@ -396,7 +396,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await host.run('systemctl stop flotilla-tunnel@gateway')
   })
 
-  test('a tunnel writes its renewed certificate and the last addresses into its folder', async () => {
+  test('let a tunnel write its renewed certificate and its last known addresses into its folder', async () => {
     const file = '/etc/flotilla/laptop/identity.json'
     const before = await host.run(`cat ${file}`)
     await host.write(
@@ -424,7 +424,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilDialed()
   })
 
-  test('an upgrade refuses no write, and keeps the former program while it runs', async () => {
+  test('can be upgraded without a refused write, and keep the previous program while it still runs', async () => {
     await host.write(
       '/root/write.sh',
       `#!/bin/sh
@@ -467,7 +467,7 @@ done
     await untilDialed()
   })
 
-  test('a removed controller stays down', async () => {
+  test('do not restart a controller that was removed from the cluster', async () => {
     await host.run(
       `flotilla cluster remove ctrl3 --config ${config('ctrl1')} --confirm 'remove ctrl3 and tolerate 0 failures'`,
     )
@@ -487,7 +487,7 @@ done
     expect(await show('flotilla-controller@ctrl3', 'Result')).toBe('success')
   })
 
-  test('removing the packages stops the units and keeps the data', async () => {
+  test('stop the units and keep the data when they are removed', async () => {
     await host.run(
       'dpkg --remove flotilla-controller flotilla-router flotilla-tunnel flotilla && test -d /var/lib/flotilla/ctrl1/data',
     )
@@ -500,7 +500,7 @@ done
 })
 
 describe.skipIf(missing !== null)(`the archive on a host ${missing ?? ''}`, () => {
-  test('is installed as the page says, without a network, and runs a controller', async () => {
+  test('can be installed as the docs page describes, without a network connection, and runs a controller', async () => {
     await using host = await SystemdHost.boot('archive')
     await host.run('rm -f /usr/bin/node /usr/local/bin/node')
     await host.copyIn(packages.folder, '/root/archive')

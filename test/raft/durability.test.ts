@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Durability } from '../../src/raft/durability.ts'
 
-test('a response waits for the write on which it depends, whether the write is not issued yet, pending or durable', () => {
+test('a response to an append request waits for the write on which it depends, whether this write is not issued, pending or durable', () => {
   const durability = new Durability(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)
@@ -12,7 +12,7 @@ test('a response waits for the write on which it depends, whether the write is n
   expect(durability.durableIndex).toBe(3)
 })
 
-test('a late write report does not make entries durable that replaced the written ones (order: append, overwrite, report)', () => {
+test('a late report of a write does not make entries durable that replaced the written entries (order: append, overwrite, report)', () => {
   const durability = new Durability(2)
   durability.issue(3, 0)
   durability.touchHardState()
@@ -37,7 +37,7 @@ test('an entry counts as durable only together with the term in which it was acc
   expect(durability.tokenFor(4)).toBe(2)
 })
 
-test('while the log is being replaced, no entry counts as durable before the replacement is durable', () => {
+test('no entry counts as durable while the log is being replaced, until the replacement is durable', () => {
   const durability = new Durability(9)
   durability.issue(12, 0)
   const token = durability.reset(50, 9, 0)
@@ -48,7 +48,7 @@ test('while the log is being replaced, no entry counts as durable before the rep
   expect(durability.durableIndex).toBe(50)
 })
 
-test('a report of a write that was never issued fails an assertion', () => {
+test('the report of a write that was never issued fails an assertion', () => {
   expect(() => {
     new Durability(2).persisted(1)
   }).toThrow('never issued')

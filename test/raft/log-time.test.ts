@@ -43,7 +43,7 @@ function stampedAt(cluster: ScriptCluster, clockMs: number, count: number, tickM
 const rightMs = 1_700_000_000_000
 const dayMs = 24 * 60 * 60 * 1000
 
-test('while log time is far ahead of the clocks, it advances at half their speed', () => {
+test('log time advances at half speed while it is far ahead of the clocks', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)
@@ -57,7 +57,7 @@ test('while log time is far ahead of the clocks, it advances at half their speed
   expect(new Set(stampedAt(small, rightMs, 9)), 'a skew is waited out').toEqual(new Set([aheadMs]))
 })
 
-test('after a reset of log time, timestamps stay ahead of the clocks by the setback (the reset amount) and never decrease', () => {
+test('timestamps never decrease after a reset of log time, and are ahead of the clocks by the amount that the reset subtracts', () => {
   const cluster = new ScriptCluster(three)
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)

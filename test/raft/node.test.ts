@@ -247,7 +247,7 @@ test('an append response waits until its write is durable, but a heartbeat respo
   })
 })
 
-test('the log is reset only after the received state is installed, and later writes wait for it', async () => {
+test('the log is reset only after the received state is installed, and later writes wait for the reset', async () => {
   let finish: () => void = () => undefined
   const one = harness('1', ['1', '2', '3'], {
     callbacks: { onRestore: () => new Promise((resolve) => (finish = resolve)) },
@@ -280,7 +280,7 @@ test('the log is reset only after the received state is installed, and later wri
   })
 })
 
-test('a backlog of entries that are not yet applied first delays further entries, and then further proposals', async () => {
+test('a node with too many unapplied entries first delays further entries, and then further proposals', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {
@@ -297,7 +297,7 @@ test('a backlog of entries that are not yet applied first delays further entries
   })
 })
 
-test('proposals above the limit for one event loop turn are refused rather than queued', async () => {
+test('proposals above the limit for one event loop turn are refused and not queued', async () => {
   const one = await soleLeader({ limits: { inboxProposalsMax: 3 } })
   one.node.propose(proposals(1, 5))
   await until(() => {
@@ -306,7 +306,7 @@ test('proposals above the limit for one event loop turn are refused rather than 
   expect(one.results.filter((result) => !result.ok).map((result) => result.id)).toEqual([4, 5])
 })
 
-test('messages above the inbox limit are discarded, as if they were lost', async () => {
+test('messages above the limit of the inbox are discarded, as if the network had lost them', async () => {
   const one = harness('1', ['1', '2', '3'], { limits: { inboxMessagesMax: 2 } })
   for (let readSequence = 1; readSequence <= 5; readSequence += 1) {
     const body = { type: 'heartbeatRequest', commit: 0, readSequence } as const
@@ -318,7 +318,7 @@ test('messages above the inbox limit are discarded, as if they were lost', async
   expect(one.sent.map((sent) => 'readSequence' in sent && sent.readSequence)).toEqual([1, 2])
 })
 
-test('reads are answered by the leader and refused by other nodes', async () => {
+test('the leader answers reads, and other nodes refuse them', async () => {
   const all = three()
   const leader = await leaderOf(all)
   const results = await Promise.all([leader.node.readIndex(), leader.node.readIndex()])
@@ -424,13 +424,13 @@ function follower(): {
   return { loop, one, hear }
 }
 
-test('after a stall at most two ticks run, not all missed ticks', () => {
+test('at most two ticks run after a stall, not all those that were missed', () => {
   const { loop, one } = follower()
   loop.stall(1000)
   expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 2 })
 })
 
-test('a follower that receives heartbeats wakes only for periodic checks, and still counts every tick', () => {
+test('a follower that receives heartbeats wakes up only for periodic checks, and still counts every tick', () => {
   const { loop, one, hear } = follower()
   loop.pass(50)
   hear()
@@ -448,7 +448,7 @@ test('a follower that receives heartbeats wakes only for periodic checks, and st
   expect(one.node.status().leaderSilenceTicks).toBe(3)
 })
 
-test('the election timeout has the same number of ticks no matter how often the node wakes', () => {
+test('the election timeout has the same number of ticks, no matter how often the node wakes up', () => {
   const ticksToCampaign = (stepMs: number): number => {
     const { loop, one } = follower()
     const startMs = loop.nowMs
@@ -479,7 +479,7 @@ test.for<[string, (one: Harness) => void]>([
       one.node.propose(proposals(1, 1))
     },
   ],
-])('%s stops the node once and permanently', async ([, provoke]) => {
+])('%s stops the node permanently, and is reported once', async ([, provoke]) => {
   let isBroken = false
   const one = await soleLeader({
     callbacks: {

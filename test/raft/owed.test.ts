@@ -33,13 +33,13 @@ function refusal(rejectedIndex: number, hint: Position, hasLost: boolean): Messa
   }
 }
 
-test('a late rejection from a peer that lost nothing does not lower the peer’s match index', () => {
+test('a late rejection from a peer with a complete log does not lower the peer’s match index', () => {
   const cluster = led()
   cluster.receive(refusal(6, { term: 2, index: 3 }, false))
   expect(peer(cluster, '2')).toMatchObject({ matchIndex: 6, state: 'replicate' })
 })
 
-test('a late or repeated rejection from a peer with a missing tail causes one probe and does not change the commit index', () => {
+test('a late or repeated rejection from a peer with a missing tail causes one probe, and does not change the commit index', () => {
   const cluster = led()
   for (let time = 1; time <= 3; time += 1) {
     cluster.receive(refusal(6, { term: 2, index: 3 }, true))
@@ -58,7 +58,7 @@ function cutOff(cluster: ScriptCluster, from: string, ...others: readonly string
   }
 }
 
-test('acknowledgments of entries that were lost no longer count: with five voters, a commit waits for three disks that contain the entry', () => {
+test('acknowledgments of entries that a disk has lost do not count: with five voters, a commit waits for three disks with the entry', () => {
   const cluster = new ScriptCluster({ voters: ['1', '2', '3', '4', '5'] })
   cluster.elect('1')
   cutOff(cluster, '1', '3', '4', '5')
@@ -79,7 +79,7 @@ test('acknowledgments of entries that were lost no longer count: with five voter
   expect(cluster.core('1').fullStatus.commit).toBe(last.index)
 })
 
-test('a node with a missing tail does not campaign for leadership, even when the leader requests it', () => {
+test('a node with a missing tail does not campaign for leadership, even if the leader asks it to', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 3, { term: 2, index: Number.MAX_SAFE_INTEGER })
@@ -96,7 +96,7 @@ test('a node with a missing tail does not campaign for leadership, even when the
   expect(cluster.core('2').fullStatus).toMatchObject({ role: 'follower', term: 2 })
 })
 
-test('a confirmation that was sent for an earlier start of the node does not limit the missing tail of the current start', () => {
+test('a confirmation for an earlier start of the node does not limit the missing tail of the current start', () => {
   const cluster = led()
   const wholeTerm = { term: 2, index: Number.MAX_SAFE_INTEGER }
   const heartbeat = (boot: number): Message => ({
@@ -119,7 +119,7 @@ test('a confirmation that was sent for an earlier start of the node does not lim
   expect(cluster.core('2').fullStatus.owed).toBeNull()
 })
 
-test('the record of a missing tail survives restarts until the log covers that tail', () => {
+test('the record of a missing tail survives restarts until the log covers the missing tail', () => {
   const cluster = led()
   cluster.crash('2')
   cluster.damage('2', 4, null)

@@ -93,7 +93,7 @@ describe('elections (Raft paper, 5.2 and 5.4.1)', () => {
     },
   )
 
-  test('a candidate that receives a message from the leader of its own term follows that leader', () => {
+  test('a candidate that receives a message from the leader of the candidate’s term follows this leader', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     ask(cluster, '2', 1, { type: 'voteResponse', pre: true, granted: true })
@@ -137,7 +137,7 @@ describe('elections (Raft paper, 5.2 and 5.4.1)', () => {
     expect(cluster.core('1').fullStatus).toMatchObject({ term: 3, votedFor: null })
   })
 
-  test('a TimeoutNow from a node other than the leader is ignored', () => {
+  test('a TimeoutNow message from a node other than the leader is ignored', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('2')
     ask(cluster, '3', 2, { type: 'timeoutNow' })
@@ -172,7 +172,7 @@ describe('replication (Raft paper, 5.3)', () => {
     expect(termsOf(cluster, '1')).toEqual([1, 1, 5, 5])
   })
 
-  test("a follower commits only entries that are known to match the leader's log", () => {
+  test('a follower commits only entries that are known to match the leader’s log', () => {
     const cluster = restarted({ term: 3, terms: [3, 3, 3] })
     ask(cluster, '2', 5, append(2, 1, [command(3, 5)], 5))
     expect(cluster.core('1').fullStatus.commit).toBe(3)
@@ -268,7 +268,7 @@ describe('commit and leaders (Raft paper, 5.4.2)', () => {
     expect(cluster.appliedBy('1').at(-1)?.index).toBe(4)
   })
 
-  test('the leader counts its own disk like the disks of others: two of three are a quorum only when both have written', () => {
+  test('the leader counts its own disk like those of others: two of three are a quorum only when both have written', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '3')
@@ -284,7 +284,7 @@ describe('commit and leaders (Raft paper, 5.4.2)', () => {
     expect(cluster.core('1').fullStatus.commit).toBe(4)
   })
 
-  test('a sole voter that restarts applies the entries that its state did not yet contain', () => {
+  test('a sole voter that restarts applies those entries that its state does not contain yet', () => {
     const cluster = new ScriptCluster({ voters: ['1'] })
     cluster.setLog('1', { term: 1, terms: [1, 1] })
     cluster.restart('1')
@@ -311,7 +311,7 @@ describe('commit and leaders (Raft paper, 5.4.2)', () => {
     expect(cluster.events.at(-1)).toBe('1 refuses TOO_LARGE')
   })
 
-  test('a leadership transfer is over when the leader steps down: if the same node is elected again, it accepts proposals', () => {
+  test('a leadership transfer ends when the leader steps down: if the same node is elected again, it accepts proposals', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     for (const other of ['2', '3']) {
@@ -373,7 +373,7 @@ describe('log time in the Raft core', () => {
     expect(stamps(cluster).at(-1)).toBe(honestMs + 2_000)
   })
 
-  test('a clock that is set back does not set log time back', () => {
+  test('a clock that is set back does not decrease log time', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'a')
@@ -383,7 +383,7 @@ describe('log time in the Raft core', () => {
     expect(b).toBe(a)
   })
 
-  test('proposals that arrive before any peer’s clock is known wait for a clock, and keep their order', () => {
+  test('proposals that arrive before the leader knows any peer’s clock wait for a clock, and keep their order', () => {
     const cluster = new ScriptCluster(three)
     cluster.campaign('1')
     cluster.deliver('1', '2')
@@ -454,7 +454,7 @@ describe('membership (Raft paper, 6)', () => {
     expect(cluster.events[1]).toMatch(/^1 accepts/)
   })
 
-  test('a member that returns with another disk must first be a learner, and replication starts from an empty log', () => {
+  test('a member that returns with another disk must first become a learner, and its replication starts from an empty log', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -468,7 +468,7 @@ describe('membership (Raft paper, 6)', () => {
     expect(peer).toMatchObject({ matchIndex: 0, state: 'probe' })
   })
 
-  test('a node with a wiped disk may not vote, because it does not know its configuration yet', () => {
+  test('a node with a wiped disk may not vote, because it does not know its configuration', () => {
     const cluster = new ScriptCluster(three)
     cluster.wipe('1', 1)
     const [vote] = ask(cluster, '2', 2, requestVote(2, 9))
@@ -518,7 +518,7 @@ describe('membership (Raft paper, 6)', () => {
     ['another voter joins', ['1', '2', '4'], ['3']],
     ['another disk is replaced', ['1'], ['2', '3']],
   ])(
-    'a change that replaces the disk of a voter is refused if, in the same change, %s',
+    'a change that replaces the disk of a voter is refused if the same change contains that %s',
     ([, voters, learners]) => {
       const cluster = new ScriptCluster({ ...three, learners: ['4'] })
       cluster.elect('1')
@@ -540,7 +540,7 @@ describe('membership (Raft paper, 6)', () => {
     expect(cluster.events).toEqual(['1 refuses INVALID_CONFIGURATION'])
   })
 
-  test('a new leader leaves an inherited joint configuration', () => {
+  test('a new leader completes a joint configuration that it inherited', () => {
     const cluster = new ScriptCluster({ voters: ['1', '2', '3'], learners: ['4'] })
     cluster.elect('1')
     cluster.change('1', { voters: ['1', '2', '3', '4'] })
@@ -555,7 +555,7 @@ describe('membership (Raft paper, 6)', () => {
     })
   })
 
-  test('a response from a node that is not a member does not depose the leader', () => {
+  test('a response with a higher term from a node that is not a member does not depose the leader', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const hint = { term: 0, index: 0 }
@@ -609,7 +609,7 @@ describe('snapshots (Raft paper, 7)', () => {
     expect(cluster.platter('1').base).toEqual({ index: 9, term: 4 })
   })
 
-  test('while a snapshot replaces the log on disk, the node does not report its disk as complete', () => {
+  test('a node does not report its disk as complete while a snapshot replaces the log on disk', () => {
     const cluster = restarted({ term: 5, terms: [1, 1] })
     expect(cluster.core('1').fullStatus.isOnDiskWhole).toBe(true)
     cluster.holdDisk('1', true)
@@ -623,7 +623,7 @@ describe('snapshots (Raft paper, 7)', () => {
     })
   })
 
-  test('a restart after a snapshot was installed, but before the log was replaced, completes the replacement', () => {
+  test('a restart between the installation of a snapshot and the replacement of the log completes the replacement', () => {
     const cluster = restarted({ term: 1, terms: [] })
     cluster.holdDisk('1', true)
     ask(cluster, '2', 5, snapshot(9, 4))
@@ -652,7 +652,7 @@ describe('reads (Raft dissertation, 6.4)', () => {
     expect(cluster.events).toEqual(['1 reads at 3'])
   })
 
-  test('reads in one event loop turn share a heartbeat round, and reads that arrive during the round share the next one', () => {
+  test('reads in one event loop turn share a heartbeat round, and reads that arrive during this round share the next one', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.flights = []

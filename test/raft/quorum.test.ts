@@ -27,7 +27,7 @@ function drawConfiguration(): Configuration {
   }
 }
 
-test('the computed quorum value equals a value counted slowly, in any order and in both halves', () => {
+test('the quorum value equals the value of a slow computation, in any order of members and in both halves of a joint configuration', () => {
   for (let round = 0; round < 5_000; round += 1) {
     const configuration = drawConfiguration()
     const values = new Map([...names, 'x', 'y'].map((id) => [id, random.integer(0, 5)]))

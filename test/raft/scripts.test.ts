@@ -23,7 +23,7 @@ for (const name of names) {
   })
 }
 
-test('every script is in one chapter, and every chapter in the table of contents', () => {
+test('every script is in one chapter, and the table of contents lists every chapter', () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.txt'))
   expect(files.map((file) => file.replace('.txt', ''))).toEqual([...names].sort())
   holdTo(join(folder, 'README.md'), contents)
@@ -37,7 +37,7 @@ test.for<[string, readonly string[]]>([
   ['figure', ['6', '7', '8']],
   ['Dissertation', ['3.8', '3.10', '4.1', '4.2.1', '4.2.2', '4.2.3', '4.3', '6.2', '6.4']],
   ['Dissertation', ['9.6', '10.2.1']],
-])('each rule of the source has a test script: %s %s', ([book, rules]) => {
+])('each rule of the Raft paper and dissertation has a test script: %s %s', ([book, rules]) => {
   const parts = names.flatMap((name) => headOf(read(name)).section.split(/; |, (?=figure)/))
   const said = parts.filter((part) => part.toLowerCase().startsWith(book.toLowerCase()))
   const places = new Set(
@@ -47,7 +47,7 @@ test.for<[string, readonly string[]]>([
   expect(rules.filter((rule) => !found.has(rule))).toEqual([])
 })
 
-test('every documented divergence from the Raft paper names its script, and every such script contains the topic', () => {
+test('every documented divergence from the Raft paper names its script, and this script contains the topic', () => {
   const rows = divergences()
   expect(rows.length).toBeGreaterThan(0)
   expect(rows.filter(({ shownBy }) => shownBy === '')).toEqual([])
@@ -72,7 +72,7 @@ function divergences(): { readonly topic: string; readonly shownBy: string }[] {
   })
 }
 
-test('a script whose result differs from its recorded result fails, and only the flag for recording updates the recorded result', () => {
+test('a script whose result differs from the recorded one fails, and only FLOTILLA_RECORD=1 updates the recorded result', () => {
   const dir = mkdtempSync(join(tmpdir(), 'flotilla-script-'))
   const path = join(dir, 'script.txt')
   const [name = ''] = names

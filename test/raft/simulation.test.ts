@@ -66,7 +66,7 @@ test(`the guarantees of Raft hold under faults, and the cluster becomes stable a
   if (count >= 20) expect(totals.damages).toBeGreaterThan(0)
 }, 0)
 
-test('the same seed repeats the simulation step by step, and another seed gives another run', async () => {
+test('the same seed repeats the Raft simulation step by step, and another seed gives another run', async () => {
   const [one, again, other] = [await run(1), await run(1), await run(2)]
   expect(again.trace.hex).toBe(one.trace.hex)
   expect(other.trace.hex).not.toBe(one.trace.hex)

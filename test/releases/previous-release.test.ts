@@ -86,7 +86,7 @@ test('the recorded data folders contain a record of every kind that existed in t
   expect(Object.keys(listing.records).sort()).toEqual(recorded)
 })
 
-test('each of the three recorded data folders can be opened, and its log and state give the digest of the release that wrote it', async () => {
+test('each of the three recorded data folders can be opened, and its log and state give the digest that its release computed', async () => {
   for (const id of ['ctrl1', 'ctrl2', 'ctrl3']) {
     const { machine, persisted, digest } = await open(join(dir, id))
     expect(machine.appliedIndex, id).toBe(listing.position.index)

@@ -113,7 +113,7 @@ function clientAt(forwarder: RouterProgram['forwarder'], owner: ScriptedControll
   return client
 }
 
-test('10 MiB in one direction and 1 MiB in the other arrive complete, and the usage reports match', async () => {
+test('10 MiB in one direction and 1 MiB in the other arrive complete over two routers, and the usage reports match', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)
@@ -154,7 +154,7 @@ test('10 MiB in one direction and 1 MiB in the other arrive complete, and the us
   expect(told(`link.dropped_msgs:${linkId}`)).toBeGreaterThanOrEqual(0)
 })
 
-test('when a router stops, its circuit ends at the other router once the controller removes the circuit', async () => {
+test('the circuit of a router that stops ends at the other router once the controller removes the circuit', async () => {
   const { routers, linkId } = await linkedRouters()
   const [one, two] = routers as [RouterProgram, RouterProgram]
   const host = hostAt(two.forwarder)
@@ -168,7 +168,7 @@ test('when a router stops, its circuit ends at the other router once the control
   await eventually(() => host.closed).toBe('the circuit was unrouted')
 })
 
-test('a router that stops reports the bytes that it has not reported yet', async () => {
+test('a router that stops sends the usage that it has not reported yet', async () => {
   const router = await first.running([controllers[0].address], '')
   await eventually(() => controllers[0].isConnected).toBe(true)
   const host = hostAt(router.forwarder)

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close()
 })
 
-test('operations above the limits of running and queued operations are refused', async () => {
+test('operations of a router above the limits of running and queued operations are refused', async () => {
   const operations = new ControllerOperations({
     rateLimitedWorkerCount: 1,
     rateLimitedQueueLength: 1,
@@ -41,7 +41,7 @@ test('operations above the limits of running and queued operations are refused',
   expect(await Promise.all(asked.slice(0, 2))).toEqual(['done', 'b'])
 })
 
-test('terminators of hosting clients are created one after the other', async () => {
+test('terminators of hosting clients are requested one after the other', async () => {
   const bench = await EdgeBench.open({ sections: 'forwarder: {rateLimitedWorkerCount: 1}' })
   closing.push(() => bench.close())
   const { controller } = bench
@@ -69,7 +69,7 @@ test('terminators of hosting clients are created one after the other', async () 
   await eventually(() => bench.logged('terminator of a client established')).toHaveLength(3)
 })
 
-test('the creation of a terminator to which no controller responds frees its slot after a timeout', async () => {
+test('the request for a terminator to which no controller responds frees its slot after a timeout', async () => {
   const bench = await EdgeBench.open({ sections: 'forwarder: {rateLimitedWorkerCount: 1}' })
   closing.push(() => bench.close())
   bench.controller.terminators = () => null
@@ -83,7 +83,7 @@ test('the creation of a terminator to which no controller responds frees its slo
   await eventually(() => bench.controller.ofType(20_216)).toHaveLength(2)
 })
 
-test('terminators of the tunneler are created one after the other', async () => {
+test('terminators of the tunneler are requested one after the other', async () => {
   const events = ['s1', 's2', 's3'].flatMap((id) =>
     serviceOf(id, { 'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 80 } }),
   )

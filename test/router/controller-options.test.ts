@@ -31,7 +31,7 @@ const shortest = (times: readonly number[]): number =>
   Math.min(...times.slice(1).map((at, k) => at - (times[k] ?? 0)))
 
 test.each(['bind: 127.0.0.2', 'options: {bind: 127.0.0.2}'])(
-  'controllers are dialed from the local address in %s',
+  'a router dials controllers from the local address in %s',
   async (ctrl) => {
     await start(ctrl)
     expect(controller.remoteAddresses).toEqual(['127.0.0.2'])
@@ -49,7 +49,7 @@ test.each(['defaultRequestTimeout: 50ms', 'options: {defaultRequestTimeout: 50ms
 )
 
 test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-  'the option %s limits how long the router waits for a controller’s response to the hello',
+  'the option %s limits how long a router waits for a controller’s response to its hello',
   async (option) => {
     const sockets: Socket[] = []
     const silent: Server = createServer((socket) =>
@@ -69,7 +69,7 @@ test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
   },
 )
 
-test('a channel is closed if a message cannot be sent to its controller within writeTimeout', async () => {
+test('a channel is closed if a message to the controller cannot be sent within writeTimeout', async () => {
   await start('options: {writeTimeout: 200ms}')
   const { channel } = controller
   if (channel !== null) closing.push(askWithoutReading(channel))
@@ -78,7 +78,7 @@ test('a channel is closed if a message cannot be sent to its controller within w
   )
 })
 
-describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', (place) => {
+describe.each(['heartbeats: {', 'options: {heartbeats: {'])('The heartbeats of %s', (place) => {
   const heartbeats = (options: string): string =>
     place + options + '}'.repeat(place.split('{').length - 1)
 
@@ -113,7 +113,7 @@ describe.each(['heartbeats: {', 'options: {heartbeats: {'])('Heartbeats of %s', 
   })
 })
 
-test('network interfaces are reported repeatedly, according to checkInterval and minReportInterval', async () => {
+test('a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval', async () => {
   await start('', 'interfaceDiscovery: {checkInterval: 1s, minReportInterval: 1s}\n')
   await eventually(() => controller.timesOf(1052).length).toBeGreaterThan(1)
 })

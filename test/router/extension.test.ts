@@ -66,7 +66,7 @@ async function withDaysLeft(days: number): Promise<void> {
 }
 
 describe('The certificates of a router', () => {
-  test('are extended when they are due, by a controller that responds, with the same keys and the names in csr', async () => {
+  test('are extended when they are due, by a controller that responds, with the same keys and with the names in the section csr', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert')
     const router = network.router(['tls:127.0.0.1:1'], '', { askExtension: askAt('router1') })
@@ -86,7 +86,7 @@ describe('The certificates of a router', () => {
     ['deleted', null],
     ['damaged', 'endpoints: ['],
   ])(
-    'are extended at the APIs that the controllers list if the endpoints file was %s, and the file is then written completely',
+    'are extended at the APIs that the controllers list if the endpoints file was %s, which is then written again completely',
     async (_state, text) => {
       const controllers = await Promise.all(['a', 'b'].map((id) => network.controller(id)))
       for (const each of controllers) each.clientApis = [`https://${each.id}.test:8441`]
@@ -115,7 +115,7 @@ describe('The certificates of a router', () => {
     },
   )
 
-  test('that were extended are presented to a controller at once, because they become valid only then', async () => {
+  test('are presented to a controller immediately after their extension, because they become valid only then', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     writeEndpoints(network.path('endpoints.yml'), {
       endpoints: [a.address, b.address],
@@ -167,7 +167,7 @@ describe('The certificates of a router', () => {
     expect(leafOf('r.cert').sha1).toBe(before)
   })
 
-  test('cause a log line if they are due but csr is missing, because the router then has no names to request', async () => {
+  test('cause a log line if they are due but the section csr is missing, so that the router has no names to request', async () => {
     await withDaysLeft(100)
     const router = network.router(['tls:127.0.0.1:1'], '', {
       askExtension: askAt('router1'),

@@ -40,7 +40,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
 })
 
-describe('the circuit endpoint uses the configured options', () => {
+describe('The configured options determine the circuit endpoint', () => {
   test.each(['transport', 'transport_udp'])('in a dialer with the binding %s', async (binding) => {
     const circuits = new SeenCircuits()
     const target = await TestTarget.open()

@@ -33,7 +33,7 @@ const info = (cidr: string, mac: string): NetworkInterfaceInfo => ({
 const noMac = '00:00:00:00:00:00'
 const loopback = { lo: [info('127.0.0.1/8', noMac)] }
 
-describe('the network interfaces of a host', () => {
+describe('The network interfaces of a host', () => {
   test('have the MTU, index and flags that Linux shows', () => {
     const listed = {
       ...loopback,
@@ -71,7 +71,7 @@ describe('the network interfaces of a host', () => {
     ])
   })
 
-  test('include addresses that have an interface label', () => {
+  test('include addresses of an interface label', () => {
     const mac = '02:00:00:00:00:05'
     const listed = { eth0: [info('10.0.0.5/24', mac)], 'eth0:1': [info('10.0.0.6/24', mac)] }
     const shown = hostInterfaces(listed, folder)

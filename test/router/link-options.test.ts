@@ -75,9 +75,9 @@ async function silentServer(): Promise<{ readonly port: number; readonly sockets
 
 const reasonsOf = (message: string) => network.logged(message).map(({ fields }) => fields['reason'])
 
-describe('The dialing side of a link', () => {
+describe('The router that dials a link', () => {
   test.each(['connectTimeout: 50ms', 'connectTimeoutMs: 50'])(
-    'stops waiting for the response to its hello after its option %s',
+    'stops waiting for the response to its hello according to the option %s',
     async (option) => {
       await dialing(`options: {${option}}`)
       tell({ id: 'router2', port: (await silentServer()).port })
@@ -102,7 +102,7 @@ describe('The dialing side of a link', () => {
     await eventually(() => reasonsOf('link lost')).toContain('a message was not sent within 200 ms')
   })
 
-  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later', async () => {
+  test('dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later', async () => {
     const forwarder = 'forwarder: {linkDialWorkerCount: 1, linkDialQueueLength: 1}'
     const policy = 'healthyDialBackoff: {minRetryInterval: 1h, maxRetryInterval: 2h}'
     await start(
@@ -120,7 +120,7 @@ describe('The dialing side of a link', () => {
   })
 })
 
-describe('The wait before a router is dialed again', () => {
+describe('The delay before a router dials another router again', () => {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   })
@@ -165,16 +165,16 @@ describe('The wait before a router is dialed again', () => {
     return dialedMs.slice(1).map((at, k) => at - (dialedMs[k] ?? 0))
   }
 
-  test('grows according to healthyDialBackoff while controllers are connected to the router that is to be dialed', async () => {
+  test('grows according to healthyDialBackoff while controllers are connected to the other router', async () => {
     expect(await waits(true)).toEqual([100, 300, 900, 1000])
   })
 
-  test('grows according to unhealthyDialBackoff while no controller is connected to the router that is to be dialed', async () => {
+  test('grows according to unhealthyDialBackoff while no controller is connected to the other router', async () => {
     expect(await waits(false)).toEqual([1000, 10_000, 20_000, 20_000])
   })
 })
 
-describe('The listening side of a link', () => {
+describe('The router that listens for links', () => {
   async function listening(options: string): Promise<() => ReturnType<typeof connect>> {
     const port = await freePort()
     const address = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
@@ -196,7 +196,7 @@ describe('The listening side of a link', () => {
   }
 
   test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-    'stops waiting for the hello after its option %s',
+    'stops waiting for the hello according to the option %s',
     async (option) => {
       const dial = await listening(option)
       const socket = dial()
@@ -237,7 +237,7 @@ describe('A link', () => {
     expect(Math.min(...gaps.slice(1)), 'not each second, as without the options').toBeLessThan(900)
   })
 
-  test('is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout', async () => {
+  test('is unresponsive if the other router is silent for unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout', async () => {
     await start(`forwarder: {unresponsiveLinkTimeout: 5s}
 metrics: {reportInterval: 100ms, intervalAgeThreshold: 0s}
 link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeUnresponsiveTimeout: 6s}}`)

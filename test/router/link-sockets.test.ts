@@ -67,7 +67,7 @@ const typesAt = ({ hellos }: PeerRouter): string[] =>
   hellos.map(({ headers }) => readText(headers, 7) ?? '').toSorted()
 
 describe('A link with several sockets', () => {
-  test('has maxDefaultConnections and maxAckConnections sockets, at both of its routers', async () => {
+  test('has maxDefaultConnections and maxAckConnections sockets at both of its routers', async () => {
     const other = await TestNetwork.create(network, 'router2')
     networks.push(other)
     const farController = await other.controller('b')
@@ -86,7 +86,7 @@ describe('A link with several sockets', () => {
     await eventually(() => socketsAt(farController)).toEqual([])
   })
 
-  test('dials the additional sockets after startupDelay, and again when a socket is lost', async () => {
+  test('dials its additional sockets after startupDelay, and again if one is lost', async () => {
     await dialing('startupDelay: 300ms, maxDefaultConnections: 1, maxAckConnections: 1')
     const peer = await peerRouter()
     tell(peer)
@@ -116,7 +116,7 @@ describe('A link with several sockets', () => {
     expect(await socketsAt(controller)).toEqual([1])
   })
 
-  test('sends all messages of one circuit over one socket, and acknowledgments over separate sockets', async () => {
+  test('sends all messages of a circuit over one socket, and acknowledgments over separate sockets', async () => {
     const pipes = [new Pipe(), new Pipe(), new Pipe()]
     const [one, two, three] = pipes.map((socket) => {
       const channel: Channel = new Channel({

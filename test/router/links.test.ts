@@ -87,7 +87,7 @@ const faults = ({ controller }: Side) =>
   controller.ofType(1004).map(({ body }) => fromBinary(FaultSchema, body))
 
 describe('Routers with links', () => {
-  test('report their link listeners in their hello, and have one link between them when one of them dials', async () => {
+  test('report their link listeners in their hello, and have one link after one of them has dialed the other', async () => {
     await start(one)
     await start(other)
     const value = one.controller.hellos[0]?.headers.get(1000) ?? new Uint8Array()
@@ -109,7 +109,7 @@ describe('Routers with links', () => {
     expect(reports(other), 'the dialer alone reports').toHaveLength(1)
   })
 
-  test('keep only one link when both dial each other, and agree on the link that they keep', async () => {
+  test('keep only one link if both dial each other, and agree which link this is', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -120,7 +120,7 @@ describe('Routers with links', () => {
     await eventually(async () => new Set(await ids()).size).toBe(1)
   })
 
-  test('dial again when the link is lost, and report both the lost and the new link to controllers', async () => {
+  test('dial again if the link is lost, and report both the lost and the new link to controllers', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -146,7 +146,7 @@ describe('Routers with links', () => {
     await eventually(async () => (await linksOf(one))[0]?.iteration).toBe(2)
   })
 
-  test('report all their links to a controller that connects after the links were dialed', async () => {
+  test('report all their links to a controller that connects later', async () => {
     await start(one)
     await start(other)
     tell(one, other)
@@ -173,7 +173,7 @@ describe('Routers with links', () => {
     await eventually(measured).toBeGreaterThan(0)
   })
 
-  test('close the link to a removed router, and dial no router without a common link group', async () => {
+  test('close the link to a removed router, and do not dial a router without a common link group', async () => {
     await start(one)
     await start(other)
     tell(one, other, 0, ['elsewhere'])
@@ -212,7 +212,7 @@ describe('A router refuses a link', () => {
     ['another router was dialed', 'router1', 'router1', 'router3', 'another router was dialed'],
     ['the router dials itself', 'router2', 'router2', 'router2', 'a router has no link to itself'],
   ])(
-    'if the router IDs and the certificate do not fit together: %s',
+    'if the router IDs and the certificate do not match: %s',
     async (_, holder, routerId, dialedId, reason) => {
       await start(other)
       const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf(holder, [], [])
@@ -240,7 +240,7 @@ describe('A router refuses a link', () => {
     },
   )
 
-  test('if the two routers already have one; the response to the hello says so, and the other router does not redial at once', async () => {
+  test('if the two routers already have a link; the response contains this reason, and the other router does not redial immediately', async () => {
     await start(other)
     const { certificatePem: cert, privateKeyPem: key } = await one.network.leaf('router1', [], [])
     const dial = async (linkId: string): Promise<ChannelMessage> => {
@@ -273,7 +273,7 @@ describe('A router refuses a link', () => {
     expect(await linksOf(other)).toMatchObject([{ id: 'a' }])
   })
 
-  test('if the router that responds is not the one that was dialed', async () => {
+  test('if the router that responds is not the router that was dialed', async () => {
     await start(one)
     await start(other)
     const listeners = [{ address: `tls:127.0.0.1:${other.port}`, protocol: 'tls', groups: [] }]

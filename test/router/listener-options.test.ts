@@ -73,7 +73,7 @@ describe('The option tls.handshakeTimeout limits how long a TLS handshake may ta
 })
 
 test.each(['connectTimeout: 100ms', 'connectTimeoutMs: 100'])(
-  'the listener option %s limits how long the router waits for a client’s hello',
+  'the listener option %s limits how long a router waits for a client’s hello',
   async (option) => {
     const place = `bind: "tls:127.0.0.1:${port}", advertise: "127.0.0.1:${port}"`
     const listener = `{binding: edge, ${place}, options: {${option}}}`
@@ -101,7 +101,7 @@ describe('A web server of a router', () => {
     connect({ port, host: '127.0.0.1', ca: network.root.certificatePem, ...options })
   const REQUEST = 'GET /health-checks HTTP/1.1\r\nHost: r.test\r\n\r\n'
 
-  test('is logged with its name', async () => {
+  test('is named in the log', async () => {
     await serve('')
     expect(network.logged('monitoring server listens')[0]?.fields).toMatchObject({
       name: 'checks of r',
@@ -118,7 +118,7 @@ describe('A web server of a router', () => {
     ).toBeLessThan(4500)
   })
 
-  test('closes a connection on which no further request arrives within idleTimeout', async () => {
+  test('closes a connection on which no other request arrives within idleTimeout', async () => {
     await serve('idleTimeout: 100ms')
     expect(
       await closedAfterMs(
@@ -128,7 +128,7 @@ describe('A web server of a router', () => {
     ).toBeLessThan(4500)
   })
 
-  test('closes a connection whose response is not read within writeTimeout', async () => {
+  test('closes a connection whose client does not read the response within writeTimeout', async () => {
     await serve('readTimeout: 1h, writeTimeout: 100ms')
     const socket = kept(open())
     await new Promise<void>((done) => socket.once('secureConnect', done))

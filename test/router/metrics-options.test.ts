@@ -48,13 +48,13 @@ async function pass(seconds: number): Promise<void> {
   }
 }
 
-test('a metrics report is created every reportInterval', async () => {
+test('a router creates a metrics report every reportInterval', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s')
   await pass(35)
   expect(sent.map(({ atMs }) => atMs)).toEqual([10_000, 20_000, 30_000])
 })
 
-test('a metrics report is sent once intervalAgeThreshold has passed since its interval began', async () => {
+test('a router sends a metrics report once intervalAgeThreshold has passed since the report’s interval began', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 25s')
   await pass(36)
   expect(sent).toEqual([
@@ -63,7 +63,7 @@ test('a metrics report is sent once intervalAgeThreshold has passed since its in
   ])
 })
 
-test('the router keeps the newest messageQueueSize metrics reports while no controller is connected', async () => {
+test('a router keeps the newest messageQueueSize metrics reports while no controller is connected', async () => {
   start('reportInterval: 10s, intervalAgeThreshold: 0s, messageQueueSize: 2')
   isConnected = false
   await pass(50)

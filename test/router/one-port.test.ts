@@ -12,7 +12,7 @@ import { eventually, TestNetwork } from './support.ts'
 // Goal: links and clients share a port, and each behaves as on a separate port. Method: a real
 // router, with connections that offer the protocols that routers and clients of OpenZiti offer.
 
-test('One port serves links, clients, and clients in a browser, according to the ALPN protocol that each offers', async () => {
+test('One port serves links, clients, and clients in a browser, depending on the ALPN protocol that each offers', async () => {
   const router = await OnePort.open('', 'browsers')
   try {
     const [link, client] = [await router.linked(), await router.client('ann')]
@@ -59,7 +59,7 @@ describe('One port for links and clients', () => {
     },
   )
 
-  test('ends the handshake of a client that offers only other ALPN protocols', async () => {
+  test('closes the connection of a client that offers only other ALPN protocols', async () => {
     const socket = await router.handshake({ protocols: ['h2', 'ziti-ctrl'] })
     await eventually(() => socket.destroyed).toBe(true)
     expect(socket.authorized).toBe(false)
@@ -89,7 +89,7 @@ describe('One port for links and clients', () => {
     await eventually(() => socket.destroyed).toBe(true)
   })
 
-  test('can be bound again after the router has stopped, even if a connection had not sent its ClientHello', async () => {
+  test('can be bound again after the router has stopped, even if a connection had sent no ClientHello', async () => {
     const idle = router.kept(connectTcp(router.port, '127.0.0.1'))
     await once(idle, 'connect')
     await router.linked()
@@ -107,7 +107,7 @@ test('A port that serves only links accepts a router that offers no ALPN protoco
   await router.close()
 })
 
-test('A client’s web socket and a link can share a port', async () => {
+test('A client’s web socket and a link can use the same port', async () => {
   const network = await TestNetwork.create()
   const controller = await network.controller('a')
   const port = await freePort()

@@ -9,7 +9,7 @@ import { eventually, TestNetwork } from './support.ts'
 // Goal: a router behind a proxy reaches controllers and other routers only through the proxy.
 // Method: real routers and a real proxy, which records the addresses to which it connects.
 
-describe('A router with a proxy', () => {
+describe('A router with an HTTP proxy', () => {
   let proxy: ConnectProxy
   let network: TestNetwork
   let other: TestNetwork

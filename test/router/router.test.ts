@@ -67,7 +67,7 @@ describe('A router', () => {
     ])
   })
 
-  test('responds to a controller’s validation of terminators with any binding, including an unknown binding', async () => {
+  test('responds to a controller’s validation of terminators with any binding, even an unknown one', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'dialers: [{binding: transport}]\n')
     await connected(a)
@@ -89,7 +89,7 @@ describe('A router', () => {
     })
   })
 
-  test('connects to every controller that is reported as a member, and disconnects from one that a majority does not list', async () => {
+  test('connects to every controller that a controller lists as a member, and disconnects from one that a majority does not list', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -109,7 +109,7 @@ describe('A router', () => {
     expect([a.isConnected, b.isConnected]).toEqual([true, true])
   })
 
-  test('requests the lists of all controllers when one list lacks a controller, and keeps that controller in the meantime', async () => {
+  test('requests the lists of all controllers if one list omits a controller, and keeps this controller in the meantime', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -126,7 +126,7 @@ describe('A router', () => {
     ).toEqual(['a', 'b', 'a'])
   })
 
-  test('ignores a list that is marked as intended for OpenZiti routers, which may omit an address', async () => {
+  test('ignores a list that is marked as meant for OpenZiti routers, because it may omit an address', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     await network.running([a.address])
     await connected(a)
@@ -140,7 +140,7 @@ describe('A router', () => {
     expect([membersOnDisk().sort(), b.isConnected]).toEqual([['a', 'b'], true])
   })
 
-  test('refuses the key of a removed controller before it sends a hello, also after a restart', async () => {
+  test('refuses the key of a removed controller before it sends its hello, also after a restart', async () => {
     const [a, b, c] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -161,7 +161,7 @@ describe('A router', () => {
     expect(c.hellos).toHaveLength(hellos)
   })
 
-  test('refuses a different key for the ID of a known controller, even if the same CA certified that key', async () => {
+  test('refuses another key for the ID of a known controller, even if a certificate of the same CA contains it', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const router = await network.running([a.address])
     await connected(a)
@@ -182,7 +182,7 @@ describe('A router', () => {
     expect(minted.hellos).toEqual([])
   })
 
-  test('returns to the configured controllers if a compromised controller determined the endpoints file', async () => {
+  test('returns to the controllers in its configuration if a compromised controller wrote the endpoints file', async () => {
     const [a, b, x] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -214,7 +214,7 @@ describe('A router', () => {
     await connected(await network.controller('a', { port }))
   })
 
-  test('starts from its endpoints file, even if no configured controller exists', async () => {
+  test('can start with its endpoints file, even if no controller in the configuration exists', async () => {
     const a = await network.controller('a')
     const addresses = ['tls:127.0.0.1:1', a.address]
     const controllers = [{ id: 'a', addresses, keySha256: null, toldBy: null }]
@@ -229,7 +229,7 @@ describe('A router', () => {
     await connected(a)
   })
 
-  test('dials the leader at the new address that the leader’s followers list', async () => {
+  test('dials the leader at the new address that other controllers list', async () => {
     const [a, b, leader] = [
       await network.controller('a'),
       await network.controller('b'),
@@ -249,7 +249,7 @@ describe('A router', () => {
     await connected(leader)
   })
 
-  test('finds a controller at its last known address after a restart while no DNS server responds', async () => {
+  test('finds a controller at the last known address after a restart while no DNS server responds', async () => {
     const uri = controllerSpiffeId(trustDomain, 'a')
     const a = await network.controller('a', { key: await network.leaf('a', [uri], ['a.test']) })
     const endpoint = `tls:a.test:${a.port}`
@@ -277,7 +277,7 @@ describe('A router', () => {
     )
   })
 
-  test('starts from the addresses that its enrollment wrote, even if the configuration has none', async () => {
+  test('can start with the addresses that its enrollment wrote, even if the configuration contains none', async () => {
     const a = await network.controller('a')
     // OpenZiti's enrollment writes the same addresses once more, without controller IDs.
     const controllers = [{ id: '', endpoints: [{ address: a.address, groups: [] }] }]
@@ -287,7 +287,7 @@ describe('A router', () => {
     await connected(a)
   })
 
-  test('uses the configuration if the endpoints file is damaged, logs this, and rewrites the file', async () => {
+  test('uses its configuration if the endpoints file is damaged, which it logs, and writes the file again', async () => {
     const a = await network.controller('a')
     writeFileSync(network.path('endpoints.yml'), 'endpoints: [')
     await network.running([a.address])
@@ -297,7 +297,7 @@ describe('A router', () => {
     await eventually(membersOnDisk).toEqual(['a'])
   })
 
-  test('keeps one channel to a controller for which it has two addresses', async () => {
+  test('keeps only one channel to a controller that has two addresses', async () => {
     const uri = controllerSpiffeId(trustDomain, 'a')
     const key = await network.leaf('a', [uri], ['127.0.0.1', 'localhost'])
     const a = await network.controller('a', { key })
@@ -311,7 +311,7 @@ describe('A router', () => {
     expect(network.logged('cannot reach a controller')).toEqual([])
   })
 
-  test('reconnects when a controller sends a malformed message', async () => {
+  test('reconnects after a controller sends a malformed message', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -324,7 +324,7 @@ describe('A router', () => {
     expect(reply?.contentType).toBe(20_001)
   })
 
-  test('exits when it cannot reach a controller in time, and prints advice', async () => {
+  test('exits with advice if it cannot reach any controller in time', async () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
@@ -379,7 +379,7 @@ describe('A router reports to controllers', () => {
     })
   })
 
-  test('that it has no links, and its network interfaces', async () => {
+  test('its network interfaces, and that it has no links', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await eventually(() => [a.ofType(1035).length, a.ofType(1052).length]).toEqual([1, 1])
@@ -395,7 +395,7 @@ describe('A router reports to controllers', () => {
     expect(sent).toEqual(hostInterfaces().map(({ name, mtu, index }) => [name, mtu, index]))
   })
 
-  test('no network interfaces if interfaceDiscovery is disabled', async () => {
+  test('no network interfaces if the option interfaceDiscovery disables this', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'interfaceDiscovery: {disabled: true}\n')
     await eventually(() => a.ofType(1035).length).toBe(1)
@@ -403,7 +403,7 @@ describe('A router reports to controllers', () => {
     expect(a.ofType(1052)).toEqual([])
   })
 
-  test('its metrics at each interval: the same to all controllers, of which only one publishes the metrics', async () => {
+  test('its metrics at each interval: the same to all controllers, only one of which publishes them', async () => {
     const [a, b] = [await network.controller('a'), await network.controller('b')]
     const often = 'metrics: {reportInterval: 100ms, intervalAgeThreshold: 150ms}\n'
     await network.running([a.address, b.address], often)
@@ -421,7 +421,7 @@ describe('A router reports to controllers', () => {
     expect(Number(first?.intValues['process.rss'])).toBeGreaterThan(1024)
   })
 
-  test('inspected values by name, each as JSON, and omits unknown names', async () => {
+  test('the requested inspection values by name, each as JSON, and omits unknown names', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)
@@ -484,7 +484,7 @@ describe('The health-checks API of a router', () => {
       asked.end()
     })
 
-  test('shows whether a controller responds and how many links exist', async () => {
+  test('shows whether a controller responds and how many links the router has', async () => {
     const a = await network.controller('a')
     const port = await freePort()
     await network.running(
@@ -520,8 +520,8 @@ web: [{name: health, bindPoints: [{interface: "127.0.0.1:${port}", address: "r.t
   })
 })
 
-describe('A router with message tracing or profiling enabled', () => {
-  test('writes each message to the trace in decoded form, without the channel secret', async () => {
+describe('A router whose configuration enables message tracing or profiling', () => {
+  test('writes each decoded message to the trace file, without the secret of the channel', async () => {
     const a = await network.controller('a')
     await network.running([a.address], 'trace: {path: messages.log}\n')
     await connected(a)
@@ -567,13 +567,13 @@ describe('A router with message tracing or profiling enabled', () => {
   })
 })
 
-describe('A router fails to start', () => {
+describe('A router does not start', () => {
   test.each([
     ['r.cert', null, /^identity\.cert: .*r\.cert does not exist; enroll this router first/],
     ['r.key', null, /^identity\.key: .*cannot be read/],
     ['r.ca', 'nothing', /^identity\.ca: no PEM certificate found/],
     ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],
-  ])('with a %s that is missing or wrong (%s)', (name, content, told) => {
+  ])('if its %s is missing or wrong (%s)', (name, content, told) => {
     const text = content?.startsWith('r.') === true ? readFileSync(network.path(content)) : content
     writeFileSync(network.path(name), text ?? '')
     if (text === null) {
@@ -583,7 +583,7 @@ describe('A router fails to start', () => {
     expect(() => network.router(['tls:127.0.0.1:1'])).toThrow(ProgramFailure)
   })
 
-  test('with a trace file that cannot be written', () => {
+  test('if its trace file cannot be written', () => {
     expect(() => network.router(['tls:127.0.0.1:1'], 'trace: {path: none/at/all}\n')).toThrow(
       /^trace\.path: .*cannot be written/,
     )

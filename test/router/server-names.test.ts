@@ -78,7 +78,7 @@ async function shownTo(
   return shown === undefined ? null : parseCertificate(Uint8Array.from(shown.raw)).commonName
 }
 
-describe('A certificate that is configured for a server name', () => {
+describe('A certificate that the configuration assigns to a server name', () => {
   test.each([
     ['links', 'link: {listeners: [{binding: transport, PLACE}]}', 'ziti-link'],
     ['clients', 'edge: {}\nlisteners: [{binding: edge, PLACE}]', 'ziti-edge'],
@@ -98,7 +98,7 @@ describe('A certificate that is configured for a server name', () => {
     expect(await shownTo('elsewhere.example')).toBe('router1')
   })
 
-  test('is presented in its current version after its file has changed', async () => {
+  test('is presented in its new version after its file has changed', async () => {
     await start('listeners: [{binding: proxy, service: web, PLACE}]')
     expect(await shownTo('blue.test')).toBe('blue')
     await write('blue', ['green.test'])
@@ -107,7 +107,7 @@ describe('A certificate that is configured for a server name', () => {
   })
 })
 
-test('a router that dials a link is verified against the network CA, whichever server name it requests', async () => {
+test('a router that dials a link is verified against the network CA, even if it requests such a server name', async () => {
   await start('link: {listeners: [{binding: transport, PLACE}]}')
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }

@@ -112,7 +112,7 @@ async function lay(linkId: string, isReroute: boolean): Promise<void> {
   }
 }
 
-test('both routers close a link that has become silent, and a stream continues without loss over the next link', async () => {
+test('both routers close a link that becomes silent, and a data stream continues over the next link without loss', async () => {
   const heartbeats =
     'heartbeats: {sendInterval: 100ms, checkInterval: 50ms, closeUnresponsiveTimeout: 1s}'
   const quick = 'healthyDialBackoff: {minRetryInterval: 20ms, maxRetryInterval: 100ms}'

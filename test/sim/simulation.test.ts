@@ -23,14 +23,14 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('the invariants of the cluster hold under faults, and it serves requests and becomes stable afterwards (6 seeds)', async () => {
+test('the invariants of a simulated cluster hold under faults, and afterwards the cluster serves requests and is stable (6 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '6', '--workers', '2'])
   console.log(text)
   expect(text).toMatch(/simulated 6 seeds .* 0 failed, \d{3,} writes acknowledged/)
   expect(lastLine(text)).toMatch(/^trace [0-9a-f]{16}$/)
 }, 0)
 
-test('the same seed repeats the simulation step by step with any time zone, language, heap size and number of processes', async () => {
+test('the same seed repeats the simulation of a cluster step by step with any time zone, language, heap size and number of processes', async () => {
   const one = await simulate(['--first', '7', '--seeds', '2', '--workers', '1'], {
     TZ: 'Asia/Tokyo',
   })
@@ -44,7 +44,7 @@ test('the same seed repeats the simulation step by step with any time zone, lang
   expect(lastLine(another)).not.toBe(lastLine(one))
 }, 0)
 
-test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no election in ten minutes, but the default profile does within one minute', async () => {
+test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no election in ten minutes, and the default profile at least one in a minute', async () => {
   const wan = async (...words: readonly string[]): Promise<Record<string, number>> => {
     const { stdout } = await run(process.execPath, [WAN, ...words])
     console.log(stdout)
@@ -57,7 +57,7 @@ test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no elec
   expect(local['elections']).toBeGreaterThan(1)
 }, 0)
 
-test('an argument of the simulation that is not a number is refused with the usage line', async () => {
+test('the simulation refuses an argument that is not a number, and prints its usage line', async () => {
   const wrong = simulate(['--seeds', 'many'])
   await expect(wrong).rejects.toMatchObject({ code: 2 })
   await expect(wrong).rejects.toThrow(/--seeds takes a number/)

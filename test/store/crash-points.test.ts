@@ -57,7 +57,7 @@ function fill(disk: FileDisk): void {
   disk.flush()
 }
 
-test('a crash at any step of a log reset leaves the old log or the new log', () => {
+test('a crash at any step of a log reset leaves either the old log or the new log', () => {
   const found = crashPoints(fill, (disk) => {
     disk.reset({ term: 7, index: 500 }, 2)
     disk.flush()
@@ -81,7 +81,7 @@ test('a crash at any step of a compaction loses no entry after the compaction po
   }
 })
 
-test('a crash at any step of appending to several segments keeps a prefix that contains all durable entries', () => {
+test('a crash at any step of an append to several segments keeps a prefix that contains all durable entries', () => {
   const found = crashPoints(
     (disk) => {
       disk.write({ token: 1, hardState: null, entries: large.slice(0, 5), commit: 5 })
@@ -100,7 +100,7 @@ test('a crash at any step of appending to several segments keeps a prefix that c
   expect(found.at(-1)?.entries.length).toBe(60)
 })
 
-test('a crash at any step of replacing entries in several segments leaves the old entries or a prefix of the new entries', () => {
+test('a crash at any step of replacing entries in several segments leaves the old entries or a prefix of the new ones', () => {
   const replacement = someEntries(10, 30, 2, 1500)
   const found = crashPoints(
     (disk) => {
@@ -129,7 +129,7 @@ test('a crash at any step of replacing entries in several segments leaves the ol
   expect(found.at(-1)?.entries.length).toBe(39)
 })
 
-test('entries are never stored on disk before their term', () => {
+test('an entry is never stored on disk before its term', () => {
   const found = crashPoints(
     () => {},
     (disk) => {
@@ -149,7 +149,7 @@ test('entries are never stored on disk before their term', () => {
   expect(found.at(-1)?.entries.length).toBe(6)
 })
 
-test('a crash at any step of forming a data folder leaves a complete folder or none, and forming can be retried', () => {
+test('a crash at any step of forming a data folder leaves a complete folder or none, and the forming can be repeated', () => {
   const parent = temporaryFolder()
   const dir = join(parent, 'data')
   const entries = someEntries(1, 2)

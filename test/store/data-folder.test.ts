@@ -18,7 +18,7 @@ import { watchedFileSystem } from './support/power-cut.ts'
 
 const options = { log: smallLog, state: { freeBytesMin: 0 } }
 
-test('a formed data folder can be opened with its identity, its log and an empty state, closed and opened again', async () => {
+test('a formed data folder can be opened, closed and opened again with its identity, its log and an empty state', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const first = await openDataFolder(dir, options)
   expect(first.identity).toEqual(identity)
@@ -39,7 +39,7 @@ test('a formed data folder can be opened with its identity, its log and an empty
   await second.close()
 })
 
-test('if a crash interrupts a log reset after a received state was swapped in, the next start completes the reset', async () => {
+test('if a crash interrupts a log reset after a received state became active, the next start completes the reset', async () => {
   const source = await openDataFolder(formedFolder(someEntries(1, 2)), options)
   await source.stateStore.write([{ key: 'a', value: '1' }], markAt(70, 4))
   const dir = formedFolder(someEntries(1, 2))
@@ -58,7 +58,7 @@ test('if a crash interrupts a log reset after a received state was swapped in, t
   await source.close()
 })
 
-test('a second attempt to open a data folder is refused, in this process and in another, until the first user has closed it', async () => {
+test('a data folder can be opened only once at a time, by this process or another', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }
@@ -69,7 +69,7 @@ test('a second attempt to open a data folder is refused, in this process and in 
   await second.close()
 })
 
-test('the lock that a process held on a data folder is released when the process is killed with SIGKILL', async () => {
+test('the lock on a data folder is released if the process that holds it is killed with SIGKILL', async () => {
   const dir = formedFolder()
   const script = join(import.meta.dirname, 'support/lock-holder.ts')
   const holder = spawn(process.execPath, [script, dir], { stdio: ['ignore', 'pipe', 'inherit'] })
@@ -85,7 +85,7 @@ test('the lock that a process held on a data folder is released when the process
   await opened.close()
 })
 
-test('a failed attempt to open a data folder releases the lock', async () => {
+test('the lock on a data folder is released if opening the folder fails', async () => {
   const dir = formedFolder(someEntries(1, 2))
   const first = await openDataFolder(dir, options)
   await first.stateStore.write([], markAt(1, 9))
@@ -108,7 +108,7 @@ test('the log can be opened in a worker thread with options that are plain value
   expect(openLog(dir, smallLog).restored.entries.length).toBe(3)
 })
 
-test('forming refuses a folder that is not empty and does not change it', () => {
+test('forming a data folder is refused in a folder that is not empty, which stays unchanged', () => {
   const dir = formedFolder()
   expect(() => createDataFolder(dir, { ...identity, entries: [] }, smallLog)).toThrow(
     'is not empty',
@@ -121,7 +121,7 @@ test('forming refuses a folder that is not empty and does not change it', () => 
   expect(readFileSync(join(own, 'letters'), 'utf8')).toBe('dear')
 })
 
-test('forming accepts an empty folder and gives only its owner access', () => {
+test('forming a data folder in an empty folder gives only its owner access', () => {
   const dir = temporaryFolder()
   createDataFolder(dir, { ...identity, entries: [] }, smallLog)
   expect(readDataIdentity(dir)).toEqual(identity)
@@ -131,7 +131,7 @@ test('forming accepts an empty folder and gives only its owner access', () => {
   }
 })
 
-test('missing and unwritable data folders are each reported with one sentence', async () => {
+test('a missing data folder and an unwritable one are each reported in one sentence', async () => {
   const parent = temporaryFolder()
   const missing = join(parent, 'nowhere')
   expect(() => readDataIdentity(missing)).toThrow(
@@ -156,7 +156,7 @@ test('missing and unwritable data folders are each reported with one sentence', 
   ).toThrow('give the user that runs the controller write access to it')
 })
 
-test('a new generation can replace the identity file, and manual edits of the file are detected', () => {
+test('a new generation may replace the identity file of a data folder, and manual edits of the file are detected', () => {
   const dir = formedFolder()
   writeDataIdentity(dir, { ...identity, generation: 2 })
   expect(readDataIdentity(dir).generation).toBe(2)

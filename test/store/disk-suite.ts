@@ -32,7 +32,7 @@ function write(
 
 /** Behavior required of every disk of the consensus core. */
 export function diskSuite(name: string, open: (entries: readonly Entry[]) => Promise<OpenedDisk>) {
-  test(`${name}: a formed log starts with its entries, committed, in the first boot`, async () => {
+  test(`${name}: a formed log starts with its entries as committed, and with the boot number 1`, async () => {
     const entries = someEntries(1, 2)
     const { restored, disk } = await open(entries)
     expect(restored).toEqual({
@@ -46,14 +46,14 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await disk.close()
   })
 
-  test(`${name}: an empty log starts empty`, async () => {
+  test(`${name}: an empty log has no entries at its start`, async () => {
     const { restored, disk } = await open([])
     expect(summary(restored.entries)).toEqual(summary([]))
     expect(restored.hardState).toEqual({ term: 0, votedFor: null })
     await disk.close()
   })
 
-  test(`${name}: tokens are reported in order, and only once durable`, async () => {
+  test(`${name}: write tokens are reported in order, and only once the writes are durable`, async () => {
     const opened = await open([])
     const tokens = tokensOf(opened.disk)
     write(opened.disk, 1, [entry(1)], { term: 1 })
@@ -65,7 +65,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: reported writes survive a crash, with entries of every type and size`, async () => {
+  test(`${name}: writes that were reported as durable survive a crash, with entries of every type and size`, async () => {
     const opened = await open([])
     const tokens = tokensOf(opened.disk)
     const entries: Entry[] = [
@@ -85,7 +85,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await disk.close()
   })
 
-  test(`${name}: the missing tail is kept until it is settled`, async () => {
+  test(`${name}: the record of a missing tail survives restarts until it is changed or cleared`, async () => {
     let opened = await open(someEntries(1, 2))
     opened.disk.settle({ term: 4, index: 9 })
     await opened.settle()
@@ -100,7 +100,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: term and vote change together, and the newest pair counts`, async () => {
+  test(`${name}: term and vote are stored together, and the newest pair takes precedence`, async () => {
     let opened = await open([])
     for (const [term, votedFor] of [
       [1, 'a'],
@@ -115,7 +115,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: an entry at or before the last one replaces all entries from that index on`, async () => {
+  test(`${name}: a written entry whose index is already in the log replaces all entries from that index on`, async () => {
     const opened = await open([])
     write(opened.disk, 1, someEntries(1, 10))
     await opened.settle()
@@ -132,7 +132,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await last.disk.close()
   })
 
-  test(`${name}: entries replaced in the turn they were written leave no trace`, async () => {
+  test(`${name}: entries that are replaced in the event loop turn in which they were written do not appear in the log`, async () => {
     const opened = await open([])
     write(opened.disk, 1, someEntries(1, 5))
     write(opened.disk, 2, someEntries(3, 1, 2))
@@ -166,7 +166,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: the commit hint never exceeds the log and never decreases`, async () => {
+  test(`${name}: the stored commit index never exceeds the log and never decreases`, async () => {
     const opened = await open(someEntries(1, 2))
     write(opened.disk, 1, someEntries(3, 2), { commit: 100 })
     await opened.settle()
@@ -190,7 +190,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: compaction keeps every entry after its position`, async () => {
+  test(`${name}: compaction keeps every entry after the compaction position`, async () => {
     let opened = await open([])
     for (let index = 1; index <= 40; index += 1) {
       write(opened.disk, index, [entry(index, 1, 2000)], { commit: index })
@@ -211,7 +211,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: a reset leaves an empty log that continues after its position`, async () => {
+  test(`${name}: a reset leaves an empty log that continues after the reset position`, async () => {
     let opened = await open(someEntries(1, 5))
     const tokens = tokensOf(opened.disk)
     write(opened.disk, 1, someEntries(6, 3))
@@ -233,7 +233,7 @@ export function diskSuite(name: string, open: (entries: readonly Entry[]) => Pro
     await opened.disk.close()
   })
 
-  test(`${name}: closing makes all writes durable, and each start increments the boot number`, async () => {
+  test(`${name}: closing the log makes all writes durable, and each start increases the boot number by one`, async () => {
     let opened = await open([])
     write(opened.disk, 1, someEntries(1, 3))
     for (let boot = 2; boot < 6; boot += 1) {

@@ -31,7 +31,7 @@ function systemError(code: string): Error {
   return Object.assign(new Error(`${code}: as if`), { code })
 }
 
-test('all writes in one event loop turn share one write and one sync call, and are reported as durable after the sync', async () => {
+test('all writes to the log in one event loop turn share one write and one sync call, and are reported as durable after the sync', async () => {
   const files = watchedFileSystem()
   const { disk, seen } = opened({ files, bufferBytes: 65536 })
   const before = { ...files.counts }
@@ -53,7 +53,7 @@ test('all writes in one event loop turn share one write and one sync call, and a
   await disk.close()
 })
 
-test('a write made within the callback that reports durability waits for the next sync', async () => {
+test('a write that the callback about durability makes waits for the next sync', async () => {
   const { disk, seen } = opened()
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {
@@ -89,7 +89,7 @@ const failing: readonly (readonly [string, (files: FileSystem) => void])[] = [
 ]
 
 for (const [call, breakIt] of failing) {
-  test(`after a failed ${call} the disk reports one failure, reports no write as durable and does not retry`, async () => {
+  test(`after a failed ${call} the log reports one failure, reports no write as durable and does not retry`, async () => {
     const files = watchedFileSystem()
     const { dir, disk, seen } = opened({ files })
     append(disk, 1)
@@ -115,7 +115,7 @@ for (const [call, breakIt] of failing) {
   })
 }
 
-test('a failure within write is reported later, never during the call', async () => {
+test('a failure within a write to the log is reported later, never during the call', async () => {
   const files = watchedFileSystem()
   const { disk, seen } = opened({ files })
   files.write = () => {
@@ -132,7 +132,7 @@ test('a failure within write is reported later, never during the call', async ()
   await disk.close()
 })
 
-test('with little space left the log fills its current segment, and then fails before the disk is full', () => {
+test('with little disk space left, the log fills its current segment, and then fails before the disk is full', () => {
   const files = watchedFileSystem()
   const { dir, disk, seen } = opened({ files, freeBytesMin: 1_000_000 })
   files.freeBytes = () => 1_000_100
@@ -155,7 +155,7 @@ test('with little space left the log fills its current segment, and then fails b
   expect(openLog(dir, smallLog).restored.entries.length).toBe(durable)
 })
 
-test('a start with too little disk space is refused and does not change the log', () => {
+test('a start with too little disk space is refused, and leaves the log unchanged', () => {
   const { dir, disk } = opened()
   disk.closeNow()
   const files = { ...watchedFileSystem(), freeBytes: () => 5000 }
@@ -183,7 +183,7 @@ test('a failed assertion in the log is thrown to the caller, and nothing is writ
   disk.closeNow()
 })
 
-test('a record larger than a segment gets a segment of its size, even with the largest body', () => {
+test('a record that is larger than a segment gets a segment of its size, even with the largest possible body', () => {
   const { dir, disk } = opened()
   const entries = [entry(1), entry(2, 1, 100_000), entry(3, 1, 8 * 1024 * 1024), entry(4)]
   disk.write({ token: 1, hardState: null, entries, commit: 0 })
@@ -191,7 +191,7 @@ test('a record larger than a segment gets a segment of its size, even with the l
   expect(summary(openLog(dir, smallLog).restored.entries)).toEqual(summary(entries))
 })
 
-test('the next segment is filled with zeros in advance, so that changing the segment is fast', () => {
+test('the next segment of the log is filled with zeros in advance, so that changing the segment is fast', () => {
   const files = watchedFileSystem()
   const { disk } = opened({ files, segmentBytes: 1024 * 1024 })
   const zerosInFlush: number[] = []
@@ -212,7 +212,7 @@ test('the next segment is filled with zeros in advance, so that changing the seg
   expect(zerosInFlush.slice(1)).toEqual([1, 1, 1])
 })
 
-test('compaction bounds the number of segments while the log grows', () => {
+test('compaction limits the number of segments while the log grows', () => {
   const { dir, disk } = opened({ files: fastFileSystem })
   let most = 0
   for (let index = 1; index <= 400; index += 1) {
@@ -229,7 +229,7 @@ test('compaction bounds the number of segments while the log grows', () => {
   expect(restored.commit).toBe(400)
 })
 
-test('random appends, replacements, term changes, compactions, resets and crashes give the same log as a reference implementation', () => {
+test('random appends, replacements, term changes, compactions, resets and crashes result in the same log as in a reference implementation', () => {
   const options = { ...smallLog, files: fastFileSystem }
   for (let seed = 1; seed <= 12; seed += 1) {
     const random = seededRandom(seed)

@@ -57,7 +57,7 @@ test('the memory store and the LevelDB store read each other’s snapshots and p
   await level.close()
 })
 
-test('after SIGKILL the store contains the records and the position mark of one batch, never a mixture', async () => {
+test('after SIGKILL the state store contains the records and the position mark of one batch, never a mixture', async () => {
   const dir = temporaryFolder()
   const script = join(import.meta.dirname, 'support/write-forever.ts')
   for (let round = 0; round < 3; round += 1) {
@@ -82,7 +82,7 @@ test('after SIGKILL the store contains the records and the position mark of one 
   }
 })
 
-test('a crash at any step of receiving a snapshot and swapping it in leaves the old state or the new state', async () => {
+test('a crash at any step of receiving a snapshot and activating it leaves the old state or the new state', async () => {
   const source = new MemoryStateStore(undefined, { chunkBytes })
   const many = Array.from({ length: 500 }, (_, number) => ({ key: `k${number}`, value: 'new' }))
   await source.write(many, markAt(500))
@@ -122,7 +122,7 @@ test('a crash at any step of receiving a snapshot and swapping it in leaves the 
   expect(new Set(found)).toEqual(new Set([3, 500]))
 })
 
-test('after a failed write the store refuses further writes, and the next start finds the last durable batch', async () => {
+test('after a failed write the state store refuses further writes, and the next start finds the last durable batch', async () => {
   const dir = temporaryFolder()
   const files = watchedFileSystem()
   const store = await LevelStateStore.open(dir, { ...small, freeBytesMin: 1000, files })
@@ -143,7 +143,7 @@ test('after a failed write the store refuses further writes, and the next start 
   await again.close()
 })
 
-test('after a failed change of the file CURRENT the store refuses further writes, because it may not know which of its two halves is in use', async () => {
+test('after a failed change of the file CURRENT the state store refuses further writes, because it may not know which half is active', async () => {
   const source = new MemoryStateStore()
   await source.write([{ key: 'n', value: '1' }], markAt(9))
   const files = watchedFileSystem()
@@ -159,7 +159,7 @@ test('after a failed change of the file CURRENT the store refuses further writes
   await store.close()
 })
 
-test('a flipped bit in a stored value is detected when the value is read', async () => {
+test('a flipped bit in a value of the state store is detected when the value is read', async () => {
   const dir = temporaryFolder()
   const store = await LevelStateStore.open(dir, small)
   await store.write([{ key: 'victim', value: 'harmless' }], markAt(1))
@@ -183,7 +183,7 @@ test('a flipped bit in a stored value is detected when the value is read', async
   await damaged.close()
 })
 
-test('a missing or invalid CURRENT is reported as damage, not treated as an empty store', async () => {
+test('a missing or invalid file CURRENT is reported as damage, and the state store is not treated as empty', async () => {
   const dir = temporaryFolder()
   await (await LevelStateStore.open(dir, small)).close()
   writeFileSync(join(dir, 'state/CURRENT'), 'C\n')
@@ -193,7 +193,7 @@ test('a missing or invalid CURRENT is reported as damage, not treated as an empt
   expect(existsSync(join(dir, 'state/A'))).toBe(true)
 })
 
-test('a store folder that is damaged or is a file is reported in one sentence', async () => {
+test('a state store that is damaged, or is a file, is reported in one sentence', async () => {
   const dir = temporaryFolder()
   mkdirSync(join(dir, 'state'))
   writeFileSync(join(dir, 'state/CURRENT'), 'A\n')
@@ -203,7 +203,7 @@ test('a store folder that is damaged or is a file is reported in one sentence', 
   expect(String(error)).not.toContain('\n')
 })
 
-test('reading a snapshot of a closed store reports that it was closed', async () => {
+test('reading a snapshot of a state store that was closed fails with this reason', async () => {
   const store = await LevelStateStore.open(temporaryFolder(), small)
   await store.write([{ key: 'a', value: '1' }], markAt(1))
   const snapshot = await store.snapshot()

@@ -22,7 +22,7 @@ const roster = {
 }
 const path = (): string => join(dir, MEMBERSHIP_CACHE_FILE_NAME)
 
-test('a membership record is read as it was written, and the last record in the file takes precedence', () => {
+test('the membership cache file returns the record that was written, and of several records the last one', () => {
   expect(readMembershipCacheFile(dir)).toBeNull()
   writeMembershipCacheFile(dir, roster)
   expect(readMembershipCacheFile(dir)).toEqual(roster)
@@ -30,7 +30,7 @@ test('a membership record is read as it was written, and the last record in the 
   expect(readMembershipCacheFile(dir)).toEqual({ ...roster, index: 78, claims: [] })
 })
 
-test('a membership cache file that is damaged, truncated, oversized or in another format is distinguished from a missing file', () => {
+test('a membership cache file that is damaged, truncated, oversized or in another format is reported differently from a missing file', () => {
   writeMembershipCacheFile(dir, roster)
   const whole = readFileSync(path(), 'utf8')
   const damaged = [
@@ -60,12 +60,12 @@ const mark = {
   past: { term: 2, index: 5, applied: 5 },
 }
 
-test('the disk records of members are read as they were written', () => {
+test('the membership cache file returns the disk records of members as they were written', () => {
   writeMembershipCacheFile(dir, { ...roster, marks: [mark] })
   expect(readMembershipCacheFile(dir)).toEqual({ ...roster, marks: [mark] })
 })
 
-test('after many quick membership changes, the last one is on disk', async () => {
+test('after many quick membership changes, the last one is in the membership cache file', async () => {
   const failures: unknown[] = []
   const writer = new MembershipCacheFile(dir, (error) => failures.push(error))
   for (let index = 1; index <= 50; index += 1) writer.write({ ...roster, index, marks: [mark] })

@@ -22,7 +22,7 @@ function harness({ disk, restored }: { disk: MemoryDisk; restored: RestoredLog }
 
 diskSuite('memory disk', async (entries) => harness(MemoryDisk.form({ entries, sync: 'manual' })))
 
-test('memory disk: a crash loses some unsynced writes, always the newest ones', () => {
+test('the simulated memory disk loses in a crash some unsynced writes, always the newest ones', () => {
   const { disk } = MemoryDisk.form({ sync: 'manual' })
   const tokens: number[] = []
   disk.onDurable = (token) => tokens.push(token)
@@ -37,7 +37,7 @@ test('memory disk: a crash loses some unsynced writes, always the newest ones', 
   expect(disk.reopen().restored.entries).toEqual(someEntries(1, 1))
 })
 
-test('memory disk: after a failure no write is reported as durable, and durable writes are kept', () => {
+test('the simulated memory disk reports no write as durable after a failure, and keeps durable writes', () => {
   const { disk } = MemoryDisk.form({ sync: 'manual' })
   const seen: unknown[] = []
   disk.onDurable = (token) => seen.push(token)
@@ -52,7 +52,7 @@ test('memory disk: after a failure no write is reported as durable, and durable 
   expect(disk.reopen().restored.entries).toEqual(someEntries(1, 1))
 })
 
-test('memory disk: by default it syncs once at the end of an event loop turn', async () => {
+test('the simulated memory disk syncs by default once at the end of an event loop turn', async () => {
   const { disk } = MemoryDisk.form()
   const tokens = await new Promise<number[]>((resolve) => {
     const seen: number[] = []

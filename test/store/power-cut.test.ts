@@ -213,7 +213,7 @@ test('writes reported as durable survive any power cut, and no start finds data 
   expect(cuts).toBeGreaterThan(seeds * 2)
 })
 
-test('a power cut while a data folder is formed leaves a complete data folder or none', () => {
+test('a power cut while a data folder is being formed leaves a complete data folder or none', () => {
   let whole = 0
   let none = 0
   for (let seed = 1; seed <= 200; seed += 1) {

@@ -102,7 +102,7 @@ function crashedWith(flushes: readonly (readonly Entry[])[]): string {
   return copy
 }
 
-test('a log whose last record contains only zeros from some byte on keeps all earlier records and accepts new records', () => {
+test('a log whose last record contains only zeros from some byte on keeps all earlier records, and accepts new records', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)], [entry(3, 1, 50)]])
   const end = usedBytes(lastSegment(crashed))
   // Records end at a multiple of 8.
@@ -154,7 +154,7 @@ test('data after a torn record is zeroed, so that it is never mistaken for a con
   expect(usedBytes(path)).toBeLessThanOrEqual(SEGMENT_HEADER_BYTES + 104 * 4)
 })
 
-test('any flipped bit before the last flush is reported as corruption, in one sentence, and the disk is not changed', () => {
+test('any flipped bit before the last flush of a log is reported as corruption, in one sentence, and the disk is not changed', () => {
   const random = seededRandom(7)
   const flushes = [someEntries(1, 3), someEntries(4, 3), [entry(7)]]
   const crashed = crashedWith(flushes)
@@ -201,7 +201,7 @@ test('any flipped bit in a log that was closed properly is reported as corruptio
   }
 })
 
-test('a flipped bit in the last flush of a crashed log loses at most that flush and gives no wrong entries', () => {
+test('a flipped bit in the last flush of a log that crashed loses at most this flush, and causes no wrong entries', () => {
   const random = seededRandom(13)
   const flushes = [someEntries(1, 3), someEntries(4, 3)]
   const crashed = crashedWith(flushes)
@@ -218,13 +218,13 @@ test('a flipped bit in the last flush of a crashed log loses at most that flush 
   }
 })
 
-test('a truncated segment is reported as corruption, even if only zeros are missing', () => {
+test('a truncated log segment is reported as corruption, even if only zeros are missing', () => {
   const crashed = crashedWith([[entry(1)], [entry(2)]])
   truncateSync(lastSegment(crashed), usedBytes(lastSegment(crashed)) + 8)
   expect(refusal(crashed).message).toMatch(/the file has \d+ bytes instead of 16384/)
 })
 
-test('records that end in zeros after a proper close are reported as corruption', () => {
+test('log records that end in zeros after a proper close are reported as corruption', () => {
   const dir = formedFolder(someEntries(1, 5))
   const path = lastSegment(dir)
   const bytes = readFileSync(path)
@@ -235,7 +235,7 @@ test('records that end in zeros after a proper close are reported as corruption'
   )
 })
 
-test('a missing segment is reported as corruption, whether it is the first, a middle or the last segment', () => {
+test('a missing log segment is reported as corruption, whether it is the first, a middle or the last segment', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 80, 1, 700), commit: 0 })
@@ -250,7 +250,7 @@ test('a missing segment is reported as corruption, whether it is the first, a mi
   }
 })
 
-test('records from an earlier segment or from another store are not accepted as part of the log', () => {
+test('log records from an earlier segment or from another store are not accepted as part of the log', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 40, 1, 700), commit: 0 })
@@ -263,7 +263,7 @@ test('records from an earlier segment or from another store are not accepted as 
   expect(refusal(copy).code).toBe('CORRUPT')
 })
 
-test('an intact record that does not continue the previous record’s hash chain is refused', () => {
+test('an intact log record that does not continue the hash chain of the previous record is refused', () => {
   const [dir, other] = [[entry(1)], [{ ...entry(1), timeMs: 5 }]].map((first) => {
     const folder = formedFolder([...first, entry(2)])
     return lastSegment(folder)
@@ -276,7 +276,7 @@ test('an intact record that does not continue the previous record’s hash chain
   expect(error.message).toContain('at byte 4200: the hash chain breaks at the record of index 2')
 })
 
-test('an intact segment from another history is not accepted as the continuation of the log', () => {
+test('an intact log segment from another history is not accepted as a continuation of the log', () => {
   const [dir = '', other = ''] = [0, 1].map((later) => {
     const entries = someEntries(1, 40, 1, 700)
     return formedFolder(entries.map((one) => ({ ...one, timeMs: one.timeMs + later })))
@@ -285,7 +285,7 @@ test('an intact segment from another history is not accepted as the continuation
   expect(refusal(dir).message).toContain('the segment does not continue the one before it')
 })
 
-test('a torn record whose body looks like a record of another store still counts as torn', () => {
+test('a torn log record whose body looks like a record of another store still counts as torn', () => {
   const foreign = join(temporaryFolder(), 'data')
   const storeId = new Uint8Array(16).fill(9)
   createDataFolder(
@@ -307,7 +307,7 @@ test('a torn record whose body looks like a record of another store still counts
   expect(refusal(own).code).toBe('CORRUPT')
 })
 
-test('the commit hint stored at a compaction excludes entries that are not durable yet', () => {
+test('the commit index stored at a compaction excludes entries that are not durable yet', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 60, 1, 1500), commit: 40 })
@@ -324,7 +324,7 @@ test('the commit hint stored at a compaction excludes entries that are not durab
   expect(commit).toBeLessThan(58)
 })
 
-test('a header page with any flipped bit is reported as corruption', () => {
+test('a header page of the log with any flipped bit is reported as corruption', () => {
   const random = seededRandom(17)
   const dir = formedFolder(someEntries(1, 2))
   for (let round = 0; round < 30; round += 1) {
@@ -358,7 +358,7 @@ test('if one of the two meta slots is torn, damaged or missing, the other slot s
   }
 })
 
-test('if both meta slots are damaged, the loss of term and vote is reported instead of guessed', () => {
+test('if both meta slots are damaged, the loss of term and vote is reported, and no value is guessed', () => {
   const dir = formedFolder()
   for (const name of ['meta.0', 'meta.1']) flipBit(join(dir, name), 300)
   expect(refusal(dir).message).toContain('the term and vote of this member are lost')
@@ -393,7 +393,7 @@ test('a crash at any byte of a write to the meta slots leaves the old term and v
   expect([...found].sort()).toEqual(['{"term":5,"votedFor":"old"}', '{"term":6,"votedFor":"new"}'])
 })
 
-test('files of another store are refused as foreign', () => {
+test('log files of another store are refused as foreign', () => {
   const foreign = join(temporaryFolder(), 'data')
   const storeId = new Uint8Array(16).fill(9)
   createDataFolder(foreign, { ...identity, storeId, entries: someEntries(1, 2) }, smallLog)
@@ -408,7 +408,7 @@ test('files of another store are refused as foreign', () => {
   }
 })
 
-test('a file in a newer format is refused with the number of the format, and not mistaken for damage', () => {
+test('a log file in a newer format is refused with the number of the format, and is not reported as damaged', () => {
   const dir = formedFolder(someEntries(1, 2))
   const raise = (path: string, format: number): void => {
     const page = readFileSync(path)
@@ -443,7 +443,7 @@ test('a state whose position is before the beginning of the log, or which contra
   expect(recover(dir, { statePosition: { term: 1, index: 100 } }).base.index).toBe(100)
 })
 
-test('if a snapshot has brought the state beyond the end of the log, the log continues after the state’s position', () => {
+test('if a snapshot has brought the state beyond the end of the log, the log continues after the position of the state', () => {
   const dir = formedFolder(someEntries(1, 4))
   const restored = recover(dir, { statePosition: { term: 3, index: 50 } })
   expect(restored).toMatchObject({ base: { term: 3, index: 50 }, entries: [], commit: 50, boot: 1 })
@@ -457,7 +457,7 @@ test('a state whose position is in the log does not change the log', () => {
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)
 })
 
-test('recovery syncs data that was only in the system’s cache before the data is used', () => {
+test('recovery syncs data that was only in the cache of the operating system before it uses the data', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 3), commit: 0 })
@@ -474,7 +474,7 @@ test('recovery syncs data that was only in the system’s cache before the data 
   expect(existsSync(join(copy, 'wal/next.tmp'))).toBe(false)
 })
 
-test('the last nonzero byte is found at any place in segments of any length', () => {
+test('the search for the last nonzero byte works at any place in segments of any length', () => {
   const random = seededRandom(11)
   for (let round = 0; round < 500; round += 1) {
     const bytes = new Uint8Array(random.integer(0, 3 * 4096))

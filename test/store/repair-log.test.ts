@@ -145,7 +145,7 @@ function isPowerCut(error: unknown): boolean {
 }
 
 test.each(DAMAGES)(
-  'repair of a log after damage (%s): lost entries are recorded as the missing tail, and no entry is invented',
+  'the repair of a damaged log (%s) records the lost entries as the missing tail, and invents no entry',
   (kind) => {
     let repaired = 0
     let silent = 0
@@ -171,7 +171,7 @@ test.each(DAMAGES)(
   },
 )
 
-test('a power cut at any step of a log repair leaves a folder that the next start repairs', () => {
+test('a power cut at any step of a log repair leaves a folder that the next start can repair', () => {
   let cuts = 0
   for (let seed = 1; seed <= 80; seed += 1) {
     const random = seededRandom(seed)
@@ -220,7 +220,7 @@ test('a log repair keeps copies of the damaged files, replaces the copies of an 
   expect(files.exists(`${WAL}/damaged`)).toBe(false)
 })
 
-test('a damaged log is left unchanged if no other voter is known that could send the lost entries', () => {
+test('a damaged log is left unchanged if the controller knows no other voter that could send the lost entries', () => {
   for (const hasOtherVoters of [false, undefined]) {
     const before = written(seededRandom(6))
     const { files, state } = before
@@ -246,7 +246,7 @@ test('files of another store or of a newer format are refused even if other file
   expect(() => reopen(before)).toThrow(/belongs to store/)
 })
 
-test('a log that begins after the state’s position is replaced by a log that continues after the state, and the replaced entries become the missing tail', () => {
+test('a log that begins after the position of the state is replaced by one that continues there, and its entries become the missing tail', () => {
   const before = written(seededRandom(8))
   const { files, last } = before
   const state = { term: 0, index: 0 }
@@ -259,7 +259,7 @@ test('a log that begins after the state’s position is replaced by a log that c
   expect(repair?.finding).toContain('the entries between are lost')
 })
 
-test('a state that a snapshot brought beyond the log leaves no missing tail, because only the log reset was outstanding', () => {
+test('a state that a snapshot brought beyond the log causes no missing tail, because only the log reset was incomplete', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const options = { ...smallLog, files: before.files, statePosition: state, hasOtherVoters: true }
@@ -270,7 +270,7 @@ test('a state that a snapshot brought beyond the log leaves no missing tail, bec
   }
 })
 
-test('a state that apply brought beyond the log makes the rest of the term the missing tail, because the log lost its end', () => {
+test('a state that apply brought beyond the log makes the rest of the term the missing tail, because the end of the log is lost', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

@@ -15,7 +15,7 @@ const mark = {
   entitiesDigest: 'e',
 }
 
-test('a state mark (the stored log position of a state) is read as it was written, and a mark without a feature level is invalid', () => {
+test('a state mark (the log position in a state store) is read as it was written, and is invalid without a feature level', () => {
   expect(decodeStorePosition(encodeStorePosition(mark))).toEqual(mark)
   const { featureLevel, ...rest } = JSON.parse(encodeStorePosition(mark)) as Record<string, unknown>
   expect(featureLevel).toBe(3)
@@ -26,7 +26,7 @@ test.each([
   [STATE_FORMAT - 1, 'of a version before the first release'],
   [STATE_FORMAT + 1, 'run the version that wrote it, or a later one'],
 ])(
-  'a state mark of format %s is distinguished from damage, and the error advises what to do',
+  'a state mark of format %s is reported differently from damage, with advice on what to do',
   (format, remedy) => {
     const other = JSON.stringify({ ...(JSON.parse(encodeStorePosition(mark)) as object), format })
     const found = decodeStorePosition(other)

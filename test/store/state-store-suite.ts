@@ -58,7 +58,7 @@ export function stateStoreSuite(
     return opened
   }
 
-  test(`${name}: a new store has no mark, no records and no snapshot`, async () => {
+  test(`${name}: a new store contains no mark, no records and no snapshot`, async () => {
     const { store } = await open()
     expect(store.mark()).toBeNull()
     expect(await recordsOf(store)).toEqual([])
@@ -66,7 +66,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: records and mark are kept, the newest value of a key counts, null deletes`, async () => {
+  test(`${name}: records and the mark are stored, the newest value of a key takes precedence, and null deletes a key`, async () => {
     const opened = await open()
     await opened.store.write(records(['a', '1'], ['b', '2'], ['c', '']), markAt(1))
     await opened.store.write(records(['b', null], ['a', '3'], ['never', null]), markAt(2))
@@ -79,7 +79,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: records are read in the order of their UTF-8 bytes, in any order of writing`, async () => {
+  test(`${name}: records are read in the order of the UTF-8 bytes of their keys, in whatever order they were written`, async () => {
     const { store } = await open()
     // U+FFFD sorts before U+1F600 by bytes and after it by UTF-16 units.
     const keys = ['\u{1f600}', 'b', 'a/2', '\ufffd', 'a', 'a/10', 'é', 'm', 's']
@@ -103,7 +103,7 @@ export function stateStoreSuite(
     }
   })
 
-  test(`${name}: thousands of records are one batch, with deletions and mark`, async () => {
+  test(`${name}: thousands of records are written in one batch, with deletions and the mark`, async () => {
     const target = await open()
     const many = Array.from({ length: 4500 }, (_, n) => [
       `key-${String(n).padStart(6, '0')}`,
@@ -118,7 +118,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: a snapshot does not see later writes, and gives the same bytes each time it is read`, async () => {
+  test(`${name}: a snapshot does not contain later writes, and returns the same bytes each time it is read`, async () => {
     const { store } = await filled(500)
     const snapshot = await store.snapshot()
     await store.write(records(['key-000000', 'changed'], ['new', 'x']), markAt(501, 2))
@@ -139,7 +139,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: a received snapshot becomes the store at the swap, not before, and persists`, async () => {
+  test(`${name}: a received snapshot becomes the content of the store when it is activated, not before, and stays after a restart`, async () => {
     const source = await filled(800)
     const expected = await recordsOf(source.store)
     const target = await open()
@@ -161,7 +161,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: it reports that its state came from a snapshot until a later write, even over restarts`, async () => {
+  test(`${name}: the store reports that its state came from a snapshot until a later write, even after restarts`, async () => {
     const source = await filled(20)
     const target = await open()
     await target.store.write(records(['old', '1']), markAt(3))
@@ -182,7 +182,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: the next start drops a snapshot that was received but not swapped in`, async () => {
+  test(`${name}: the next start deletes a snapshot that was received but not activated`, async () => {
     const source = await filled(20)
     const target = await open()
     await target.store.write(records(['old', '1']), markAt(3))
@@ -196,7 +196,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a snapshot can be received repeatedly`, async () => {
+  test(`${name}: snapshots can be received one after the other`, async () => {
     const source = await filled(20)
     const target = await open()
     for (let round = 1; round <= 3; round += 1) {
@@ -212,7 +212,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a snapshot may be received in chunks of any size, even of one byte`, async () => {
+  test(`${name}: a snapshot can be received in chunks of any size, even of one byte`, async () => {
     const source = await filled(5)
     const whole = Buffer.concat(await chunksOf(source.store))
     const target = await open()
@@ -230,7 +230,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: a truncated, overlong or bit-flipped snapshot is refused without changing the store`, async () => {
+  test(`${name}: a truncated, overlong or bit-flipped snapshot is refused, and leaves the store unchanged`, async () => {
     const source = await filled(3)
     const whole = Buffer.concat(await chunksOf(source.store))
     const target = await open()
@@ -267,7 +267,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: an unfinished snapshot cannot be swapped in, and only one is received at a time`, async () => {
+  test(`${name}: an incomplete snapshot cannot be activated, and only one snapshot is received at a time`, async () => {
     const { store } = await open()
     const receiver = await store.receive()
     await expect(receiver.swap()).rejects.toThrow('only a finished snapshot')
@@ -279,7 +279,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: an oversized chunk is refused before it is stored`, async () => {
+  test(`${name}: an oversized chunk of a snapshot is refused before it is stored`, async () => {
     const { store } = await open()
     const receiver = await store.receive()
     const chunk = new Uint8Array(8 * 1024 * 1024 + 1)
@@ -288,7 +288,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: a value larger than a chunk is transferred intact`, async () => {
+  test(`${name}: a value that is larger than a chunk is transferred unchanged`, async () => {
     const source = await open()
     const value = 'é'.repeat(chunkBytes * 3)
     await source.store.write(records(['big', value], ['end', '']), markAt(1))

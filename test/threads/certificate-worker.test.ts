@@ -60,7 +60,7 @@ const naming: RouterHostRules = {
   currentPem: null,
 }
 
-test('certificates of every kind are issued in another thread', async () => {
+test('certificates of every kind are issued in a separate thread', async () => {
   const issuer = start()
   const identity = await issuer.identity(order, 'a')
   const [leaf, above] = parseCertificates(identity.chainPem)
@@ -79,7 +79,7 @@ test('certificates of every kind are issued in another thread', async () => {
   expect(parseCertificates(server.chainPem)[0].commonName).toBe('r1')
 })
 
-test('an invalid certificate request is refused with one sentence, and the next request is served', async () => {
+test('an invalid certificate request is refused with one sentence, and the next request is processed', async () => {
   const issuer = start()
   const code = 'COULD_NOT_PROCESS_CSR'
   const bad = [
@@ -105,7 +105,7 @@ test('an invalid certificate request is refused with one sentence, and the next 
   expect((await good).subject).toBe('CN=somebody')
 })
 
-test('a new CA signs certificates as soon as it is current', async () => {
+test('a new CA signs certificates as soon as it is the current one', async () => {
   const issuer = start()
   const before = await issuer.identity(order, 'a')
   held = second
@@ -116,7 +116,7 @@ test('a new CA signs certificates as soon as it is current', async () => {
   )
 })
 
-test('without a CA the response refers the caller to another controller, and an expired CA issues nothing', async () => {
+test('without a CA a request gets PEER_UNREACHABLE, so that the caller tries another controller, and an expired CA issues nothing', async () => {
   const issuer = start()
   held = null
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({
@@ -127,7 +127,7 @@ test('without a CA the response refers the caller to another controller, and an 
   await expect(issuer.identity(order, 'a')).rejects.toMatchObject({ code: 'CERTIFICATE_REFUSED' })
 })
 
-test('requests fail while the CA has an unusable key, and succeed with the next CA', async () => {
+test('certificate requests fail while the key of the CA is unusable, and succeed with the next CA', async () => {
   const issuer = start()
   held = { ...first, privateKeyPem: second.privateKeyPem }
   const failed = await issuer.identity(order, 'a').catch((error: unknown) => error)
@@ -137,7 +137,7 @@ test('requests fail while the CA has an unusable key, and succeed with the next 
   expect((await issuer.identity(order, 'a')).subject).toBe('CN=somebody')
 })
 
-test('a full queue refuses certificate requests, and no single caller can fill the queue', async () => {
+test('a full queue refuses certificate requests, and no single caller can fill this queue', async () => {
   const issuer = start({ certificatesWaitingMax: 8 })
   const many = Array.from({ length: 100 }, () => issuer.identity(order, 'greedy'))
   const other = issuer.identity(order, 'other')
@@ -152,7 +152,7 @@ test('a full queue refuses certificate requests, and no single caller can fill t
   expect((await other).subject).toBe('CN=somebody')
 })
 
-test('a certificate thread that hangs is replaced: its current request is refused, and the other requests are served', async () => {
+test('a certificate thread that hangs is replaced: its current request fails, and the other requests are processed', async () => {
   const issuer = start({ certificateMsMax: 1500 })
   await issuer.identity(order, 'a')
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(() => undefined)
@@ -170,7 +170,7 @@ test('a certificate request that has waited too long in the queue is refused', a
   })
 })
 
-test('closing the issuer rejects the queued requests, and then no certificate is issued', async () => {
+test('closing the certificate issuer rejects the queued requests, and then no certificate is issued', async () => {
   const issuer = start()
   const waiting = Array.from({ length: 20 }, () => issuer.identity(order, 'a'))
   const ends = Promise.allSettled(waiting)

@@ -29,7 +29,7 @@ const port = { type: 'object', properties: { port: { type: 'integer' } } }
 const endless = { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } }
 const bomb = { name: `${'a'.repeat(40)}!` }
 
-test('schemas and data are validated in another thread', async () => {
+test('JSON schemas and data are validated in a separate thread', async () => {
   const judge = start()
   expect(await judge.validateSchema(port, 'a')).toBeNull()
   expect(await judge.validateSchema({ type: 'array' }, 'a')).toMatchObject({ field: 'schema' })
@@ -40,7 +40,7 @@ test('schemas and data are validated in another thread', async () => {
   })
 })
 
-test('a regular expression with catastrophic backtracking is refused in time without blocking this thread, and the next schema is validated', async () => {
+test('a regular expression with catastrophic backtracking is refused in time without blocking the main thread, and the next schema is validated', async () => {
   const judge = start()
   let turns = 0
   const timer = setInterval(() => (turns += 1), 5)
@@ -53,7 +53,7 @@ test('a regular expression with catastrophic backtracking is refused in time wit
   expect(turns).toBeGreaterThan(20)
 })
 
-describe('schema validation on a busy machine', () => {
+describe('schema validation on a machine with busy processors', () => {
   const spinners: Worker[] = []
   afterEach(async () => {
     await Promise.all(spinners.splice(0).map((spinner) => spinner.terminate()))
@@ -73,7 +73,7 @@ describe('schema validation on a busy machine', () => {
     expect(await judge.validateData(endless, letters(23), 'a')).toMatchObject({ field: 'name' })
   })
 
-  test('does not blame the caller for a schema that got no processor time', async () => {
+  test('does not report an invalid schema if the schema got no processor time', async () => {
     const judge = await busy({ schemaMsMax: 1000, schemaLateMsMax: 1 })
     await expect(judge.validateData(endless, bomb, 'a')).rejects.toMatchObject({
       code: 'TIMEOUT',
@@ -82,7 +82,7 @@ describe('schema validation on a busy machine', () => {
   })
 })
 
-test('a schema that needs too much memory terminates its thread, not the process', async () => {
+test('a schema that needs too much memory stops its thread, but not the process', async () => {
   const judge = start({ schemaMsMax: 30_000 })
   const properties: Record<string, JsonObject> = {}
   for (let i = 0; i < 6000; i += 1) {
@@ -94,7 +94,7 @@ test('a schema that needs too much memory terminates its thread, not the process
   expect(await judge.validateData(port, { port: 2 }, 'a')).toBeNull()
 })
 
-test('a full queue refuses schemas, and a schema that waits too long in the queue is refused', async () => {
+test('a full queue refuses JSON schemas, and a schema that waits too long in this queue is refused', async () => {
   const judge = start({ schemasWaitingMax: 1, schemaWaitMsMax: 200 })
   const first = judge.validateData(endless, bomb, 'a')
   const second = judge.validateData(port, { port: 2 }, 'a')
@@ -105,7 +105,7 @@ test('a full queue refuses schemas, and a schema that waits too long in the queu
   expect(await first).toMatchObject({ field: 'data' })
 })
 
-test('closing the schema worker rejects the queued schemas, and then nothing is validated', async () => {
+test('closing the schema worker rejects the queued schemas, and then no schema is validated', async () => {
   const judge = start()
   const waiting = [judge.validateData(endless, bomb, 'a'), judge.validateData(port, {}, 'a')]
   const ends = Promise.allSettled(waiting)

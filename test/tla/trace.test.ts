@@ -43,7 +43,7 @@ test('the TLA+ specification accepts a run of three hosts over gRPC whose leader
   expect(trace.events.some(({ action }) => action === 'AdvanceCommitIndex')).toBe(true)
 })
 
-test('two simulations with the same seed record the same trace', async () => {
+test('two Raft simulations with the same seed record the same trace', async () => {
   const [one, again] = [await recordSimulation(2, 2_000), await recordSimulation(2, 2_000)]
   expect(again.trace).toEqual(one.trace)
 })
@@ -64,7 +64,7 @@ test('the TLA+ specification rejects a trace from which any one event is omitted
   }
 })
 
-test('the trace checker reports a vote that was not granted, a commit without a majority and a promise that was sent before its write', async () => {
+test('the trace checker reports a vote that was not granted, a commit without a majority, and a promise sent before its write was durable', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const vote = trace.events.findLastIndex(({ action }) => action === 'HandleRequestVoteResponse')
   const response = trace.events[vote] as HeardAction & TraceEvent

@@ -13,7 +13,7 @@ async function documentOf(api: (typeof apiNames)[number]): Promise<OpenApiDocume
 }
 
 test.each(apiNames)(
-  'the reference of the %s API contains every operation, and every link in it has a target',
+  'the reference page of the %s API contains every operation, and every link on it has a target',
   async (api) => {
     const document = await documentOf(api)
     const page = apiReferencePage(document)
@@ -31,7 +31,7 @@ test.each(apiNames)(
   },
 )
 
-test('an operation’s entry shows its permission, its body and the refusals that not every operation has', async () => {
+test('the entry of an operation shows its permission, its body, and those refusals that only some operations have', async () => {
   const page = apiReferencePage(await documentOf('management'))
   const [, section = ''] = page.split('### `POST /identities`\n')
   const [shown = ''] = section.split('\n### ')

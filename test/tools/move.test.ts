@@ -176,7 +176,7 @@ describe('Moving a file or folder with the move tool', () => {
     expect(renamed.match(/^R\d+/gm)).toHaveLength(3)
   })
 
-  test('updates the name of a moved file in prose, and keeps the name of its folder', () => {
+  test('updates the name of a moved file in prose, and keeps the name of its folder there', () => {
     expect(move('src/gates/bolts/bolt.ts', 'src/gates/draw.ts').status).toBe(0)
     const page = (project['docs/rooms.md'] ?? '').replace('`bolt.ts`', '`draw.ts`')
     expect(tree()).toMatchObject({
@@ -194,7 +194,7 @@ describe('Moving a file or folder with the move tool', () => {
     expect(tree()['src/gates/hour.ts']).toBe(project['src/yard/hour.ts'])
   })
 
-  test('also moves the mutations of a moved attack test, and renames their markers', () => {
+  test('also moves the mutations of an attack test that is moved, and renames their markers', () => {
     expect(move('test/attacks/force.test.ts', 'test/attacks/theft.test.ts').status).toBe(0)
     expect(readdirSync(join(folder, 'test/attacks')).sort()).toEqual([
       'theft--key.mutation',
@@ -207,7 +207,7 @@ describe('Moving a file or folder with the move tool', () => {
   })
 })
 
-describe('The move tool changes nothing', () => {
+describe('The move tool does not change any file', () => {
   test.for([
     [['src/none', 'src/some'], 'src/none does not exist'],
     [['src/gates', 'src/yard'], 'src/yard exists'],
@@ -215,13 +215,13 @@ describe('The move tool changes nothing', () => {
     [['src/gates', 'src/gates/inner'], 'inside of what moves'],
     [['docs/rooms.md', 'docs/a.md'], 'is in none of'],
     [['src/gates'], 'usage'],
-  ] as const)('with the arguments %o', ([words, reason]) => {
+  ] as const)('if its arguments are %o', ([words, reason]) => {
     const done = move(...words)
     expect(done).toMatchObject({ status: 2, err: expect.stringContaining(reason) })
     expect(tree()).toEqual(project)
   })
 
-  test('if there are uncommitted changes, without the option that allows them', () => {
+  test('if there are uncommitted changes and the option that allows them is missing', () => {
     appendFileSync(join(folder, 'Makefile'), '# more\n')
     const words = ['src/yard', 'src/square']
     expect(move(...words)).toMatchObject({ status: 2, err: expect.stringContaining('--dirty') })

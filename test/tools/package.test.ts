@@ -54,7 +54,7 @@ function smallTree(): string {
 const output = (name: string, ...words: readonly string[]): string =>
   execFileSync(name, words, { encoding: 'utf8' })
 
-test('the file tree of a package for an architecture contains the native files and the Node for that architecture, and for no other', () => {
+test('the files of a package for an architecture include the native files and the Node for this architecture, and for no other', () => {
   const tree = makeTree(release, architecture)
   const names = readdirSync(join(tree, 'node_modules'), { recursive: true, encoding: 'utf8' })
   const files = names.filter((name) => statSync(join(tree, 'node_modules', name)).isFile())
@@ -67,7 +67,7 @@ test('the file tree of a package for an architecture contains the native files a
 })
 
 test.skipIf(!hasXz)(
-  'building an archive twice gives the same archive, and its files belong to root',
+  'building an archive twice results in the same archive, whose files belong to root',
   () => {
     const tree = smallTree()
     const archives = ['a.tar.xz', 'b.tar.xz'].map((name) => join(folder, name))
@@ -112,7 +112,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     return names.sort()
   }
 
-  test('contain the version in the name of the program package, and in its folder', () => {
+  test('contain the version in the name and in the folder of the program package', () => {
     buildProgramPackage(release, smallTree(), 'amd64')
     const file = 'flotilla-program-0.4.0-rc.1_0.4.0~rc.1_amd64.deb'
     expect(field(file, 'Package')).toBe('flotilla-program-0.4.0-rc.1')
@@ -123,7 +123,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     expect(scripts(file)).toEqual(['prerm'])
   })
 
-  test('with a systemd unit depend on the program package with the same version, and contain the shipped unit', () => {
+  test('with a systemd unit depend on the program package of the same version, and contain the shipped unit', () => {
     buildCommonPackages(release)
     const file = 'flotilla-controller_0.4.0~rc.1_all.deb'
     expect(field(file, 'Depends')).toBe('flotilla (= 0.4.0~rc.1), systemd')
@@ -145,7 +145,7 @@ describe.skipIf(!hasDpkg)(`Debian packages ${hasDpkg ? '' : '(skipped: no dpkg-d
     ])
   })
 
-  test('are the same each time they are built', () => {
+  test('are identical each time they are built', () => {
     const [first, second] = [0, 1].map(() => {
       buildCommonPackages(release)
       return readFileSync(join(folder, 'flotilla-router_0.4.0~rc.1_all.deb'))

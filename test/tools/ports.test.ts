@@ -9,7 +9,7 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
 
-test('test ports and blocks of test ports can be requested any number of times without overlap', async () => {
+test('test ports and blocks of test ports never overlap, however many are requested', async () => {
   for (let turn = 0; turn < 80; turn += 1) {
     const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
     expect(portsOf(block)).not.toContain(singles[0])
@@ -17,7 +17,7 @@ test('test ports and blocks of test ports can be requested any number of times w
   }
 })
 
-test('a test port is not reused while it is among the most recently returned ports of the same kind', async () => {
+test('a test port is not used again while it is among the latest ports of its kind', async () => {
   const singles: number[] = []
   for (let drawn = 0; drawn < 250; drawn += 1) singles.push(await freePort())
   expect(new Set(singles).size).toBe(singles.length)

@@ -149,8 +149,8 @@ const fileOf = (): { readonly id: Readonly<Record<string, string>> } =>
 const extend = '/current-identity/authenticators/a1/extend'
 const renewals = () => api.asked.filter((asked) => asked === extend).length
 
-describe('The certificate of an identity', () => {
-  test('is renewed with the same key when a third of its lifetime is left, and the file keeps everything else', async () => {
+describe('The certificate of a tunnel’s identity', () => {
+  test('is renewed with the same key when a third of its lifetime is left, and the rest of the identity file stays unchanged', async () => {
     const { certificate, renewal } = started()
     const before = fileOf()
     await renewal.judge('ann')
@@ -167,14 +167,14 @@ describe('The certificate of an identity', () => {
     expect(await renewal.logIn(), 'the new certificate logs in').toMatchObject({ token: 't' })
   })
 
-  test('is neither renewed nor asked about before that', async () => {
+  test('causes no request to the controller before a third of its lifetime is left', async () => {
     nowMs = RENEWED_AT_MS - DAY_MS
     const { renewal } = started()
     await renewal.judge('ann')
     expect([api.asked, lines]).toEqual([[], []])
   })
 
-  test('is renewed on request although it is not due, once', async () => {
+  test('is renewed once if an administrator requests it, although it is not due', async () => {
     nowMs = START_MS + DAY_MS
     const { renewal } = started(true)
     await renewal.judge('ann')
@@ -183,7 +183,7 @@ describe('The certificate of an identity', () => {
     expect(renewals()).toBe(1)
   })
 
-  test('is renewed in the file that the identity file names', async () => {
+  test('is written into the certificate file to which the identity file refers', async () => {
     const { id, ...others } = fileOf()
     writeFileSync(join(folder, 'ann.pem'), key.certificatePem)
     writeFileSync(path, JSON.stringify({ ...others, id: { ...id, cert: 'file://ann.pem' } }))
@@ -194,7 +194,7 @@ describe('The certificate of an identity', () => {
 })
 
 test.skipIf(process.geteuid?.() !== 0)(
-  'A file of another user stays the file of that user when root renews the certificate in it',
+  'An identity file that belongs to another user still belongs to this user after root has renewed the certificate in it',
   async () => {
     chownSync(path, 65_534, 65_534)
     await started().renewal.judge('ann')
@@ -203,7 +203,7 @@ test.skipIf(process.geteuid?.() !== 0)(
   },
 )
 
-describe('A renewal that is interrupted', () => {
+describe('A certificate renewal that is interrupted', () => {
   test('after the confirmation continues when the program is started again', async () => {
     api.losesConfirmation = true
     await started().renewal.judge('ann')
@@ -215,7 +215,7 @@ describe('A renewal that is interrupted', () => {
     expect(renewals()).toBe(1)
   })
 
-  test('after the confirmation continues in the running program a minute later', async () => {
+  test('after the confirmation continues a minute later if the program still runs', async () => {
     api.losesConfirmation = true
     const { renewal } = started()
     await renewal.judge('ann')
@@ -228,7 +228,7 @@ describe('A renewal that is interrupted', () => {
     expect([renewals(), fileOf().id['cert']]).toEqual([1, `pem:${api.current}`])
   })
 
-  test('before the confirmation begins again, and the earlier certificate stays valid', async () => {
+  test('before the confirmation starts again from the beginning, and the earlier certificate stays valid', async () => {
     const { certificate } = started()
     certificate.store(await pendingOf(certificate))
     const { renewal } = started()
@@ -237,7 +237,7 @@ describe('A renewal that is interrupted', () => {
     expect([renewals(), fileOf().id['cert']]).toEqual([2, `pem:${api.current}`])
   })
 
-  test('by a file that cannot be written is not confirmed', async () => {
+  test('because the file cannot be written is not confirmed', async () => {
     const { renewal } = started()
     rmSync(path)
     await renewal.judge('ann')
@@ -247,7 +247,7 @@ describe('A renewal that is interrupted', () => {
   })
 })
 
-test('A certificate of another authority is not renewed, and the log says who must', async () => {
+test('A certificate that another CA issued is not renewed, and the log contains who must renew it', async () => {
   api.isIssuedByNetwork = false
   const { renewal } = started()
   for (let minute = 0; minute < 3; minute += 1) {
@@ -260,13 +260,13 @@ test('A certificate of another authority is not renewed, and the log says who mu
   expect(renewals()).toBe(0)
 })
 
-test('A refused log-in without a renewed certificate stays refused', async () => {
+test('A refused log-in is not repeated if there is no renewed certificate', async () => {
   api.current = root.certificatePem
   await expect(started().renewal.logIn()).rejects.toThrow('log-in refused')
   expect(api.asked).toEqual(['log-in'])
 })
 
-test('A certificate for another key is not stored', async () => {
+test('A renewed certificate that contains another key is not stored', async () => {
   const { certificate } = started()
   expect(() => certificate.store(root.certificatePem)).toThrow(
     'the private key does not belong to the certificate',

@@ -87,8 +87,8 @@ const sha256 = (data: Uint8Array): string => createHash('sha256').update(data).d
 describe.each([
   ['with encryption', true],
   ['without encryption', false],
-])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('hosted by one tunnel is reachable through a port of another tunnel, and both directions close separately', async () => {
+])('A TCP service (%s)', (_what, isEncrypted) => {
+  test('that one tunnel hosts is reachable through a port of another tunnel, and both directions close separately', async () => {
     const { port, client, host } = await joined(isEncrypted)
     const [terminator] = stage.terminators.values()
     expect(terminator?.peerData[1003]?.length).toBe(isEncrypted ? 32 : undefined)
@@ -104,7 +104,7 @@ describe.each([
   })
 })
 
-test('A tunnel reaches a service that it hosts itself through the same edge router', async () => {
+test('A tunnel reaches a service that it also hosts through the same edge router', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()
@@ -128,7 +128,7 @@ test('A tunnel reaches a service that it hosts itself through the same edge rout
   await eventually(() => tunnel.figures.openCircuits).toBe(0)
 })
 
-test('A UDP service carries datagrams', async () => {
+test('A UDP service carries datagrams between two tunnels', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -147,7 +147,7 @@ test('A UDP service carries datagrams', async () => {
   expect(read.toString()).toBe('hello')
 })
 
-test('The log reports a hosted service, and a configured service that the identity may not dial', async () => {
+test('The log of a tunnel reports a hosted service, and a configured service that the identity may not dial', async () => {
   const config = { 'host.v1': hostOf(await freePort()) }
   const host = await stage.tunnel('host1', [service('s1', ['Bind'], config)])
   const ports = [{ name: 'nosuch', port: await freePort(), protocol: 'tcp' } as const]
@@ -164,7 +164,7 @@ test('The log reports a hosted service, and a configured service that the identi
   await eventually(() => stage.logged('service hosted')[0]?.fields['service']).toBe('name of s1')
 })
 
-test('When policies change, a tunnel adds and removes services, and closes the connections of removed services', async () => {
+test('A tunnel adds and removes services when policies change, and closes the connections of removed services', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)
   expect(await said('hello')).toBe('hello')
@@ -175,7 +175,7 @@ test('When policies change, a tunnel adds and removes services, and closes the c
   expect(stage.logged('service hosted no more')).toHaveLength(1)
 })
 
-test('The tunnel redials a lost edge router, and hosts services there again', async () => {
+test('A tunnel redials a lost edge router, and hosts its services there again', async () => {
   const { port } = await joined()
   await stage.restartRouter()
   await eventually(() => stage.terminators.size).toBe(1)
@@ -206,7 +206,7 @@ test('A tunnel whose only edge router is offline requests the list of routers wi
   expect(await said('again')).toBe('again')
 })
 
-test('After its session has ended, the tunnel opens a new session and restores services and connections', async () => {
+test('A tunnel opens a new session after its session has ended, and restores its services and connections', async () => {
   const { port, host, client } = await joined()
   for (const { api } of [host, client]) api.faults.push(new SessionEndedError('it is over'))
   await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])
@@ -216,7 +216,7 @@ test('After its session has ended, the tunnel opens a new session and restores s
   expect(await said('again')).toBe('again')
 })
 
-test('A service session that an edge router refuses as invalid is replaced by a new service session', async () => {
+test('A tunnel replaces a service session that an edge router refuses as invalid', async () => {
   const { port, client } = await joined()
   stage.refusedCodes.push(3)
   const { said } = await opened(port)
@@ -224,7 +224,7 @@ test('A service session that an edge router refuses as invalid is replaced by a 
   expect(client.api.asked.filter((path) => path === '/sessions')).toHaveLength(2)
 })
 
-test('A client whose circuit is refused is disconnected from the tunnel, and the log contains the reason', async () => {
+test('A tunnel closes the connection of a client whose circuit is refused, and logs the reason', async () => {
   const { port } = await joined()
   stage.refusedCodes.push(1)
   const socket = connect({ port, host: '127.0.0.1' })
@@ -236,7 +236,7 @@ test('A client whose circuit is refused is disconnected from the tunnel, and the
   })
 })
 
-test('A circuit that the controller removes ends at both endpoints', async () => {
+test('A circuit that the controller removes ends at both tunnels', async () => {
   const { port, target } = await joined()
   const { socket, said } = await opened(port)
   await said('hello')
@@ -246,7 +246,7 @@ test('A circuit that the controller removes ends at both endpoints', async () =>
   await eventually(() => target.sockets.every(({ destroyed }) => destroyed)).toBe(true)
 })
 
-test('A tunnel waits until a controller responds, and fails when a controller refuses the log-in', async () => {
+test('A tunnel waits until a controller responds, but stops if a controller refuses the log-in', async () => {
   const { api, tunnel } = await stage.tunnel('ann', [])
   api.faults.push(new Error('ctrl1 refused the connection'))
   await tunnel.start()
@@ -258,7 +258,7 @@ test('A tunnel waits until a controller responds, and fails when a controller re
   await expect(other.tunnel.start()).rejects.toThrow('log-in refused: not an enabled identity')
 })
 
-test('Stopping a tunnel withdraws hosted services, closes the ports and ends the session', async () => {
+test('A tunnel that stops withdraws its hosted services, closes its ports and ends its session', async () => {
   const { port, host, client } = await joined()
   await host.tunnel.stop()
   await eventually(() => stage.terminators.size).toBe(0)

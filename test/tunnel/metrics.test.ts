@@ -61,7 +61,7 @@ async function hostAndClient() {
   return { host, client, port, target }
 }
 
-test('every metric counter of a tunnel exists with the value zero before the tunnel starts', async () => {
+test('every metric counter of a tunnel has the value zero before the tunnel starts', async () => {
   const { client } = await hostAndClient()
   const { certificatePem } = readIdentityFile(stage.network.path('ann.json'))
   const { notAfterMs } = parseCertificate(certificatePem)
@@ -96,7 +96,7 @@ test('every metric counter of a tunnel exists with the value zero before the tun
   })
 })
 
-test('a hosting tunnel and a dialing tunnel count circuits, bytes and dials of a service by result', async () => {
+test('a hosting tunnel and a dialing tunnel each count the circuits, bytes and dials of a service by result', async () => {
   const { host, client, port, target } = await hostAndClient()
   await host.tunnel.start()
   await client.tunnel.start()
@@ -169,7 +169,7 @@ test('a tunnel counts its log-ins and polls by result', async () => {
   })
 })
 
-test('a tunnel counts the first services separately, and all further services together', () => {
+test('a tunnel counts the first services separately, and all others together', () => {
   const counts = new ServiceCounts()
   const { measuredServicesMax } = tunnelLimits
   for (let at = 0; at < measuredServicesMax + 3; at += 1) counts.add(`s${at}`, 'success')

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-test('Data between two clients of a wss: listener arrives complete while both directions are busy', async () => {
+test('Data between two clients of a wss listener arrives completely while both directions are busy', async () => {
   const stage = await TunnelStage.create('wss')
   closing.push(() => stage.close())
   const target = await echoServer()

@@ -20,8 +20,9 @@ interface AccessEndProposerDeps {
 }
 
 /**
- * Proposes the entry that ends access, and announces ends, when log time can reach the time of the
- * next one. Apply decides what ends, so a needless entry changes nothing.
+ * Proposes the log entry that ends expired access or announces access that expires soon, as soon as
+ * log time can reach the next such time. The state machine decides which access ends, so an
+ * unnecessary entry changes nothing.
  */
 export class AccessExpiryProposer {
   readonly #deps: AccessEndProposerDeps
@@ -41,17 +42,17 @@ export class AccessExpiryProposer {
     this.#stop()
   }
 
-  /** Never rejects. */
+  /** Proposes an entry if one is due. Never rejects. */
   async look(): Promise<void> {
     if (this.#isAtWork || !this.#isDue()) return
     this.#isAtWork = true
     try {
-      // One log entry ends only a limited number of accesses, so further entries follow while more
-      // are due.
+      // One log entry ends access for a limited number of records, so further entries follow while
+      // more are due.
       do await this.#propose()
       while ((this.#deps.state.nextAccessEndMs() ?? Infinity) <= this.#deps.state.logTimeMs)
     } catch (error) {
-      // The cluster may be without a leader for a while; the next call tries again.
+      // There may be no leader for a while; the next call tries again.
       if (error instanceof Problem) return
       this.#deps.logger.error({ err: error }, 'cannot end access whose time is over')
     } finally {
@@ -66,16 +67,16 @@ export class AccessExpiryProposer {
   }
 
   /**
-   * Another controller proposes only if the leader is late, for example because the leader's main
-   * thread hangs.
+   * Whether an entry is due. A controller other than the leader proposes only if the leader is
+   * late, for example because the leader's main thread hangs.
    */
   #isDue(): boolean {
     const { state, cluster, limits } = this.#deps
     const nextMs = state.nextAccessEndMs()
     if (nextMs === null) return false
     const lateMs = cluster.leaderId() === cluster.selfId ? 0 : limits.accessEndLateMs
-    // Log time advances only as far as the clocks of a majority. So this check uses their time, and
-    // the clock of this controller alone does not count.
+    // Log time advances only as far as the clocks of a majority. So this check uses the majority's
+    // time instead of this controller's clock.
     const nowMs = Math.max(state.logTimeMs, majorityNowMs(this.#deps) ?? 0)
     return nextMs + lateMs <= nowMs
   }

@@ -18,7 +18,7 @@ export interface AccessObstacle {
   readonly ids: readonly string[]
 }
 
-/** Codes, sorted by the order in which a dial or a bind meets the obstacles. */
+/** Obstacle codes, in the order in which a dial or a bind meets the obstacles. */
 export const accessObstacleCodes = [
   'IDENTITY_DISABLED',
   'NO_LOG_IN',
@@ -56,7 +56,7 @@ export interface AccessObstacleInputs {
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
   readonly commonRouters: LimitedList<RecordOf<'edgeRouter'>>
-  /** Ids of the online routers among those common routers that were checked. */
+  /** Ids of the routers, among the common routers that were checked, that are online. */
   readonly onlineRouterIds: readonly string[]
   /**
    * Whether an online router has an edge listener, or is the router to which the identity belongs.
@@ -71,7 +71,7 @@ const namedMax = 10
 
 /**
  * Returns the obstacles in the order in which a dial or bind meets them; [] if there are none.
- * @param may whether the caller has a permission; without the permission, the result does not
+ * @param may returns whether the caller has a permission. If it is missing, the result does not
  * reveal how many records of that kind exist.
  */
 export function accessObstacles(
@@ -95,8 +95,8 @@ function ofIdentity(facts: AccessObstacleInputs): AccessObstacle[] {
     const message = 'The identity is disabled'
     pieces.push({ ...about, code: 'IDENTITY_DISABLED', message })
   }
-  // An identity that is logged in does not need its authenticator again for the current session, so
-  // a missing authenticator is no obstacle then.
+  // A missing authenticator is no obstacle for an identity that is already logged in, because the
+  // identity does not need it again in this session.
   if (logIn !== 'some' && !hasApiSession) {
     const what =
       logIn === 'notAllowed'
@@ -146,8 +146,8 @@ function ofPolicies(facts: AccessObstacleInputs, mayCount: boolean): AccessObsta
 }
 
 /**
- * Obstacles from access that was granted for a limited time: the policy, or a role attribute that
- * the policy selects, has ended.
+ * Obstacles that arise because temporary access has expired: the policy, or a role attribute that
+ * the policy selects.
  */
 function ofEnds(
   { type, identity, ended }: AccessObstacleInputs,

@@ -21,12 +21,12 @@ const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => 
   properties: { ...(entityRefSchema['properties'] as JsonObject), ...more },
   required: [...(entityRefSchema['required'] as readonly string[]), ...required],
 })
-/** Schema of a value that is null if the caller may not read records of that kind. */
+/** Marks a member as null if the caller may not read records of its kind. */
 const withheldOr = nullableSchema
 
 /**
  * For each list of roles in a policy: the roles that select the identity, the service or the edge
- * router of this pair.
+ * router that are explained.
  */
 const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
 
@@ -42,7 +42,7 @@ const right = openObjectSchema(
     isGranted: booleanSchema,
     isReachable: booleanSchema,
     /**
-     * Time at which the identity loses the right, because the last policy that grants it ends.
+     * Time at which the identity loses the right, because the last policy that grants it expires.
      */
     endsAt: { anyOf: [dateTimeSchema, { type: 'null' }] },
     policiesCount: count,
@@ -67,12 +67,12 @@ const right = openObjectSchema(
       }),
     ),
     /**
-     * If no policy grants the right: the policy that would grant the right with the fewest
-     * additional role attributes.
+     * If no policy grants the right: the policy for which identity and service lack the fewest role
+     * attributes.
      */
     nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
   },
-  // Optional members, because an older controller does not send them.
+  // These members are optional, because an older controller does not send them.
   ['nearestPolicy', 'endsAt'],
 )
 

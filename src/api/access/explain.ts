@@ -38,8 +38,8 @@ export const explanationRequestLimits = {
 const text = { type: 'string' } as const
 
 /**
- * Operations that show which identities can reach a service, and why. The operations use the engine
- * that enforces access.
+ * Operations that show which identities can reach a service, and why. The operations use the same
+ * code that enforces access.
  */
 export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
@@ -146,8 +146,8 @@ function tooMany(): Problem {
 }
 
 /**
- * The records to pair with the given identity or service: all of them, or only those to which a
- * policy grants access.
+ * The records to combine with the given identity or service: all records of the other kind, or only
+ * those to which a policy grants access.
  */
 function sourceOf(
   identity: Identity | null,

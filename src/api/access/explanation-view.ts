@@ -28,16 +28,18 @@ import {
 import type { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export const explanationViewLimits = {
-  /** Maximum API sessions per identity whose posture is evaluated; the newest ones are chosen. */
+  /**
+   * Maximum API sessions per identity whose posture is evaluated; the newest sessions are chosen.
+   */
   explainedSessionsMax: 10,
   /**
-   * Maximum common edge routers that an explanation lists, online routers first; the counts
-   * include all.
+   * Maximum common edge routers that an explanation lists, online routers first; the counts include
+   * all routers.
    */
   shownRoutersMax: 25,
   /**
-   * Maximum terminators that an explanation lists, online terminators first; the counts include
-   * all.
+   * Maximum terminators that an explanation lists, online terminators first; the counts include all
+   * terminators.
    */
   shownTerminatorsMax: 25,
 } as const
@@ -59,11 +61,11 @@ interface JudgedSessions {
   readonly newest: readonly JudgedSession[]
 }
 
-/** The explanations of one response, reduced to what the caller may read. */
+/** The explanations in one response, without the parts that the caller may not read. */
 export class ExplanationView {
   readonly #deps: ExplanationViewDeps
   readonly #readable: CallerReadPermissions
-  /** Evaluated API sessions by identity; all pairs of the identity share them. */
+  /** Evaluated API sessions, by identity; all pairs with this identity share them. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
   constructor(deps: ExplanationViewDeps, readable: CallerReadPermissions) {
@@ -204,8 +206,8 @@ export class ExplanationView {
       serviceRouterCount: found.serviceRouterCount,
       commonRouters: found.commonRouters,
       onlineRouterIds,
-      // The tunnel of a router dials as the identity with the router's id. So this identity can
-      // reach its router even without an edge listener.
+      // The tunnel of a router dials with the identity that has the router's id. This identity can
+      // reach its router even if the router has no edge listener.
       isAnyRouterReachable: onlineRouterIds.some(
         (id) => id === identity.id || state.mayServeClients(id),
       ),
@@ -316,7 +318,7 @@ export class ExplanationView {
         }),
       ),
     })
-    // If not all routers were checked, assume that one of the others is online.
+    // If not all routers were checked, assumes that an unchecked router is online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }
@@ -374,8 +376,8 @@ export class ExplanationView {
 }
 
 /**
- * Faults by config record, because many pairs share a config. A changed config is a new record, so
- * its entry is computed again.
+ * Cached faults by config record, because many pairs share a config. A change of a config creates a
+ * new record object, for which the faults are computed again.
  */
 const faultsOfConfigs = new WeakMap<RecordOf<'config'>, readonly string[]>()
 

@@ -14,7 +14,7 @@ import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import { previewedActions, previewedKinds } from './previewed-kinds.ts'
 
 export const previewBodyLimits = {
-  /** Maximum changes in one preview, equal to the maximum writes in one log entry. */
+  /** Maximum changes in one preview, equal to the maximum number of writes in one log entry. */
   previewChangesMax: 64,
 } as const
 
@@ -53,7 +53,7 @@ const record: JsonObject = {
   required: [...(entityRefSchema['required'] as readonly string[]), 'isNew'],
 }
 
-/** The answer of a preview. */
+/** Response to a preview of access changes. */
 export const accessPreviewResponseSchema: NamedSchema = {
   name: 'accessPreviewed',
   schema: openObjectSchema({

@@ -38,7 +38,7 @@ export interface PreviewOperationsDeps {
 }
 
 export const previewResponseLimits = {
-  /** Maximum rows in one page of a preview; a larger `limit` counts as this value. */
+  /** Maximum rows in one page of a preview; a larger `limit` is reduced to this value. */
   previewRowsMax: 500,
   /**
    * Maximum service policies with changed posture checks that the response lists; the count in the
@@ -49,7 +49,7 @@ export const previewResponseLimits = {
 
 const body = { schema: accessPreviewRequestSchema, isRequired: true } as const
 
-/** Access rights between an edge router and an identity or service. */
+/** Rights that connect an edge router with an identity or a service. */
 const ofRouters: ReadonlySet<AccessRight> = new Set(['router', 'serviceRouter'])
 
 /** Operations that show how changes would affect access, before the changes are made. */
@@ -105,8 +105,8 @@ async function preview(
 
 /**
  * The effect that writes by the caller would have on records and access.
- * @throws {Problem} the problems that the writes would throw; REVISION_MOVED if records changed
- * during every attempt.
+ * @throws {Problem} with the codes with which the writes would be refused; REVISION_MOVED if
+ * records changed during every attempt.
  */
 export async function computeAccessDifference(
   { state, processor, limits }: PreviewOperationsDeps,
@@ -131,7 +131,8 @@ export async function computeAccessDifference(
 }
 
 /**
- * Starts the work when it is the caller's turn, and lets other callers work between its steps.
+ * Starts the work when fair scheduling of processor time selects the caller, and lets other callers
+ * work between its steps.
  */
 function inTurns<T>(
   processor: ProcessorShare,
@@ -206,7 +207,7 @@ export function buildPreviewResponse(
   }
 }
 
-/** One page of rows over all requested changes, in the order of the changes. */
+/** One page of the rows of all requested changes, in the order of the changes. */
 function rowsOf(
   call: RequestContext,
   pairs: readonly PairChanges[],

@@ -9,7 +9,7 @@ export const previewedActionsByKind = {
   edgeRouterPolicy: previewedActions,
   serviceEdgeRouterPolicy: previewedActions,
   postureCheck: previewedActions,
-  // Without `create`: a new edge router has to enroll, which a preview does not cover.
+  // `create` is missing: a new edge router must enroll, which a preview does not cover.
   edgeRouter: ['replace', 'patch', 'delete'],
 } as const satisfies Readonly<Record<string, readonly PreviewedAction[]>>
 export const previewedKinds = Object.keys(previewedActionsByKind) as readonly PreviewedKind[]

@@ -16,7 +16,7 @@ import type { Validator } from '../schemas/validator.ts'
 import type { RequestedChange } from './preview-schema.ts'
 import { previewedActionsByKind, type PreviewedAction } from './previewed-kinds.ts'
 
-/** Format of the ids that a caller may choose for the records that a preview creates. */
+/** Format of the ids that a caller may choose for records that a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
 
 /** A change of one record of any kind. */
@@ -29,9 +29,9 @@ interface Change {
 
 interface PreparedWrite {
   readonly write: PreviewedWrite
-  /** Members of the body that have no effect. */
+  /** Names of body members that have no effect. */
   readonly ignored: readonly string[]
-  /** Records on which the outcome of validating the body depends. */
+  /** The records on which the validation of the body depends. */
   readonly judgedOn: NonNullable<ProposalInput['judgedOn']>
 }
 
@@ -53,10 +53,9 @@ export class PreviewedWriteBuilder {
   }
 
   /**
-   * Validates the changes in order, except for the rules that are checked only when a log entry is
-   * applied.
-   * @throws {Problem} the problem of the real operation; its field contains the index of the
-   * change.
+   * Validates the changes in order. Omits the rules that only the state machine checks.
+   * @throws {Problem} in the same cases as the real operation; the problem's field contains the
+   * index of the change.
    */
   async of(
     deps: PreviewedWritesDeps,
@@ -103,7 +102,7 @@ export class PreviewedWriteBuilder {
   /**
    * Validates one change of any kind in the same way as the operation for that kind, and converts
    * the change to a write.
-   * @throws {Problem} the problems of that operation.
+   * @throws {Problem} in the same cases as that operation.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,
@@ -114,7 +113,7 @@ export class PreviewedWriteBuilder {
     const base = { mode: action, entity: kind, id } as const
     if (action === 'delete') return { write: { ...base, fields: {} }, ignored: [], judgedOn: [] }
     this.#checkOf(entity, action)(data)
-    // An enrollment grants no access, so a preview creates no enrollment token.
+    // A preview creates no enrollment token, because an enrollment grants no access.
     const { enrollment: _, ...body } = data
     const { known, later } = membersAtLevel(entity, kind === 'identity' ? body : data, level)
     const plan = await preparers.of(entity)(call, action, known, id)
@@ -137,7 +136,7 @@ export class PreviewedWriteBuilder {
   }
 }
 
-/** A fault in the previewed change (such as its action or id), not in the record's data. */
+/** A fault of a requested change itself, such as its action or id, not of the record's data. */
 class ChangeFault extends Error {
   readonly field: string
 

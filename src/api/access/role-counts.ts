@@ -22,7 +22,10 @@ interface RoleOperationsDeps {
 }
 
 export const roleCountLimits = {
-  /** Maximum role attributes on a page; a larger `limit`, or one below 1, counts as this value. */
+  /**
+   * Maximum role attributes in one page; a `limit` that is larger or below 1 is replaced by this
+   * value.
+   */
   roleRowsMax: 500,
 } as const
 
@@ -39,7 +42,9 @@ const kinds = [
   ['postureCheck', 'posture-check.read', 'PostureCheck'],
 ] as const satisfies readonly (readonly [string, SessionPermission, string])[]
 
-/** Operations that count records by role attribute, for suggestions while a user types. */
+/**
+ * Operations that count records by role attribute, for suggestions while a user types an attribute.
+ */
 export function roleCountOperations(deps: RoleOperationsDeps): Operation[] {
   return kinds.map(([kind, permission, name]) => {
     const { collection } = findEntity(kind)

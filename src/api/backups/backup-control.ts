@@ -2,7 +2,10 @@ import type { Actor } from '../../ports/actor.ts'
 
 /** Recipient and contents of a requested backup. */
 export interface BackupRequest {
-  /** PEM public key or certificate to encrypt the backup for; null: not encrypted. */
+  /**
+   * PEM public key or certificate of the recipient for whom the backup is encrypted; null: not
+   * encrypted.
+   */
   readonly recipientPem: string | null
   readonly hasSecrets: boolean
   /** True: the caller wants the secrets in the backup unencrypted. */
@@ -17,7 +20,7 @@ export interface ScheduledBackups {
    * False: the configuration sets no backup folder, so this controller makes no scheduled backups.
    */
   readonly isScheduled: boolean
-  /** The newest first. */
+  /** Backups in the folder, newest first. */
   readonly backups: readonly { readonly name: string; readonly takenAtMs: number }[]
 }
 

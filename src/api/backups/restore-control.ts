@@ -36,10 +36,10 @@ export interface ResealedFactor {
 }
 
 /**
- * Replaces the records of the running cluster with those of a backup. Each step takes effect once,
- * even if it is requested several times.
- * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED: nothing has
- * changed.
+ * Replaces the records of the running cluster with the records in a backup. Each step takes effect
+ * once, even if a client repeats its request.
+ * @throws {Problem} RESTORE_REFUSED, RESTORE_UNDER_WAY, FEATURE_LEVEL_NOT_RAISED; in all of these
+ * cases nothing has changed.
  */
 export interface RestoreControl {
   begin(announced: RestoreBeginRequest, by: Actor): Promise<void>
@@ -47,8 +47,8 @@ export interface RestoreControl {
   /** Ends the restore. Resolves once all voters have applied the entry, or after a minute. */
   end(ending: RestoreEndRequest, by: Actor): Promise<RestoreProgress>
   /**
-   * Encrypts second factors with the key of this cluster, because the cluster does not have the key
-   * that encrypted them in the backup.
+   * Encrypts second factors with the factor key of this cluster. The cluster does not have the key
+   * with which the backup's factors were encrypted.
    */
   seal(factors: readonly DecryptedFactor[]): Promise<readonly ResealedFactor[]>
 }

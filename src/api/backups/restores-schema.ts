@@ -13,13 +13,13 @@ const sha256 = { type: 'string', pattern: '^[0-9a-f]{64}$' } as const
 const count = { type: 'integer', minimum: 0 } as const
 const isTrue = { type: 'boolean' } as const
 
-/** Bytes in base64. */
+/** Schema of a string that contains at most `bytesMax` bytes in base64. */
 function base64(bytesMax: number) {
   const maxLength = 4 * Math.ceil(bytesMax / 3)
   return { type: 'string', contentEncoding: 'base64', maxLength } as const
 }
 
-/** Start of a restore: the sizes and the digest of everything that follows. */
+/** Body that starts a restore: the sizes and the digest of the chunks that follow. */
 export const restoreBeginSchema = objectSchema(
   'clusterRestoreBegin',
   {
@@ -30,7 +30,7 @@ export const restoreBeginSchema = objectSchema(
     chunks: count,
     bytes: count,
     featureLevel: count,
-    // Id of the cluster from which the backup was taken.
+    // Id of the cluster that the backup contains.
     clusterId: { type: 'string', maxLength: 64 },
     allowsOtherCluster: isTrue,
   },
@@ -41,7 +41,7 @@ export const restoreChunkSchema = objectSchema(
   'clusterRestoreChunk',
   {
     id,
-    // Number of the chunk, from 0.
+    // Number of the chunk; the first chunk has number 0.
     number: count,
     endsBlock: isTrue,
     bytes: base64(restoreLimits.chunkBytesMax),
@@ -54,9 +54,10 @@ export const restoreEndSchema = objectSchema(
   {
     id,
     sha256,
-    // True: cancels the restore and drops the staged chunks; no record changes.
+    // True: cancels the restore and drops the chunks received so far; no record changes.
     isAbandoned: isTrue,
-    // The restore is refused if a record was written after this index; 0 turns the check off.
+    // The cluster refuses the restore if a record was written after this log index; 0 disables this
+    // check.
     ifIndex: count,
     // Identifies the backup in the audit log.
     reason: { type: 'string', maxLength: 512 },

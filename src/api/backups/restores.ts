@@ -19,7 +19,7 @@ interface RestoreOperationsDeps {
 }
 
 /**
- * Operations that replace the records of the running cluster with those of a backup
+ * Operations that replace the records of the running cluster with the records in a backup
  * (docs/operate/backup-and-restore.md).
  */
 export function restoreOperations({ restores }: RestoreOperationsDeps): Operation[] {

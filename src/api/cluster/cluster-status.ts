@@ -3,7 +3,7 @@
 /** One member in the status of the cluster. */
 export interface MemberStatus {
   readonly id: string
-  /** host:port of the mesh. */
+  /** host:port of the member's mesh listener. */
   readonly address: string
   /** Program version; '' if this controller never received the version. */
   readonly version: string
@@ -27,7 +27,10 @@ export interface MemberStatus {
    * responding controller itself, null if never.
    */
   readonly lastContactMs: number | null
-  /** The member reports that it does not serve requests from its state, or is about to stop. */
+  /**
+   * True if the member reports that it serves no requests from its state, or that it is about to
+   * stop.
+   */
   readonly isFailing: boolean
   /** The newest feature level that the member supports; 0 if unknown. */
   readonly featureLevel: number
@@ -40,7 +43,7 @@ export interface ClusterStatus {
   /** Id of the responding controller. */
   readonly selfId: string
   readonly leaderId: string | null
-  /** Sorted by id. */
+  /** The members, sorted by id. */
   readonly members: readonly MemberStatus[]
   /** Number of voters that may fail while writes still succeed; -1: there is no quorum. */
   readonly failureTolerance: number
@@ -57,7 +60,7 @@ export interface ClusterStatus {
   readonly alarms: readonly {
     readonly code: string
     readonly text: string
-    /** UTC ms. */
+    /** Time at which the alarm was raised, UTC ms. */
     readonly sinceMs: number
     readonly isCritical: boolean
   }[]
@@ -70,7 +73,7 @@ export interface ListedMember {
    * Address of the member's APIs, or of its mesh port, in the form that OpenZiti's console reads.
    */
   readonly address: string
-  /** host:port of the mesh. */
+  /** host:port of the member's mesh listener. */
   readonly ctrlAddress?: string
   readonly voter: boolean
   readonly leader: boolean

@@ -68,8 +68,8 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
 
 /**
  * Address of the management API of a member. OpenZiti's console sends a request to this address of
- * each member before it uses more than one controller; from an address like `tls:host:port` the
- * console would drop the port.
+ * each member before it uses more than one controller; the console would drop the port of an
+ * address such as `tls:host:port`.
  */
 function addressForConsoles({ address, apiAddresses }: MemberView): string {
   const found = apiAddresses.find(({ api, url }) => api === 'edge-management' && URL.canParse(url))

@@ -60,8 +60,8 @@ function addressesOf(
 }
 
 /**
- * SHA-1 in hex, as OpenZiti shows it. Use it only for lookups, because it does not prove an
- * identity.
+ * SHA-1 fingerprint in hex, as OpenZiti shows it. Use it only to find certificates: it does not
+ * prove that two certificates are equal.
  */
 export function sha1Fingerprint(pem: string): string {
   const known = fingerprints.get(pem)
@@ -76,13 +76,13 @@ function computeFingerprint(pem: string): string {
   try {
     return new X509Certificate(pem).fingerprint.replaceAll(':', '').toLowerCase()
   } catch {
-    // No fingerprint as long as the certificate of the member is not known.
+    // Without the member's certificate, there is no fingerprint.
     return ''
   }
 }
 
 /**
- * Cached fingerprints, because parsing a certificate takes longer than the rest of the response.
+ * Cache of fingerprints, because parsing a certificate takes longer than the rest of the response.
  */
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64

@@ -39,15 +39,14 @@ const symbols = [
 ] as const
 
 /**
- * Symbols for filters of the list. The rows are not stored; they describe the cluster as this
- * controller sees it now. Only the management API shows the addresses that controllers use among
- * themselves, and only to callers who may read controllers. Other callers cannot filter by these
- * addresses either.
+ * Descriptors for filters of the list. The rows are not stored; they describe the current members
+ * as this controller sees them. Only the management API shows the controllers' mesh addresses, and
+ * only to callers who may read controllers. Other callers cannot filter by these addresses.
  */
 const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
 
-/** Rows have no sub-lists. */
+/** Evaluates list queries without links between records, because controllers have no sub-lists. */
 const lister = new Lister(noLinks)
 
 export function controllerOperations({ cluster }: ControllerOperationsDeps): Operation[] {
@@ -90,7 +89,7 @@ function isShownMesh(call: RequestContext): boolean {
   return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
 }
 
-/** The rows are not replicated, so no state digest covers them. */
+/** State digests do not include the rows, because the rows are not replicated. */
 const noLanes = digestLanes('', '')
 
 function recordOf(member: MemberView, isPreferredLeader: boolean): EntityRecord {

@@ -37,8 +37,8 @@ export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id
 ])
 
 /**
- * The schema sets no limit on the ticket: an error about the limit would repeat the ticket, which
- * is a secret.
+ * The schema limits no lengths, because a validation error would quote the ticket, which is a
+ * secret.
  */
 export const joinRequestSchema = objectSchema(
   'clusterJoin',

@@ -30,14 +30,17 @@ interface JoinOperationsDeps {
   readonly limits: ApiLimits
 }
 
-/** The longest ticket, and 32 KiB for the certificate request and the hosts. */
+/**
+ * Maximum bytes of the body: the longest ticket, plus 32 KiB for the certificate request and the
+ * hosts.
+ */
 const JOIN_BODY_BYTES_MAX = TICKET_CHARACTERS_MAX + 32 * 1024
 const HOUR_MS = 60 * 60_000
 const BASE64URL = /^[A-Za-z0-9_-]*$/
 
 /**
- * Operations with which a controller joins: an administrator creates a ticket, which the new
- * controller presents as its credential.
+ * Operations for joining: an administrator creates a ticket, and the new controller presents it as
+ * its credential.
  */
 export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   const { admission } = deps
@@ -79,7 +82,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
   ]
 }
 
-/** Operations on tickets. An administrator can revoke a leaked ticket. */
+/** Operations on tickets, for example to revoke a leaked ticket. */
 function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

@@ -22,7 +22,7 @@ interface LogTimeOperationsDeps {
 
 const AHEAD_MS_ALLOWED = 2_000
 
-/** Operation that resets log time to the clocks of a majority. */
+/** Operation that resets log time to the time of the majority's clocks. */
 export function logTimeResetOperations(deps: LogTimeOperationsDeps): Operation[] {
   return [
     {
@@ -51,8 +51,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
       retryAfterSeconds: 1,
     })
   }
-  // A reset has side effects, so it is skipped if log time is ahead by no more than the tolerance
-  // for a leader's timestamps.
+  // A reset invalidates request IDs, so it is skipped while log time is ahead by no more than the
+  // tolerance for a leader's timestamps.
   if (state.logTimeMs - targetMs <= AHEAD_MS_ALLOWED) return answered(0, state.logTimeMs)
   const kind = CommandKind.LOG_TIME_RESET
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })

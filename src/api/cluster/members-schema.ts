@@ -3,7 +3,7 @@ import { booleanSchema, text, openObjectSchema } from '../../entities/response-s
 import { integer, texts } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Members of the cluster, and planned changes to the members. */
+/** Schemas of the cluster's members, and of membership changes. */
 const member: NamedSchema = {
   name: 'clusterMember',
   schema: openObjectSchema(

@@ -36,7 +36,7 @@ const common = {
   refusals: [404, 409],
 } as const
 
-/** Operations that OpenZiti has too; their responses have no content. */
+/** Operations on cluster members that OpenZiti also has; their responses have no content. */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     operationWithBody({
@@ -79,7 +79,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
   ]
 }
 
-/** Operations that OpenZiti does not have. Each response describes the change that was made. */
+/** Operations that OpenZiti does not have. Each response describes the change. */
 function changeOperations(membership: MembershipControl): Operation[] {
   const changing = async (
     call: RequestContext,
@@ -174,7 +174,7 @@ function required(field: string, value: string | undefined): string {
 }
 
 /**
- * Finds a member by its id, its cluster address (OpenZiti: `tls:host:port`) or one of its API
+ * Finds a member by id, by cluster address (`tls:host:port` in OpenZiti), or by one of the API
  * addresses in the list of members.
  */
 function memberAt(cluster: ClusterView, text: string): string {

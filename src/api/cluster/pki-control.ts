@@ -9,17 +9,17 @@ import type { certificateRequestSchema } from './pki-schema.ts'
  */
 export interface ActiveServerCertificate {
   readonly path: string
-  /** null: no version of these files has been accepted yet. */
+  /** The certificate in use; null if no version of these files was accepted so far. */
   readonly certificate: InspectedCertificate | null
-  /** Why the current files are not in use; null when they are. */
+  /** Reason why the current files are not in use; null if they are. */
   readonly refused: string | null
 }
 
-/** Certificates that a controller has in force. */
+/** Certificates that a controller currently uses. */
 export interface ActiveCertificates {
   /** The controller's leaf certificate first, then its issuing CAs. */
   readonly certificates: readonly InspectedCertificate[]
-  /** PEM certificate of the issuing authority in force; null when it is not known. */
+  /** PEM certificate of the current issuing authority; null if this controller does not know it. */
   readonly issuingPem: string | null
   /**
    * False: another authority issued the certificate, and the operator must renew the certificate
@@ -28,7 +28,7 @@ export interface ActiveCertificates {
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf that another authority issued. */
   readonly renewAtMs: number | null
-  /** Why the current files are not in use; null when they are. */
+  /** Reason why the current files are not in use; null if they are. */
   readonly refused: string | null
   readonly alarm: string | null
   readonly serverCertificates: readonly ActiveServerCertificate[]
@@ -43,24 +43,25 @@ export interface IssuedCertificate {
 }
 
 /**
- * Maximum lifetime of a certificate for an external program, because browsers refuse longer ones.
+ * Maximum days for a certificate of an external program. Browsers refuse certificates with a longer
+ * lifetime.
  */
 export const ISSUED_CERTIFICATE_DAYS_MAX = 397
 
 /**
- * The certificates of this controller, and those that the cluster issues. Methods throw {Problem}:
- * CERTIFICATE_REFUSED with the reason, COULD_NOT_VALIDATE with the field. The audit log records
- * each change with its actor.
+ * Manages the certificates of this controller, and issues certificates of the cluster. Methods
+ * throw {Problem}: CERTIFICATE_REFUSED with the reason, COULD_NOT_VALIDATE with the invalid field.
+ * The audit log records each change with its actor.
  */
 export interface PkiControl {
   view(): ActiveCertificates
-  /** Signs a new leaf for this controller now, with the same key. */
+  /** Issues a new leaf for this controller immediately, with the same key. */
   renew(by: Actor): Promise<ActiveCertificates>
-  /** Reads certificate, key and CA files again. */
+  /** Reads the files with certificate, key and CA certificates again. */
   reload(by: Actor): Promise<ActiveCertificates>
   /**
    * Replaces the certificate of the cluster's issuing authority.
-   * @param privateKeyPem null: the certificate is for the current key of the authority.
+   * @param privateKeyPem null if the certificate is for the authority's current key.
    */
   installIssuing(
     given: { readonly certificatePem: string; readonly privateKeyPem: string | null },

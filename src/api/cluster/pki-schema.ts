@@ -28,7 +28,7 @@ const shownCertificate = closedObjectSchema(
   ['daysLeft', 'level', 'isNotYetValid', 'isTrusted'],
 )
 
-/** Certificates that a controller has in force (src/api/cluster/pki-control.ts). */
+/** Certificates that a controller currently uses (src/api/cluster/pki-control.ts). */
 export const certificatesInForceSchema: NamedSchema = {
   name: 'pkiCertificates',
   schema: closedObjectSchema(
@@ -52,8 +52,7 @@ export const certificatesInForceSchema: NamedSchema = {
 }
 
 /**
- * The schema sets no limit on the key: an error about the limit would repeat the key, which is a
- * secret.
+ * The schema limits no lengths, because a validation error would quote the key, which is a secret.
  */
 export const issuingAuthorityRequestSchema = objectSchema(
   'pkiIssuingAuthority',
@@ -69,8 +68,7 @@ export const issuingAuthorityResponseSchema: NamedSchema = {
 export const certificateRequestSchema = objectSchema(
   'pkiCertificateRequest',
   {
-    // PKCS #10 request in PEM. The common name of the request becomes the common name of the
-    // certificate.
+    // PKCS #10 request in PEM; the certificate gets its common name.
     requestPem: text,
     // DNS names and IP addresses for the certificate.
     hosts: texts,

@@ -25,13 +25,13 @@ const common = {
   apis: ['fabric'],
   permission: 'admin',
   success: 200,
-  // Served without current state: a cluster without a quorum may need a new certificate to regain
-  // the quorum.
+  // Served even while the state is unusable, because a cluster without a quorum may need a new
+  // certificate to regain the quorum.
   needsNoState: true,
 } as const
 const post = { ...common, method: 'POST', refusals: [403, 409] } as const
 
-/** Operations on the certificates of this controller, and on those that the cluster issues. */
+/** Operations on the certificates of this controller, and operations that issue certificates. */
 export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
   return [...ownCertificateOperations(deps), ...signingOperations(deps)]
 }
@@ -67,7 +67,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
   ]
 }
 
-/** Signing operations, which only the admin socket serves. */
+/** Operations that issue certificates; only the admin socket serves them. */
 function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
   return [
     operationWithBody({

@@ -30,7 +30,10 @@ export interface RecoveredAdmin {
 
 type Records = Pick<StateView, 'get' | 'findAll'>
 
-/** Restores access of an administrator whose password is lost or whose policy prevents log-in. */
+/**
+ * Operation that restores access for an administrator who has lost the password, or whose auth
+ * policy prevents log-in.
+ */
 export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Operation[] {
   return [
     operationWithBody({
@@ -67,7 +70,7 @@ async function recover(
 }
 
 /**
- * Checks the password against the auth policy with which the administrator will log in.
+ * Checks the password against the auth policy that will apply to the administrator.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
 function checkPassword(state: Records, name: string, password: string): void {

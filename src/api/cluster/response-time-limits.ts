@@ -1,25 +1,25 @@
 /**
- * Maximum time until the response of operations that wait for the cluster or a disk. The CLI waits
- * a little longer.
+ * Maximum time until the response, for operations that wait for the cluster or a disk. The CLI
+ * waits a little longer than these limits.
  */
 export const responseTimeLimits = {
   /**
-   * A membership change is answered once it is committed; the leader may first have to transfer
-   * leadership.
+   * Membership change: the response waits until the change is committed; before that, the leader
+   * may have to transfer leadership.
    */
   changeMsMax: 85_000,
-  /** A leadership transfer waits until its target has caught up and has been elected. */
+  /** Leadership transfer: the response waits until the new leader has caught up and is elected. */
   transferMsMax: 28_000,
-  /** Installing another issuing authority waits until the cluster has committed it. */
+  /** New issuing authority: the response waits until the cluster has committed it. */
   installMsMax: 28_000,
   /**
-   * The backup stream starts when its snapshot exists and the leader has reported the index that
-   * the backup must include.
+   * Backup: the stream begins once the leader has reported the log index that the backup must
+   * include, and the snapshot exists.
    */
   backupMsMax: 55_000,
   /**
-   * If there is no leader, a step of a restore waits until one is elected. The last step also waits
-   * for all voters.
+   * Restore: without a leader, each step waits for an election. The last step also waits until all
+   * voters have applied it.
    */
   restoreMsMax: 115_000,
 } as const

@@ -80,8 +80,8 @@ export const clusterHistorySchema: NamedSchema = {
 }
 
 /**
- * The schema sets no limit on the password: an error about the limit would repeat the password,
- * which is a secret.
+ * The schema limits no lengths, because a validation error would quote the password, which is a
+ * secret.
  */
 export const adminRecoverySchema = objectSchema(
   'clusterAdminRecovery',

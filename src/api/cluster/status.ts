@@ -39,7 +39,10 @@ export function clusterStatusOperations({
   ]
 }
 
-/** Risk message without a leader: even if enough voters are connected, no write succeeds. */
+/**
+ * Text for the risk if there is no leader: no write succeeds then, even if enough voters are
+ * connected.
+ */
 const NO_LEADER = 'no leader: writes wait until one is elected'
 
 function statusOf(
@@ -63,8 +66,8 @@ function statusOf(
 }
 
 /**
- * The next feature level, which takes effect when every voter supports it; null when no voter
- * supports a higher level than the current one.
+ * The next feature level, to which the cluster changes once every voter supports it; null when no
+ * voter supports a higher level than the current one.
  */
 function nextFeatureLevel(
   cluster: ClusterView,

@@ -4,8 +4,8 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
 /**
- * A member that is behind by no more than this counts as caught up: during writes, even a healthy
- * member is a few entries behind the leader's last report.
+ * A member that is at most this many log entries behind counts as caught up: during writes, even a
+ * healthy member is a few entries behind the leader's last report.
  */
 const LAG_ENTRIES_MAX = 100
 
@@ -36,10 +36,10 @@ export const upgradeStatusSchema = {
       type: ['integer', 'null'],
       description: 'null: no member supports a higher one',
     },
-    // complete: all members run one version, and the cluster has the feature level of that version.
-    // mixed: several versions run. waiting: all run one version, but the cluster has a lower level,
-    // or has not fully recovered since a member was last stopped, or the version of a member is
-    // unknown.
+    // complete: all members run one version, and the cluster is at that version's feature level.
+    // mixed: the members run several versions. waiting: all run one version, but the cluster is at
+    // a lower level, or has not fully recovered since a member was last stopped, or the version of
+    // a member is unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
     advice: text,
     notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
@@ -50,7 +50,7 @@ export const upgradeStatusSchema = {
 export type UpgradeStatus = SchemaValue<typeof upgradeStatusSchema.schema>
 type UpgradeMember = SchemaValue<typeof upgradeMember>
 
-/** Status of the members as one controller sees them now. */
+/** Progress of the upgrade, from the members as one controller currently sees them. */
 export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
   const views = cluster.members()
   const highest = Math.max(...views.map(({ featureLevel }) => featureLevel))
@@ -65,8 +65,8 @@ export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
 }
 
 /**
- * Why no member may be stopped now. The cluster tolerates the failure of one member. If a member is
- * already down or behind, stopping another one could stop writes.
+ * Reason why no member may be stopped now; '' if one may. The cluster tolerates one failure, so
+ * while a member is down or behind, stopping another member could stop writes.
  */
 function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
   if (leaderId === null) return 'there is no leader'
@@ -93,7 +93,8 @@ function stateOf(
 }
 
 /**
- * The versions that support the highest level. Versions are not ordered, so they are not compared.
+ * The versions that support the highest feature level. Version strings are not compared, because
+ * their order is not defined.
  */
 function newestVersions(views: readonly MemberView[], highest: number): string {
   const found = views.filter(({ featureLevel }) => featureLevel === highest)

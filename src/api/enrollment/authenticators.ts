@@ -12,7 +12,7 @@ interface AuthenticatorOperationsDeps {
 }
 
 /**
- * Operations for administrators on an authenticator, other than reading and writing its fields.
+ * Operations on authenticators for administrators, in addition to reading and writing their fields.
  */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [

@@ -28,7 +28,7 @@ interface CaOperationsDeps {
 
 const pemBytesMax = 64 * 1024
 
-/** Operations on third-party CAs, apart from reading and writing their fields. */
+/** Operations on third-party CAs, in addition to reading and writing their fields. */
 export function caOperations(deps: CaOperationsDeps): Operation[] {
   const { writer } = deps
   const common = { tag: 'cas', apis: ['management'], success: 200 } as const
@@ -51,8 +51,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
         } catch (error) {
           throw ca.isVerified ? new Problem('CA_ALREADY_VERIFIED') : error
         }
-        // Even if the CA is verified already, submit the entry: the request may repeat the one that
-        // verified the CA. The apply step decides.
+        // Submits the entry even if the CA is already verified, because this request may repeat the
+        // one that verified the CA. The state machine decides whether to refuse the entry.
         const payload = toBinary(CaVerifySchema, create(CaVerifySchema, { id: ca.id }))
         await writer.write(requestOrigin(call), { kind: CommandKind.CA_VERIFY, payload })
         return emptyResponse()
@@ -80,8 +80,8 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
             detail: 'this controller does not serve the client API',
           })
         }
-        // The token does not expire, as in OpenZiti: without a certificate of the CA, the token is
-        // useless.
+        // As in OpenZiti, the token does not expire, because it is useless without a certificate of
+        // the CA.
         const claims = {
           iss: `${address}/`,
           sub: id,
@@ -103,7 +103,10 @@ async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
   return ca
 }
 
-/** @throws {Problem} that names the fault in the certificate. */
+/**
+ * Checks the certificate that proves control of a CA.
+ * @throws {Problem} with the fault of the certificate.
+ */
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const [block] = pemBlocks(pem, 1)
   if (block === undefined) {

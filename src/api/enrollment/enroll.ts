@@ -65,13 +65,10 @@ interface EnrollOperationsDeps {
 
 /**
  * Maximum bytes of an enrollment body: enough for two certificate requests with the longest keys,
- * and the other members.
+ * and for the other members.
  */
 const BODY_BYTES_MAX = 64 * 1024
-/**
- * Content types with which OpenZiti clients send a bare certificate request, without JSON around
- * it.
- */
+/** Content types with which OpenZiti clients send a certificate request alone, without JSON. */
 const REQUEST_TYPES = ['application/x-pem-file', 'application/pkcs7', 'text/plain']
 /** Header in which OpenZiti clients name the external JWT signer. */
 const SIGNER_HEADER = 'ziti-token-issuer-id'
@@ -273,7 +270,8 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       body: { schema: enrollmentChallengeSchema, isRequired: true },
       response: { kind: 'bare', schema: challengeSignatureSchema },
       handle: async (_call, { keyId, nonce }) => {
-        // Signing arbitrary text would give the sender a signature for a forged token.
+        // Only a UUID is signed: a signature over arbitrary text would allow the sender to forge a
+        // token.
         // @guard enrollment-texts--nonce
         if (parseUuid(nonce) === null)
           throw fieldProblem('nonce', 'must be a UUID', nonce.slice(0, 64))
@@ -303,7 +301,7 @@ function enrolling(call: RequestContext): EnrollRequest {
   return { write: toWriteRequest(call), shown: call.credentials, turn: call }
 }
 
-/** The token in the query, or else the token in the body. */
+/** The token in the query or, without one, in the body. */
 function tokenIn(call: RequestContext, body: EnrollBody): string | undefined {
   return call.first('token') ?? textIn(body, 'token')
 }
@@ -326,7 +324,7 @@ function requestOrNone(body: EnrollBody): string | undefined {
 }
 
 /**
- * A member of a JSON body; undefined if the member is absent, null or empty, or if the body is not
+ * A string member of a JSON body; undefined if it is absent, null or empty, or if the body is not
  * JSON.
  */
 function textIn(body: EnrollBody, name: string): string | undefined {

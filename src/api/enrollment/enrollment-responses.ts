@@ -40,9 +40,9 @@ export function enrolledIdentityResponse(
 }
 
 /**
- * Excludes the request from deduplication by request id. Every call issues a new certificate. If a
- * repeated request id returned the earlier outcome, the stored certificate would differ from the
- * returned one.
+ * Excludes the request from deduplication by request id, because every execution issues a new
+ * certificate. If a repeated request got the outcome of the first request, its response would
+ * contain another certificate than the stored one.
  */
 export function skipRequestDeduplication(call: RequestContext): void {
   call.metadata.isRepeatable = false

@@ -11,13 +11,13 @@ import {
   arraySchema,
 } from '../../entities/response-schemas.ts'
 
-/** JSON Schemas of enrollment and of certificate requests. */
+/** JSON Schemas of enrollments and certificate requests. */
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
 const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const
 const name = { type: ['string', 'null'], maxLength: 512 } as const
 
-/** Members that the enrollment method does not need are ignored. */
+/** Body for every enrollment method; a method ignores the members that it does not need. */
 export const genericEnrollmentSchema = objectSchema('genericEnroll', {
   token: optional,
   clientCsr: csr,
@@ -88,7 +88,7 @@ export const enrolledUpdbSchema = objectSchema(
   { username: text, controllers },
   ['username', 'controllers'],
 )
-/** Response of the operation that determines the method from the token. */
+/** Response of the enrollment operation that derives the method from the token. */
 export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
   ca: text,
   cert: text,

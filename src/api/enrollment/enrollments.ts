@@ -41,7 +41,7 @@ interface EnrollmentsDeps {
 
 const created = { name: 'createResult', schema: createdSchema }
 
-/** Operations on enrollments, apart from creating, showing and deleting them. */
+/** Operations on enrollments, in addition to creating, reading and deleting them. */
 export function enrollmentOperations(deps: EnrollmentsDeps): Operation[] {
   const enrollments = new Enrollments(deps)
   return [
@@ -126,7 +126,8 @@ class Enrollments {
   }
 
   /**
-   * Writes everything in one log entry, so a refused enrollment leaves the authenticator in place.
+   * Replaces an authenticator by an enrollment, in one log entry: if the state machine refuses the
+   * enrollment, the authenticator stays.
    */
   ofAuthenticator(call: RequestContext, expiresAtMs: number): Promise<Reply> {
     const { limits } = this.#deps
@@ -157,7 +158,10 @@ class Enrollments {
     return caId === null ? { method: 'ott' } : { method: 'ottca', caId }
   }
 
-  /** A router has at most one enrollment, so the same log entry removes the previous one. */
+  /**
+   * A router has at most one enrollment, so the log entry that creates an enrollment also removes
+   * the previous one.
+   */
   async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')
     const withdraw = {

@@ -50,8 +50,8 @@ const authenticatorDetail = {
 const path = '/current-identity/authenticators'
 
 /**
- * Operations on the caller's own credentials. Credentials of other identities return 404, even for
- * administrators.
+ * Operations on the caller's own credentials. For credentials of other identities the response is
+ * 404, even for administrators.
  */
 export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operation[] {
   const own = new OwnAuthenticators(deps)
@@ -139,7 +139,7 @@ class OwnAuthenticators {
 
   /**
    * Changes the password and ends all other sessions of the caller; the session of this request
-   * continues.
+   * stays valid.
    */
   async change(
     call: RequestContext,
@@ -191,7 +191,7 @@ class OwnAuthenticators {
     const isRight = await throttle.attempt(username, address, async () =>
       (await passwords.verify(call, passwordHash, currentPassword, reserve)) ? true : null,
     )
-    // The password was correct, so the attempt does not count as failed, even if the change is
+    // Counts the attempt as successful, because the password was correct, even if the change is
     // refused for another reason.
     if (isRight === true) return lockout.prove(own, address)
     const reason = 'currentPassword is not the password of this authenticator'

@@ -61,8 +61,8 @@ const path = '/current-api-session/certificates'
 const BODY_BYTES_MAX = 128 * 1024
 
 /**
- * Operations with which a caller requests certificates for itself: a new one for an authenticator,
- * and short-lived ones for its session.
+ * Operations with which a caller requests certificates for itself: a new certificate for an
+ * authenticator, and short-lived certificates for its session.
  */
 export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
   const extension = new Extension(deps)
@@ -108,8 +108,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // The same verification at the path that OpenZiti's API document contains; this path too finds
-    // only the caller's own authenticators.
+    // The same verification, at the path in OpenZiti's API document; at this path too, the caller
+    // can use only its own authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',
@@ -167,8 +167,8 @@ class Extension {
   }
 
   /**
-   * Extends a certificate. The connection must use the certificate that is to be extended, which
-   * proves possession of its key.
+   * Extends a certificate. The connection must use the current certificate, which proves possession
+   * of its key.
    */
   async extend(call: RequestContext, requestPem: string): Promise<Reply> {
     const { id, isIssuedByNetwork, certPem, identityId, fingerprint } = await this.#own(call)
@@ -233,8 +233,8 @@ function notExtendable(): Problem {
 }
 
 /**
- * Fingerprint of the first certificate in a PEM text; clients send back the whole chain that they
- * received.
+ * Fingerprint of the first certificate in a PEM text, because clients send back the whole chain
+ * that they received.
  */
 function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
@@ -243,7 +243,10 @@ function fingerprintOf(pem: string): string {
   return parseOnlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
-/** Certificates of the caller's session. Certificates of other sessions return 404. */
+/**
+ * Operations on the certificates of the caller's session. For certificates of other sessions the
+ * response is 404.
+ */
 class SessionCertificates {
   readonly #deps: ExtensionDeps
 

@@ -13,8 +13,8 @@ const CONTENT_TYPE = 'application/pkcs7-mime'
 const LINE_CHARACTERS = 64
 
 /**
- * Operation with which a client that trusts one controller gets the CA certificates of all
- * controllers (RFC 7030, 4.1).
+ * Operation that returns the CA certificates of the network (RFC 7030, 4.1), so that a client that
+ * trusts one controller can trust all of them.
  */
 export function wellKnownOperations(deps: WellKnownOperationsDeps): Operation[] {
   let made: { readonly from: string; readonly answer: Reply } | null = null

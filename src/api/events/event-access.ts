@@ -11,7 +11,9 @@ interface ReaderOfDeps {
   readonly gate: RequestAuthenticator
 }
 
-/** Permission to read events. Only an administrator may read events about records and users. */
+/**
+ * Permission to read events. Events about records and users additionally require an administrator.
+ */
 export const EVENTS_PERMISSION = 'ops.read'
 
 /** Whether the caller may see events of a namespace. */
@@ -25,9 +27,10 @@ export function canSeeEvents(
 }
 
 /**
- * A reader of an event stream, whose session is checked repeatedly while the stream is open.
- * @param isOfRecords returns whether the stream contains events about records; false for a
- * WebSocket that has not sent a request yet.
+ * Creates the reader of an event stream. The reader's session is checked repeatedly while the
+ * stream is open.
+ * @param isOfRecords returns whether the stream contains events about records; it returns false
+ * until a WebSocket client has sent its request.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS when there are too many streams.
  */
 export function createEventReader(

@@ -27,7 +27,7 @@ interface TakeEventSocketsDeps extends ValidationDeps {
 /** Path at which the OpenZiti CLI opens its management channel. */
 const EVENT_SOCKET_PATH = `${basePaths.fabric}/ws-api`
 const WEB_SOCKET_VERSION = '13'
-/** 16 bytes as base64 (RFC 6455, 4.1). */
+/** Matches 16 bytes in base64, the form of `Sec-WebSocket-Key` (RFC 6455, 4.1). */
 const KEY = /^[A-Za-z0-9+/]{22}==$/
 
 /**
@@ -49,7 +49,7 @@ export function serveEventSockets(
   socketCaller: AdminSocketCallerFinder | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // A client may disconnect while its request is checked, so a socket error is expected here.
+    // Ignores a socket error, because a client may disconnect while its request is checked.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
     void admit(opened, deps, socketCaller).catch((error: unknown) => {
@@ -58,7 +58,7 @@ export function serveEventSockets(
   })
 }
 
-/** The operation that is used to check permissions. */
+/** The operation whose permission a client needs. */
 const wanted = { api: 'fabric', method: 'GET' } as const
 
 interface Opened {
@@ -105,7 +105,7 @@ async function callerOf(
   return admission.principal
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE for an invalid web socket request. */
+/** @throws {Problem} COULD_NOT_VALIDATE if the request is not a valid WebSocket handshake. */
 function checkUpgrade({ headers, method }: IncomingMessage): void {
   const key = headers['sec-websocket-key'] ?? ''
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {
@@ -127,7 +127,7 @@ function refuse(socket: Duplex, error: unknown, { logger }: TakeEventSocketsDeps
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\ncontent-type: application/json\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
   )
-  // Closes the connection after this time, because the client may never close it.
+  // Closes the connection after this time if the client does not close it.
   const timer = setTimeout(() => socket.destroy(), CLOSE_MS)
   socket.once('close', () => clearTimeout(timer))
 }

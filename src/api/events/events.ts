@@ -34,7 +34,7 @@ interface EventOperationsDeps {
 }
 
 const EVENT_STREAM = 'text/event-stream'
-/** Makes proxies forward events at once instead of buffering them. */
+/** Header that makes proxies forward events immediately instead of buffering them. */
 const UNBUFFERED = { 'x-accel-buffering': 'no' } as const
 const LAST_EVENT_ID = 'last-event-id'
 const NAMES_CHARACTERS_MAX = 1024
@@ -50,7 +50,7 @@ const eventStream: NamedSchema = {
 
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
-/** Operations that stream the events of the network until the client disconnects. */
+/** Operations that stream events of the network until the client disconnects. */
 export function eventOperations(deps: EventOperationsDeps): Operation[] {
   return [
     {
@@ -81,12 +81,15 @@ export function eventOperations(deps: EventOperationsDeps): Operation[] {
   ]
 }
 
-/** @throws {Problem} */
+/**
+ * Opens an event stream.
+ * @throws {Problem}
+ */
 function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | Promise<Reply> {
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // Called after any wait, because creating the reader checks the limit on open streams.
+  // Runs after all waiting, because creating the reader checks the limit on open streams.
   const answer = (): Reply => {
     const reader = {
       ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),
@@ -95,8 +98,9 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
     }
     return streamedResponse(deps.events.open(reader), EVENT_STREAM, UNBUFFERED)
   }
-  // A position from another controller may be ahead of this controller. The stream then waits, so
-  // that it does not send earlier events again.
+  // The client may have received the position from another controller, which is ahead of this
+  // controller. The stream then waits until this controller reaches the position, and does not
+  // repeat earlier events.
   const isAhead = after?.generation === deps.cluster.generation
   if (!isAhead || after.index <= deps.state.appliedIndex) return answer()
   return deps.reads.reachIndex(after.index).then(answer)
@@ -111,7 +115,7 @@ function filterOf(call: RequestContext, { events }: EventOperationsDeps): EventF
   }
 }
 
-/** The requested namespaces, or all that the caller may see. */
+/** The namespaces that the client requests or, by default, all that the caller may see. */
 function namespacesOf(call: RequestContext): ReadonlySet<EventNamespace> {
   const { caller } = call
   if (caller === null) throw new Problem('UNAUTHORIZED')
@@ -138,7 +142,7 @@ function entityTypesOf(call: RequestContext, known: readonly string[]): Readonly
   return names === null ? null : new Set(names)
 }
 
-/** The comma-separated names in a parameter; null without the parameter. */
+/** The comma-separated names in a query parameter; null if the parameter is absent. */
 function namesIn(call: RequestContext, parameter: string): readonly string[] | null {
   const given = call.first(parameter)
   if (given === undefined) return null

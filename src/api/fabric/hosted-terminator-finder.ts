@@ -13,7 +13,7 @@ interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
-/** Finds the terminators that clients of routers host, from the stored records. */
+/** Finds terminators that clients of routers host, in the replicated state. */
 export class HostedTerminatorFinder implements HostedTerminators {
   readonly #deps: ApiHostedTerminatorsDeps
   readonly #records: ClientSessionRecords
@@ -76,9 +76,7 @@ export class HostedTerminatorFinder implements HostedTerminators {
   }
 }
 
-/**
- * Identities that may no longer host because of this change; null: this may concern any identity.
- */
+/** Identities that may lose the right to host because of this change; null if any identity may. */
 function hostsThatMayLose(change: RecordChange): readonly string[] | null {
   if (isChangeOfKind(change, 'session')) {
     const { before: session, after } = change

@@ -113,8 +113,8 @@ export function inspectionOperations(deps: InspectionOperationsDeps): Operation[
         const isOwn = await isMeant(cluster.selfId)
         const own = await inspect(cluster.selfId, isOwn ? names : [], values)
         const { errors, inspected } = await ofRouters(deps, isMeant, [...names])
-        // An unknown name is not an error: controllers and routers know different names, and
-        // OpenZiti's CLI shows values only if there are no errors.
+        // Ignores an unknown name: controllers and routers know different names, and OpenZiti's CLI
+        // shows values only if there are no errors.
         const answer = { errors, success: errors.length === 0, values: [...own, ...inspected] }
         return responseWithoutEnvelope(JSON.stringify(answer))
       },
@@ -170,7 +170,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
     ...deps.routerInspections.own,
     /** Effective configuration of the API. */
     config: () => ({ bindings, limits }),
-    /** null while the node has not reported its state. */
+    /** null until the node has reported its state. */
     'cluster-status': () => deps.health().node ?? null,
     /** The members as this controller sees them, in OpenZiti's format. */
     'connected-peers': () => {
@@ -193,7 +193,7 @@ function valuesOf(deps: InspectionOperationsDeps): Values {
       index: state.appliedIndex,
     }),
     metrics: () => metrics.text(),
-    /** Node.js keeps no stacks of pending operations, so this counts the operations by type. */
+    /** Number of pending operations by type, because Node.js keeps no stacks of them. */
     stackdump: () => activeResources(process.getActiveResourcesInfo()),
     runtime: () => ({
       version,
@@ -217,7 +217,7 @@ function activeResources(names: readonly string[]): string {
 
 /**
  * Evaluates a regular expression from the caller in a worker that can be terminated, because an
- * expression may run very long. Callers take turns.
+ * expression may run very long. The evaluations are shared fairly among callers.
  * @throws {Problem} COULD_NOT_VALIDATE on `appRegex`; SERVER_TOO_MANY_REQUESTS, TIMEOUT.
  */
 async function isMatch(

@@ -12,7 +12,7 @@ import { listResponse, type Reply } from '../http/responses/envelope.ts'
 import { readListQuery } from '../http/query-parameters.ts'
 
 const lister = new Lister(noLinks)
-/** Live rows are not replicated, so no state digest covers them. */
+/** State digests do not include live rows, because these rows are not replicated. */
 const noLanes = digestLanes('', '')
 
 /** How rows of a live table are filtered and shown. */
@@ -46,8 +46,9 @@ export function liveListResponse<T>(
 }
 
 /**
- * @param kind null for an entity that has no record. If the record is missing or has no name, its
- * id is shown as the name.
+ * Reference to a record that a live row names.
+ * @param kind null if the referenced thing has no record. Without a record or a name, the id is
+ * shown as the name.
  */
 export function liveEntityReference(
   state: StateView,

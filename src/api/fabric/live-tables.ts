@@ -15,13 +15,13 @@ type Named = Readonly<Record<'list' | 'detail' | 'delete', string>>
 /** A live table, with everything that the fabric API needs to serve it. */
 interface LiveTableApi<R extends LiveRow> extends LiveListOptions<R> {
   readonly table: LiveTable<R>
-  /** Word for a row in error messages. */
+  /** Term for a row in error messages. */
   readonly name: string
   readonly collection: string
   readonly operationIds: Named
   readonly summaries: Named
   readonly schema: NamedSchema
-  /** Body of the removal. */
+  /** Body of the request that removes a row. */
   readonly deleteBody?: RequestBody<typeof circuitDeleteSchema.schema>
 }
 

@@ -34,8 +34,8 @@ interface ReopenLimits {
 }
 
 /**
- * Identity, service and session type (dial or bind) that a client claims. The claim grants nothing:
- * the policies in the current state decide whether the client may use the service.
+ * Identity, service and session type (dial or bind) that a client claims at a router. The claim
+ * grants nothing: the policies in the current state decide whether the client may use the service.
  */
 export interface RequestedServiceUse {
   readonly identityId: string
@@ -48,7 +48,9 @@ export interface RequestedServiceUse {
     | { readonly state: 'none' }
 }
 
-/** Whether a service session was opened for a client at a router, and if not, why. */
+/**
+ * The service session that was opened for a client at a router, or the reason why none was opened.
+ */
 export type SessionOpenResult =
   | { readonly ok: true; readonly id: string }
   | { readonly ok: false; readonly fault: ClientAccessFault }
@@ -74,7 +76,7 @@ export class RequestedServiceSessions {
     this.#reopens = new WindowedQuota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
   }
 
-  /** @returns 'session' when the client must request a new service session from a controller. */
+  /** @returns 'session' if the client must request a new service session from a controller. */
   async useOf(
     claim: ClientAccessRequest,
     apiSession: ApiSession,
@@ -86,9 +88,9 @@ export class RequestedServiceSessions {
   }
 
   /**
-   * Returns the open service session; opens one if necessary. Without a service session, circuits
-   * and hosted services would not end when the client loses its right. An ended session is reopened
-   * under its previous ID, which its client and routers know.
+   * Returns the open service session; opens one if necessary. A service session is needed because
+   * its end also ends circuits and hosted services when the client loses its right. An ended
+   * session is reopened under its previous ID, which its client and routers know.
    */
   async open(apiSession: ApiSession, use: RequestedServiceUse): Promise<SessionOpenResult> {
     const { session } = use
@@ -126,9 +128,8 @@ export class RequestedServiceSessions {
   }
 
   /**
-   * The identity, service and session type from the token of an ended session. The token proves
-   * only that its client requested this use in this API session. Like OpenZiti, the controller then
-   * decides by the current policies.
+   * Identity, service and session type in the token of an ended session. The token proves only that
+   * its client requested this use in this API session; as in OpenZiti, the current policies decide.
    */
   #endedUse(
     apiSession: ApiSession,
@@ -138,11 +139,12 @@ export class RequestedServiceSessions {
     const { serviceId, type, sessionId } = claimed
     const identity = state.get('identity', apiSession.identityId)
     if (identity === undefined) return 'session'
-    // The request for the service session carried the external JWT; a router cannot obtain it.
+    // The client sent the external JWT only with the request for its service session, so a router
+    // cannot present it.
     // @guard ended-service-sessions--factor
     if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
     // The service no longer exists. A service that was deleted and created again has another ID, so
-    // the client must look up the service.
+    // the client must find the service again.
     if (state.get('service', serviceId) === undefined) return 'session'
     const other = this.#openSession(apiSession.id, serviceId, type)
     if (other !== undefined) return openUse(other)
@@ -183,7 +185,7 @@ export class RequestedServiceSessions {
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {
       const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
-      // The right may have ended again meanwhile.
+      // Between the writes, the client may have lost the right again.
       // @guard ended-service-sessions--opened
       if (this.#deps.state.get('session', opened) === undefined) {
         return { ok: false, fault: 'session' }
@@ -202,9 +204,7 @@ function openUse({ id, identityId, serviceId, type }: Session): RequestedService
   return { identityId, serviceId, type, session: { state: 'open', id } }
 }
 
-/**
- * Claim fault that is sent to the router when a service session cannot be opened, by problem code.
- */
+/** Fault that a router receives when a service session cannot be opened, by error code. */
 const openFaults: ReadonlyMap<string, ClientAccessFault> = new Map([
   ['NOT_FOUND', 'service'],
   ['COULD_NOT_VALIDATE', 'access'],
@@ -213,7 +213,7 @@ const openFaults: ReadonlyMap<string, ClientAccessFault> = new Map([
   ['UNAUTHORIZED', 'apiSession'],
 ])
 
-/** The origin of writes: the client is the actor, no matter which router sends its request. */
+/** The origin of a write. The actor is the client, no matter which router sends its request. */
 function originFor({ id, identityId, ipAddress }: ApiSession): WriteOrigin {
   const shown = { signerId: '', signerRevision: '0' }
   const value = { identityId, sessionId: id, address: ipAddress, ...shown }

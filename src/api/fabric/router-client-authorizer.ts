@@ -53,7 +53,8 @@ interface ApiRouterClientsDeps {
 }
 
 /**
- * Kinds whose records determine which sessions exist and which certificates the sessions have.
+ * Kinds whose records determine which sessions exist, and which certificates belong to the
+ * sessions.
  */
 const followed: readonly KindName[] = [
   'apiSession',
@@ -84,8 +85,8 @@ export interface ClientSessionRecords extends ChangeFeed {
 }
 
 /**
- * Fields of an identity, its MFA and its credentials. They determine which sessions of the identity
- * are sent to routers, and with which data.
+ * Fields of an identity, its MFA and its credentials. These fields determine which sessions of the
+ * identity are sent to routers, and which data is sent with them.
  */
 const decisive = [
   'fingerprint',
@@ -130,22 +131,22 @@ export class RouterClientAuthorizer implements RouterClients {
 
   session(id: string): ClientSession | null {
     const session = this.#deps.state.get('apiSession', id)
-    // OIDC clients present tokens that routers verify themselves.
+    // Sends no OIDC session, because OIDC clients present tokens that routers verify themselves.
     // @guard claims-by-access-token--shown
     return session === undefined || session.clientId ? null : this.#clientOf(session)
   }
 
   /**
-   * The session in the form that is sent to routers. null for a session that lacks a factor or may
-   * manage the network: it must not be sent to routers.
+   * The session in the form that is sent to routers. null for a session that lacks a second factor
+   * or may manage the network, because such a session must not be sent to routers.
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps
     const identity = state.get('identity', session.identityId)
     if (identity === undefined || !canUseRouters(session, identity)) return null
     if (isDisabled(identity, proposalNowMs(this.#deps))) return null
-    // A missing external JWT does not matter here: the client sends it only to a controller, with
-    // the request for each service session, and a router cannot obtain it.
+    // Ignores a missing external JWT: the client sends it only to controllers, with the request for
+    // each service session, and a router cannot obtain it.
     const lacks = pendingFactors(state, identity, session)
     // @guard claims-at-a-router--factor
     if (lacksSessionFactor(lacks)) return null
@@ -206,16 +207,16 @@ export class RouterClientAuthorizer implements RouterClients {
   async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
     const first = await this.#judgeNow(claim, false)
     if (first !== 'unsettled') return first
-    // The client may just have reported its posture to another controller, so fetch the latest
-    // reports first.
+    // Fetches the latest reports, because the client may have just reported its posture to another
+    // controller.
     await this.#deps.posture.reachLatest()
     const last = await this.#judgeNow(claim, true)
     return last === 'unsettled' ? { ok: false, fault: 'posture' } : last
   }
 
   /**
-   * @param isLatest true: this controller has the latest posture reports.
-   * @returns 'unsettled' if the result depends on reports that may be missing.
+   * @param isLatest true if this controller has the latest posture reports.
+   * @returns 'unsettled' if the result depends on reports that this controller may lack.
    */
   async #judgeNow(
     claim: ClientAccessRequest,
@@ -241,8 +242,8 @@ export class RouterClientAuthorizer implements RouterClients {
       return { ok: false, fault: 'router' }
     }
     const failures = this.#postureFailures(claim, apiSession, use)
-    // A session that was ended because of failing posture must not be opened again by a controller
-    // that has not received that report.
+    // If the session was ended because of failing posture, a controller that lacks the failing
+    // report must not open it again.
     // @guard ended-service-sessions--posture
     const isReopened = use.session.state === 'ended' && state.count('postureCheck') > 0
     if (!isLatest && (failures.length > 0 || isReopened)) return 'unsettled'
@@ -264,7 +265,8 @@ export class RouterClientAuthorizer implements RouterClients {
   ): readonly PostureFailure[] {
     const { posture } = this.#deps
     const failures = posture.failures(use, posture.ofSession(apiSession))
-    // Clients of other sessions report their posture only to controllers.
+    // Uses the router's result only for OIDC sessions, because clients of other sessions report
+    // their posture only to controllers.
     // @guard oidc/posture-at-a-router--oidc
     const isJudged = Boolean(apiSession.clientId) && claim.isJudgedByRouter === true
     if (failures.length === 0 || !isJudged) return failures
@@ -285,7 +287,7 @@ export class RouterClientAuthorizer implements RouterClients {
   }
 
   /**
-   * The session that a token names, if the API would accept the token from a client with that
+   * The session that a token identifies, if the API would accept the token from a client with this
    * certificate.
    */
   async #apiSessionOf(
@@ -314,7 +316,7 @@ export class RouterClientAuthorizer implements RouterClients {
     return typeof judged === 'string' ? null : judged
   }
 
-  /** The edge routers that a changed policy selects, by its roles before or after the change. */
+  /** The edge routers that the roles of a changed policy select, before or after the change. */
   *#routersMeant(changes: readonly RecordChange<'edgeRouterPolicy'>[]): Iterable<string> {
     const policies = changes.flatMap(({ before, after }) => [before, after])
     const known = policies.filter((policy) => policy !== undefined)
@@ -334,7 +336,7 @@ export class RouterClientAuthorizer implements RouterClients {
     for (const { kind, id, before, after } of changes) {
       if (!ofSessions.has(kind)) continue
       if (kind === 'apiSession') {
-        // A change that only sets the time of the session's last use is not sent to routers.
+        // Ignores a change that only sets the time of the session's last use.
         if (before === undefined || after === undefined || isOther(before, after)) ids.add(id)
         continue
       }
@@ -357,8 +359,8 @@ export class RouterClientAuthorizer implements RouterClients {
 
 /**
  * Whether the client presented a certificate of its session to the router. A router that names a
- * service has already compared the certificate with the token. The reported fingerprints prove
- * nothing if the router is malicious, because such a router can copy them from the token.
+ * service has already compared the certificate with the token. Do not rely on the reported
+ * fingerprints: a malicious router can copy them from the token.
  */
 function isShownBy(
   { fingerprints, serviceId }: Pick<ClientAccessRequest, 'fingerprints' | 'serviceId'>,
@@ -384,7 +386,7 @@ function endedSession({ id, before, after }: RecordChange<'session'>): EndedSess
 }
 
 /**
- * The id of a changed router, if other policies may select the router after the change. A deleted
+ * The id of a router whose role attributes changed, so that other policies may select it. A deleted
  * router is ignored, because its channel closes anyway.
  */
 function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {

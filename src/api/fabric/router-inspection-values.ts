@@ -9,7 +9,8 @@ export interface InspectedLink {
   readonly peerRouterId: string
   readonly isDialed: boolean
   /**
-   * `type source destination` of each socket, sorted; null: the router does not report its sockets.
+   * `type source destination` of each socket, sorted; null if the router does not report its
+   * sockets.
    */
   readonly sockets: readonly string[] | null
 }
@@ -21,7 +22,10 @@ interface InspectedCircuit {
   readonly destinations: Readonly<Record<string, string>>
 }
 
-/** Circuits in a router's response to an inspection, by the component that reports them. */
+/**
+ * Circuits in a router's response to an inspection, grouped by the component of the router that
+ * reports them.
+ */
 export interface InspectedCircuits {
   readonly forwarder: ReadonlyMap<string, InspectedCircuit>
   /** Number of circuits that the router has but did not include. */
@@ -73,8 +77,8 @@ export function circuitsFromInspection({ values }: RouterInspection): InspectedC
 }
 
 /**
- * Circuits by the name of their JSON member. For circuits of the router's clients, this name is a
- * combination of connection and circuit ID; the member itself contains the circuit ID.
+ * Circuits by circuit ID. For circuits of the router's clients, the name of the JSON member
+ * combines connection ID and circuit ID, so the circuit ID comes from the member's value.
  */
 function circuitsOf(value: unknown): ReadonlyMap<string, InspectedCircuit> {
   const circuits = new Map<string, InspectedCircuit>()

@@ -30,8 +30,8 @@ const followed: readonly KindName[] = [
 ]
 
 /**
- * Decides from records alone whether the tunnel of a router may dial or host: as if the router's
- * identity were a client connected to that router.
+ * Decides whether the tunnel of a router may dial or host a service. Uses only records, as for a
+ * client that has the router's identity and is connected to that router.
  */
 export class RouterTunnelAuthorizer implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps
@@ -53,7 +53,8 @@ export class RouterTunnelAuthorizer implements RouterTunnels {
     if (isDisabled(identity, proposalNowMs(this.#deps))) return { ok: false, fault: 'tunnel' }
     const serviceId = this.#serviceId(service)
     const between = state.accessBetween(routerId, serviceId)
-    // A service that it may not use looks like a missing one, so that it cannot find out names.
+    // Reports a service that the router may not use as missing, so that the router cannot find out
+    // names of services.
     // @guard tunnels-of-routers--names
     if (between === null || between.policies.length === 0) return { ok: false, fault: 'service' }
     // @guard listeners-of-a-router--policy, tunnels-of-routers--type
@@ -97,8 +98,8 @@ export class RouterTunnelAuthorizer implements RouterTunnels {
 }
 
 /**
- * Whether a change may affect router tunnels. Identities of clients, which change often, cannot;
- * identities of routers can.
+ * Whether a change may affect router tunnels. A change of an identity may only if it is the
+ * identity of a router; changes of clients' identities are frequent.
  */
 function mayMove(change: RecordChange): boolean {
   if (!isChangeOfKind(change, 'identity')) return true

@@ -2,7 +2,7 @@ import type { RecordOf } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Maximum routers in a response that says how to reach a service. */
+/** Maximum routers in a response that lists routers for a service. */
 const routersShownMax = 25
 
 const shared = [
@@ -20,15 +20,15 @@ const shared = [
 ] as const
 
 /**
- * An edge router as clients see it: the named fields of the router's detail, if the detail has
- * them.
+ * An edge router as clients see it. `more` names further fields to copy from the router's detail,
+ * if the detail has them.
  */
 export function routerView(detail: JsonObject, more: readonly string[] = []): JsonObject {
   const names = [...shared, ...more].filter((name) => detail[name] !== undefined)
   return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))
 }
 
-/** The first routers of the list after sorting: connected ones first, then by id. */
+/** The first routers of the list, after sorting connected routers before others, then by id. */
 export function sortConnectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],

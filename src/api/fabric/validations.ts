@@ -70,24 +70,26 @@ export const validationLimits = {
 } as const
 
 const { validatedMax, terminatorsAskedAtOnceMax, routersAskedAtOnceMax } = validationLimits
-/** The operation that is used to check permissions: a write, because a validation can repair. */
+/**
+ * The operation whose permission a client needs: a write, because a validation can repair records.
+ */
 const wanted = { api: 'fabric', method: 'POST' } as const
-/** Runs main-thread work when it is the caller's turn. */
+/** Runs work on the main thread, when fair scheduling of processor time selects the caller. */
 type InTurns = <T>(work: () => T) => Promise<T>
 
-/** Destination that OpenZiti routers list for a circuit that ends at an edge client. */
+/** Destination that OpenZiti routers report for a circuit that ends at an edge client. */
 const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**
- * Validations for one caller. Validating links and circuits of this controller requires the
- * permission to read events. Validating terminators requires an administrator, because terminators
- * are records and a filter reveals which records exist.
+ * Validations that one caller may run. To validate this controller's links and circuits, the caller
+ * needs the permission to read events. To validate terminators, the caller must be an
+ * administrator, because a filter reveals which terminator records exist.
  */
 export function createNetworkValidations(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
   const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
-  // Searches the tables when it is the caller's turn, because they may be large and are searched
-  // once for each router.
+  // Searches the tables only when fair scheduling selects the caller, because the tables may be
+  // large and are searched once for each router.
   const inTurns: InTurns = (work) =>
     new Promise((resolve, reject) => {
       deps.processor.run(caller.identity.id, () => {
@@ -151,7 +153,7 @@ function unauthorized(detail: string): Problem {
 
 /**
  * Ends the sequence at an unexpected error, which is logged. The client then receives fewer
- * findings than were announced.
+ * findings than the start message announced.
  */
 async function* untilFault(
   findings: AsyncIterable<ValidationFinding>,
@@ -164,7 +166,10 @@ async function* untilFault(
   }
 }
 
-/** Runs a limited number of tasks at once; the results come in the order of the items. */
+/**
+ * Runs a limited number of tasks at the same time, and yields their results in the order of the
+ * items.
+ */
 async function* eachInOrder<T, R>(
   items: readonly T[],
   atOnceMax: number,
@@ -227,7 +232,7 @@ async function validateBatch(
 }
 
 /**
- * Deletes the terminator that the router has dropped; another request may already have deleted it.
+ * Deletes a terminator that its router no longer has. Another request may already have deleted it.
  */
 async function removed(
   { writer, state }: ValidationDeps,
@@ -366,8 +371,8 @@ function comparedLink(
   isConnected: (routerId: string) => boolean,
 ): ValidatedLink {
   const isPeerConnected = isConnected(peerRouterId)
-  // The stored sockets of a link come from the dialing router, so compare them only with that
-  // router's report.
+  // Compares the stored sockets only with the report of the dialing router, because they come from
+  // that router.
   const differing =
     known === undefined || !isDialed || sockets === null ? [] : differingSockets(known, sockets)
   return {
@@ -377,8 +382,8 @@ function comparedLink(
     peerRouterId,
     isPeerConnected,
     isDialed,
-    // A link that this controller does not know is still valid if the peer router of the link is
-    // not connected here.
+    // A link that this controller does not know is still valid if the router at its other end is
+    // not connected to this controller.
     isValid: known === undefined ? !isPeerConnected : isPeerConnected && differing.length === 0,
     messages: differing,
   }
@@ -391,8 +396,8 @@ function differingSockets(
   const known = connections
     .map(({ type, sourceAddress, destAddress }) => `${type} ${sourceAddress} ${destAddress}`)
     .sort()
-  // A controller stores only the first few sockets of a link, so additional sockets in the router's
-  // report do not count as a difference.
+  // Ignores additional sockets in the router's report, because a controller stores only the first
+  // few sockets of a link.
   if (known.length < reported.length && known.every((socket) => reported.includes(socket)))
     return []
   return known.join('\n') === reported.join('\n')

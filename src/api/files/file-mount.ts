@@ -14,7 +14,7 @@ export interface FileMount {
   /** Path without a trailing slash, like `/console`. */
   readonly path: string
   readonly policy: PageHeaderPolicy
-  /** Null if there are no files; `missing` then states what the operator can do. */
+  /** Null if there are no files; then `missing` is a message with a remedy. */
   readonly files: FileSet | null
   readonly missing: string
 }
@@ -30,8 +30,8 @@ interface MountOperationDeps {
 }
 
 /**
- * One operation that serves all files of a mount. The pages have client-side routes, so a path
- * without a file extension returns the index.
+ * One operation that serves all files of a mount. The pages use client-side routes, so for a path
+ * without a file extension the response is the index page.
  */
 export function fileMountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
   return {
@@ -50,14 +50,14 @@ export function fileMountOperation({ cluster }: MountOperationDeps, mount: FileM
       ignoresAccept: true,
     },
     refusals: [404],
-    // Also served while this controller must not serve requests from its state.
+    // The files are served even while this controller must not serve requests from its state.
     isAlwaysServed: true,
     handle: (call) => fileAnswer(call, mount, pageSecurityHeaders(mount.policy, cluster.members())),
   }
 }
 
 /**
- * The response with a file.
+ * A response with the content of a file.
  * @throws {Problem} NOT_FOUND.
  */
 function fileAnswer(

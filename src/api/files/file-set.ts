@@ -27,13 +27,15 @@ export interface StaticFile {
   readonly coded: Readonly<Partial<Record<ContentCoding, FileBody>>>
 }
 
-/** `index-B3xk9_2a.js`: a name from a bundler, with 8 characters of a hash. */
+/**
+ * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of 8 characters.
+ */
 const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
  * The files of a folder, kept in memory and found by exact path. So no request reads the disk, and
- * no path can leave the folder. `x.js.br` and `x.js.gz` are compressed forms of `x.js`. Names that
- * begin with a dot and symbolic links are ignored.
+ * no request path can name a file outside the folder. `x.js.br` and `x.js.gz` are compressed forms
+ * of `x.js`. Names that begin with a dot and symbolic links are ignored.
  */
 export class FileSet {
   readonly #files: ReadonlyMap<string, StaticFile>
@@ -61,7 +63,7 @@ export class FileSet {
     return new FileSet(files, bytes)
   }
 
-  /** @param path below the folder, with `/` between names, such as `assets/index.js`. */
+  /** @param path path below the folder, with `/` between names, such as `assets/index.js`. */
   get(path: string): StaticFile | null {
     return this.#files.get(path) ?? null
   }

@@ -5,7 +5,7 @@ export type PageHeaderPolicy = 'console' | 'spa'
 
 const ORIGINS_MAX = 64
 const ORIGIN = /^https:\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
-/** The APIs that the console calls, so that its pages may connect to them. */
+/** APIs that the console calls; the headers must permit connections to them. */
 const askedApis = new Set(['edge-management', 'fabric'])
 
 /** Headers of all pages: no framing, no type sniffing, no referrer. */
@@ -20,8 +20,9 @@ const common = {
 
 /**
  * Security headers of the pages of a mount. The console may run only its own scripts, may not
- * create markup from text (Trusted Types), and may connect only to members of the cluster. The
- * needs of pages in an operator's folder are unknown, so the headers only forbid framing them.
+ * create markup from text (Trusted Types), and may connect only to members of the cluster. Pages
+ * from an operator's folder may need any feature of a browser, so their headers only forbid
+ * framing.
  */
 export function pageSecurityHeaders(
   policy: PageHeaderPolicy,

@@ -25,14 +25,15 @@ export const administratorReadScope: AuditReadScope = { tables: null, mayReadIde
 export function callerReadScope(call: RequestContext): AuditReadScope {
   const caller = requireCaller(call)
   if (caller.isAdmin) return administratorReadScope
-  // Checked as a GET, because a request to undo an entry (a POST) also reads the entry.
+  // Checks the permission as for a GET, even for a request to undo an entry (a POST), because that
+  // request also reads the entry.
   const mayRead = (permission: Permission): boolean =>
     mayCall(caller, permission, { api: call.api, method: 'GET' })
   const tables = historyKinds.filter((kind) => mayRead(listPermissionForKind(kind) ?? 'admin'))
   return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
 
-/** An audit record in the form in which the API shows it to this caller. */
+/** An audit record in the form in which the API shows it to the caller. */
 export function auditRow(
   record: EntityRecord,
   state: Pick<StateView, 'get'>,
@@ -50,7 +51,8 @@ export function auditRow(
     actor: reader.mayReadIdentities
       ? { id: record['actor'] ?? '', name: record['actorName'] ?? '' }
       : { id: '', name: '' },
-    // A reader of records must not learn from which addresses others log in.
+    // Hides session and address from callers who may read only certain kinds: they must not learn
+    // from which addresses others log in.
     // @guard history-and-undo--address
     session: isAll ? (session ?? '') : '',
     address: isAll ? (address ?? '') : '',
@@ -86,8 +88,8 @@ function shownChanges(
 }
 
 /**
- * For the main record of the entry, the kind under which the caller wrote it; for other records,
- * the kind of their table.
+ * For the entry's main record, the kind under which the caller wrote it; for other records, the
+ * kind that stores them.
  */
 function kindOf({ kind, id }: KeptChange, record: EntityRecord): string {
   const isMain =

@@ -10,7 +10,9 @@ import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
 import { integer } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Whether an audit entry still contains its change and, if not, why. */
+/**
+ * Whether an audit entry still contains the values of its change, or the reason why it does not.
+ */
 export const changeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
 export type ChangeState = (typeof changeStates)[number]
 
@@ -75,7 +77,7 @@ const undoingWrite = closedObjectSchema({
   data: values,
 })
 
-/** The effect that undoing an entry would have now. */
+/** The effect that undoing an entry would have at this time. */
 export const undoPreviewSchema: NamedSchema = {
   name: 'undoPreview',
   schema: closedObjectSchema({

@@ -24,12 +24,12 @@ import { UndoService, type UndoServiceDeps } from './undo.ts'
 
 const text = { type: 'string' } as const
 const tables: ReadonlySet<string> = new Set(historyKinds)
-/** Names of the kinds that have a history, in the form in which audit entries contain them. */
+/** Names of the kinds that have a history, as audit entries contain these names. */
 const kinds = entities.filter(({ table }) => tables.has(table)).map(({ name }) => name)
 const filterable = auditEntry.symbols.map(({ name }) => name)
 const INDEX = /^[0-9]{1,15}$/
 
-/** Operations that list changes to records, and that undo such changes. */
+/** Operations that list changes of records, and operations that undo such changes. */
 export function historyOperations(deps: UndoServiceDeps): Operation[] {
   const undo = new UndoService(deps)
   const { state } = deps
@@ -98,7 +98,8 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
 
 async function list({ state, processor }: UndoServiceDeps, call: RequestContext): Promise<Reply> {
   const reader = callerReadScope(call)
-  // A filter could find out values that the answer withholds.
+  // Refuses filters and sorting: the caller could use them to find out values that the response
+  // withholds.
   // @guard history-and-undo--filter
   if (reader.tables !== null && (call.first('filter') ?? call.first('sort')) !== undefined) {
     throw new Problem('UNAUTHORIZED', { detail: 'filter and sort are for administrators' })

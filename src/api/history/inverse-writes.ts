@@ -22,7 +22,7 @@ export interface InverseWrite {
   readonly kind: KindName
   readonly id: string
   readonly name: string
-  /** Body of the write's operation; {} for a deletion. */
+  /** Body of the request for the write; {} for a deletion. */
   readonly data: JsonObject
   /** Permission that the write's operation requires. */
   readonly permission: SessionPermission
@@ -32,10 +32,12 @@ export interface InverseWrite {
 
 type Records = Pick<StateView, 'get'>
 
-/** Actions that can be undone by writing the records in their stored changes. */
+/** Actions that an undo supports: it writes the previous values of the changed records. */
 const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
 
-/** For each kind, stored fields that have another name in request bodies, with that name. */
+/**
+ * For each kind, the stored fields that have another name in request bodies, each with that name.
+ */
 const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   identity: { typeId: 'type' },
   terminator: { serviceId: 'service', routerId: 'router', instanceId: 'identity' },
@@ -43,8 +45,8 @@ const memberNames: Readonly<Record<string, Readonly<Record<string, string>>>> = 
 
 /**
  * The writes that undo an entry, beginning with the write to the entry's main record.
- * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if a record was changed after the
- * entry.
+ * @throws {Problem} CANNOT_UNDO with the reason, CHANGED_SINCE if one of the records has changed
+ * since the entry.
  */
 export function inverseWrites(entry: EntityRecord, records: Records): readonly InverseWrite[] {
   const { changes, omitted } = keptOf(entry)
@@ -99,7 +101,7 @@ function keptOf(entry: EntityRecord): ReturnType<typeof parseKeptChanges> {
 
 /**
  * The kind of the entry's main record.
- * @throws {Problem} CANNOT_UNDO if the first stored change is about another record.
+ * @throws {Problem} CANNOT_UNDO if the first stored change belongs to another record.
  */
 function mainKind(entry: EntityRecord, main: KeptChange): KindName {
   const { entity, entityId } = entry as Readonly<Record<string, unknown>>
@@ -111,7 +113,7 @@ function mainKind(entry: EntityRecord, main: KeptChange): KindName {
 }
 
 /**
- * Whether the record is a terminator that its host created by itself; the host creates it again
+ * Whether the record is a terminator that a router created for a host; the host creates it again
  * without an undo.
  */
 function isLive({ kind, before }: KeptChange): boolean {
@@ -137,7 +139,7 @@ function bodyOf(kind: KindName, values: JsonObject): JsonObject {
   const { fields } = findEntity(kind)
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => {
-      // Writes an empty string to clear a text, because null in a patch leaves the field unchanged.
+      // Clears a text with an empty string, because null in a patch leaves the field unchanged.
       const isText = fields[name]?.kind === 'text' || fields[name]?.kind === 'reference'
       const given = holdsTimes(fields[name]?.kind, name) ? timeTexts(value) : value
       return [names[name] ?? name, given === null && isText ? '' : given]
@@ -198,7 +200,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
   return { action: 'create', kind, id, name, data, permission, restored }
 }
 
-/** The fields of a record that the audit log stores, without those that have no value. */
+/** The fields of a record that the audit log stores, without empty fields. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
   const fields = historyFields.get(findEntity(kind).table)
   return fields === undefined ? {} : keptRecordFields(record, fields)
@@ -212,7 +214,7 @@ function differingFields(kind: KindName, record: EntityRecord, values: JsonObjec
 
 /**
  * Checks that the writes restore the previous fields of each record.
- * @param changes to all records, as these writes would make them.
+ * @param changes the changes that these writes would make to all records.
  * @throws {Problem} CANNOT_UNDO.
  */
 export function requireFieldsRestored(

@@ -38,7 +38,7 @@ export interface UndoServiceDeps extends PreviewOperationsDeps {
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
-/** An undo that passed every check, with the effect that it would have. */
+/** An undo that passed every check, and the effect that it would have. */
 interface JudgedUndo {
   readonly prepared: readonly PreviewedWrite[]
   readonly judgedOn: JudgedOn
@@ -47,7 +47,8 @@ interface JudgedUndo {
 }
 
 /**
- * Undoes entries of the audit log with writes that the caller could also send as separate requests.
+ * Undoes entries of the audit log. The caller needs the permissions for the necessary writes, as if
+ * the caller sent these as separate requests.
  */
 export class UndoService {
   readonly #deps: UndoServiceDeps
@@ -58,12 +59,13 @@ export class UndoService {
     this.#previewed = new PreviewedWriteBuilder(deps.validator)
   }
 
-  /** The effect that the undo would have now; this call writes nothing. */
+  /** The effect that the undo would have at this time; writes nothing. */
   async preview(call: RequestContext, entry: EntityRecord): Promise<JsonObject> {
     const { state } = this.#deps
     const writes = inverseWrites(entry, state)
     const required = new CallerReadPermissions(call)
-    // Refusals and results reveal the records that the writes name.
+    // The preview requires permission to read these kinds, because its refusals and results reveal
+    // their records.
     // @guard history-and-undo--preview
     for (const { kind } of writes) {
       for (const permission of permissionsForPreview(kind)) required.require(permission)
@@ -84,8 +86,8 @@ export class UndoService {
   }
 
   /**
-   * @param version version of the preview that the caller has seen: the undo is refused if a record
-   * has changed since that preview. undefined: the undo is not compared with a preview.
+   * @param version version of the preview that the caller has seen. If a record has changed since
+   * that preview, the undo is refused. undefined: the caller has seen no preview.
    */
   async apply(
     call: RequestContext,
@@ -105,8 +107,9 @@ export class UndoService {
       const [main] = writes
       if (main === undefined) throw cannotUndoProblem('it changed no record')
       const { identity } = requireCaller(call)
-      // Apply checks only one permission for each command. So the command also requires that the
-      // record of the caller, with all of its permissions, is unchanged.
+      // The state machine checks only one permission for each command. So the command also requires
+      // that the caller's identity record, which contains all of its permissions, has not changed
+      // since the check.
       const caller = { entity: 'identity', id: identity.id, revision: identity.revision } as const
       const judgedOn = identity.revision === 0 ? judged.judgedOn : [...judged.judgedOn, caller]
       const origin = { ...requestOrigin(call, request), actor: actorWith(call, main.permission) }
@@ -122,8 +125,8 @@ export class UndoService {
   }
 
   /**
-   * @throws {Problem} the problems that the writes would throw; CANNOT_UNDO, CHANGED_SINCE,
-   * UNAUTHORIZED.
+   * @throws {Problem} with the codes with which the writes would be refused; CANNOT_UNDO,
+   * CHANGED_SINCE, UNAUTHORIZED.
    */
   async #judge(call: RequestContext, writes: readonly InverseWrite[]): Promise<JudgedUndo> {
     const { state, preparers } = this.#deps
@@ -174,8 +177,8 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
 }
 
 /**
- * The actor of the request with the permission that a write requires. Apply must check this
- * permission, because every session has the permission to request an undo.
+ * The actor of the request, with the permission that a write requires, which the state machine
+ * checks. The permission of the undo request itself is not enough, because every session has it.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
   const actor = callActor(call)

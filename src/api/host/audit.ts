@@ -13,8 +13,8 @@ interface AuditOperationsDeps {
 const filterable = auditEntry.symbols.map(({ name }) => name)
 
 /**
- * Operations on audit records. Every controller has the same audit records, because they are
- * derived from the log.
+ * Operations on audit records. Every controller has the same audit records, because controllers
+ * derive them from the log.
  */
 export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
   return [

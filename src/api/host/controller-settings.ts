@@ -26,8 +26,8 @@ const path = '/controller-settings/{id}/effective'
 const kind = 'controllerSetting'
 
 /**
- * Operations on controller settings. As in OpenZiti, a setting is changed at the path that shows
- * its effective value: `effective`.
+ * Operations on controller settings. As in OpenZiti, the path that shows the effective value of a
+ * setting, `effective`, is also the path that changes it.
  */
 export function controllerSettingOperations(deps: ControllerSettingOperationsDeps): Operation[] {
   const change = {

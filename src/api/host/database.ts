@@ -38,7 +38,7 @@ const common = {
   permission: 'admin',
 } as const
 
-/** Operations on the stored state as a whole. */
+/** Operations on the whole stored state. */
 export function databaseOperations(deps: DatabaseOperationsDeps): Operation[] {
   return [
     startOperation('checkDataIntegrity', false, deps),
@@ -97,8 +97,8 @@ function snapshotOperations(deps: DatabaseOperationsDeps): Operation[] {
 }
 
 /**
- * Writes a snapshot and a log line, because the cluster log does not record that password hashes
- * and wrapped secrets were written to a file.
+ * Writes a snapshot. Also logs a line, because the snapshot file contains password hashes and
+ * wrapped secrets, and the audit log has no entry about it.
  */
 async function takeSnapshot(
   { snapshots, logger }: DatabaseOperationsDeps,

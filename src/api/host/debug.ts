@@ -38,9 +38,9 @@ interface DebugOperationsDeps {
 interface DebugFacts {
   readonly version: DebugOperationsDeps['version']
   readonly limits: DebugOperationsDeps['limits']
-  /** Consensus, members and alarms. */
+  /** State of consensus, members and alarms. */
   readonly node: unknown
-  /** Log, disk, mesh and threads. */
+  /** State of log, disk, mesh and threads. */
   readonly vitals: unknown
   readonly process: unknown
   /** Metrics in the Prometheus text format. */
@@ -48,7 +48,7 @@ interface DebugFacts {
 }
 
 /**
- * Operation that returns everything known about this process in one response: numbers, ids and
+ * Operation that returns all diagnostic data of this process in one response: numbers, ids and
  * addresses, but no secrets.
  */
 export function debugOperations(deps: DebugOperationsDeps): Operation[] {

@@ -21,7 +21,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
   const { metrics } = deps
   return [
     healthOperation(deps, 'healthChecks', '/health-checks'),
-    // The path that OpenZiti clients use.
+    // The health checks at the path that OpenZiti clients use.
     healthOperation(deps, 'healthChecksV1', '/health-checks/v1'),
     {
       operationId: 'readiness',
@@ -54,7 +54,7 @@ export function hostOperations(deps: HostOperationsDeps): Operation[] {
       success: 200,
       response: { kind: 'bare', schema: metricsTextSchema, types: ['text/plain'] },
       isForMonitors: true,
-      // The metrics contain the alarm that the state is unusable.
+      // Served even while the state is unusable, because the metrics contain the alarm about it.
       needsNoState: true,
       handle: async () => responseWithoutEnvelope(await metrics.text(), metrics.contentType),
     },
@@ -93,7 +93,7 @@ function healthOperation(deps: HostOperationsDeps, operationId: string, path: st
   }
 }
 
-/** Runs all health checks for a request. The response shows the total duration in each check. */
+/** Runs all health checks for a request. In the response, each check shows the total duration. */
 function checkHealth({ health: check, clock }: HostOperationsDeps) {
   const beganMs = clock.monotonicMs()
   const report = check()

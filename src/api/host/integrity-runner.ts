@@ -40,9 +40,9 @@ interface Judged {
 }
 
 /**
- * Runs integrity checks on the leader. The log records the request, the claim and the end of a run,
- * so any controller can show them. If a new leader finds a run that another controller claimed, the
- * leader ends it, because no controller continues it.
+ * Runs integrity checks on the leader. The log records when a run is requested, started and ended,
+ * so any controller can show it. If a new leader finds a run that an earlier leader started, it
+ * ends the run, because no controller continues it.
  */
 export class IntegrityRunner {
   readonly #deps: IntegrityRunnerDeps
@@ -64,12 +64,15 @@ export class IntegrityRunner {
     this.#stop()
   }
 
-  /** Triggers a search for a requested run to carry out. */
+  /** Starts a requested run, without waiting for the next poll. */
   nudge(): void {
     void this.look()
   }
 
-  /** Resolves when no run is left for this controller. */
+  /**
+   * Carries out the requested run, or ends a run that an earlier leader started. Resolves when the
+   * run has ended.
+   */
   async look(): Promise<void> {
     const run = this.#ownRun()
     if (run === null || this.#isAtWork) return
@@ -78,7 +81,7 @@ export class IntegrityRunner {
       if (run.runner !== '') await this.#end(run, { error: stoppedEarly(run.runner) })
       else if (await this.#claim(run)) await this.#carryOut({ ...run, runner: this.#self })
     } catch (error) {
-      // If there was no leader or no response, the next poll ends the remaining runs.
+      // Ignores a missing leader or response: the next poll ends a run that is still in progress.
       if (!(error instanceof Problem)) {
         this.#deps.logger.error({ err: error }, 'an integrity run failed')
       }
@@ -87,12 +90,14 @@ export class IntegrityRunner {
     }
   }
 
-  /** Identifies this process as a runner; after a restart, the process is another runner. */
+  /**
+   * Identifies this process as the runner. After a restart, the process counts as another runner.
+   */
   get #self(): string {
     return `${this.#deps.cluster.selfId} ${this.#deps.instanceId}`
   }
 
-  /** The current run, if this controller is leader and claimed the run; otherwise null. */
+  /** The run in progress, if this controller is the leader; otherwise null. */
   #ownRun(): IntegrityRun | null {
     const { state, cluster } = this.#deps
     const run = state.get('integrityRun', integrityRunRecordId)
@@ -118,7 +123,7 @@ export class IntegrityRunner {
 
   /**
    * Checks the next part of the state.
-   * @returns false when everything is checked.
+   * @returns false once the whole state is checked.
    */
   #slice(scan: IntegrityScan): boolean {
     const { clock, limits } = this.#deps
@@ -127,7 +132,7 @@ export class IntegrityRunner {
     return true
   }
 
-  /** Rebuilds each table at most once, however many faults it has. */
+  /** Rebuilds each faulty table once, even if it has several faults. */
   async #fix(findings: readonly IntegrityFinding[]): Promise<Judged[]> {
     const rebuilt = new Map<string, boolean>()
     const judged: Judged[] = []
@@ -180,8 +185,8 @@ function unfixed({ description }: IntegrityFinding): Judged {
 }
 
 /**
- * Message that a run ended early.
- * @param runner a controller id, a space, and the start time of the process.
+ * Message for a run that ended before it was complete.
+ * @param runner a controller id, a space, and the instance id of its process.
  */
 function stoppedEarly(runner: string): string {
   return `${runner.split(' ')[0] ?? runner} stopped before the end of the run; start it again`

@@ -6,7 +6,7 @@ export type SwitchableLogLevel = (typeof switchableLogLevels)[number]
 
 /** The current log level, and the configured level. */
 export interface LogLevelState {
-  /** Level in force. */
+  /** The level that the controller uses. */
   readonly level: string
   /** Level in the configuration, which applies again after a restart. */
   readonly configured: string
@@ -16,8 +16,8 @@ export interface LogLevelState {
 export interface LogLevelControl {
   get(): LogLevelState
   /**
-   * Sets the level at once, even without a quorum. The level remains until it is set again or the
-   * controller restarts.
+   * Sets the level immediately, even without a quorum. The level remains until it is set again or
+   * the controller restarts.
    */
   set(level: SwitchableLogLevel, by: Actor): LogLevelState
 }

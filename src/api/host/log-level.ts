@@ -35,7 +35,10 @@ const common = {
   response: { kind: 'detail', schema: shown },
 } as const
 
-/** The log level of the controller that receives the request; each controller has its own. */
+/**
+ * Operations on the log level of the controller that receives the request; each controller has its
+ * own level.
+ */
 export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operation[] {
   return [
     {

@@ -13,12 +13,14 @@ interface MetaOperationsDeps {
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** All capabilities that OpenZiti defines; the version response lists only the announced ones. */
+/**
+ * All capabilities that OpenZiti defines; the version response lists only `announcedCapabilities`.
+ */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
- * Clients rely on announced capabilities, so a capability is announced only when every member has
- * it. `OIDC_AUTH_WITH_CSR` works but is not announced: the JVM SDK from 0.30 on refuses a
- * controller with an unknown capability, and no SDK uses `OIDC_AUTH_WITH_CSR`.
+ * Capabilities in the version response. Clients rely on them, so a capability is listed only if
+ * every member has it. `OIDC_AUTH_WITH_CSR` works but is not listed: the JVM SDK from 0.30 on
+ * refuses a controller with an unknown capability, and no SDK uses `OIDC_AUTH_WITH_CSR`.
  */
 const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 
@@ -31,8 +33,8 @@ const bindingPaths: Readonly<Record<ApiVersionsKey, string>> = {
 }
 
 /**
- * Operations that anyone can call without a session and whose responses hardly change while a
- * controller runs. Each response is created once.
+ * Operations that need no session, and whose responses hardly change while a controller runs. Each
+ * response is created once and cached.
  */
 export function staticInfoOperations(deps: MetaOperationsDeps): Operation[] {
   const before = detailResponse(versionOf(deps, false, []))
@@ -130,7 +132,7 @@ function versionOf(
     const apiBaseUrls = urls.map((url) => url + path)
     apiVersions[name] = { v1: { apiBaseUrls, path, version: 'v1' } }
   }
-  // Lists the client API under the name `edge` too, which older clients expect.
+  // Also lists the client API under the name `edge`, which older clients expect.
   if (apiVersions['edge-client'] !== undefined) apiVersions['edge'] = apiVersions['edge-client']
   return {
     apiVersions,

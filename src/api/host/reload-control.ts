@@ -1,35 +1,43 @@
 import type { Actor } from '../../ports/actor.ts'
 
-/** An option whose value in the file differed from the value in force. */
+/** An option whose value in the file differed from the value that the controller used. */
 export interface ReloadedOption {
   readonly key: string
   /** Values for display, without secrets; null for a list of sections. */
   readonly from: string | null
   readonly to: string | null
-  /** True: the new value is in force now. False: it takes effect after a restart. */
+  /**
+   * True: the controller now uses the new value. False: the new value takes effect after a restart.
+   */
   readonly isInForce: boolean
 }
 
-/** A file that an option names, and whose content differs from the content in force before. */
+/**
+ * A file that an option names, and whose content differed from the content that the controller
+ * used.
+ */
 export interface ReloadedFile {
   /** The option, for example `identity.ca`. */
   readonly key: string
   readonly path: string
-  /** True: the new content is in force now. */
+  /** True: the controller now uses the new content. */
   readonly isInForce: boolean
-  /** True: the new content was rejected. If both are false, it takes effect after a restart. */
+  /**
+   * True: the controller rejected the new content. If `isInForce` and `isRejected` are false, the
+   * new content takes effect after a restart.
+   */
   readonly isRejected: boolean
 }
 
 export interface ReloadResult {
-  /** Path of the configuration. */
+  /** Path of the configuration file. */
   readonly path: string
   readonly changed: readonly ReloadedOption[]
-  /** Releases before 0.3.0 do not send it. */
+  /** Absent in responses of releases before 0.3.0. */
   readonly changedFiles?: readonly ReloadedFile[]
   /**
-   * Why certificate files were rejected; the controller still uses the previous ones. null: none
-   * was rejected.
+   * Reason why certificate files were rejected, so that the controller still uses the previous
+   * files; null if no file was rejected.
    */
   readonly refusedCertificates: string | null
 }

@@ -32,8 +32,8 @@ export function specOperations(
 ): Operation[] {
   const documents = new Map<ApiName, Buffer>()
   const operations: Operation[] = []
-  // One buffer for each document, shared by all responses, so that clients that read slowly cost no
-  // memory.
+  // One buffer for each document, which all responses share, so that clients that read slowly need
+  // no additional memory.
   const bytesOf = (api: ApiName): Buffer => {
     const known = documents.get(api)
     if (known !== undefined) return known

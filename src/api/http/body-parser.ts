@@ -114,7 +114,9 @@ async function takeRoom(
   throw unparsable('the request ended before its body did')
 }
 
-/** Limits the received bytes, because a chunked body declares no length. */
+/**
+ * Reads a body up to a limit. Counts the received bytes, because a chunked body declares no length.
+ */
 function readBytes(stream: Readable, bytesMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
@@ -155,8 +157,7 @@ function parseJson(text: string, depthMax: number): unknown {
   try {
     value = JSON.parse(text)
   } catch (error) {
-    // Uses its own message: the parser's message would quote the body, which may contain a
-    // password.
+    // Replaces the parser's message, which would quote the body: the body may contain a password.
     throw unparsable('it is not JSON', error)
   }
   if (PROTOTYPE_KEY.test(text) && hasPrototypeKey(value)) {
@@ -173,16 +174,16 @@ function unparsable(why: string, cause?: unknown): Problem {
 }
 
 /**
- * Selects the bodies that may contain a member named `__proto__`, whose letters JSON may also write
- * as escapes. Only bodies with this name, or with an escape of a character below U+0100, are
- * searched member by member.
+ * Matches the text of bodies that may contain a member named `__proto__`: the name itself, or an
+ * escape of a character below U+0100, because JSON may write the letters of the name as escapes.
+ * Only matching bodies are searched member by member.
  */
 // @guard prototype-member-written-with-escapes
 const PROTOTYPE_KEY = /__proto__|\\u00/i
 
 /**
- * Whether a value contains a member named `__proto__`: copying that member would change the
- * prototype of the copy. The depth of the value was already checked.
+ * Whether a value contains a member named `__proto__`: code that copies the value would change the
+ * prototype of the copy. The caller has already limited the depth of the value.
  */
 function hasPrototypeKey(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false

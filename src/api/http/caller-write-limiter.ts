@@ -6,9 +6,9 @@ import type { Actor } from '../../ports/actor.ts'
 import type { AppliedProposal, ProposalInput, Proposer } from '../../ports/proposer.ts'
 
 /**
- * Maximum writes per minute on this controller by callers for which no permission must be granted:
- * an identity's writes about itself, and a router's writes under its certificate. Each write adds
- * an audit record, and the number of stored audit records is limited.
+ * Maximum writes per minute on this controller by callers that need no granted permission: an
+ * identity's writes about itself, and a router's writes with its certificate. Each write adds an
+ * audit record, and only a limited number of audit records is stored.
  */
 export const callerWriteLimits = {
   /** Maximum writes of one identity per window; above that: 429 SERVER_TOO_MANY_REQUESTS. */
@@ -23,7 +23,7 @@ export const callerWriteLimits = {
    * creates all its terminators again.
    */
   routerWritesMax: 12_000,
-  /** Maximum extensions of one router's certificates per minute. */
+  /** Maximum renewals of one router's certificates per minute. */
   routerExtensionsMax: 12,
   /**
    * Maximum counted writes of all callers together per window; above that: 429
@@ -31,15 +31,15 @@ export const callerWriteLimits = {
    */
   writesMax: 1_000_000,
   /**
-   * Length of the window in which writes are counted. `Retry-After` contains the time until it
-   * ends.
+   * Length of the window in which writes are counted. `Retry-After` in the refusal contains the
+   * time until the window ends.
    */
   writeWindowMs: 60_000,
 } as const
 
 /**
- * Kinds of writes that may use the whole limit of the caller, because a client that uses or hosts
- * many services makes many such writes.
+ * Kinds of writes without a separate limit: a client may use its whole limit for one of these
+ * kinds, because a client that uses or hosts many services makes many such writes.
  */
 const frequent: ReadonlySet<CommandKind> = new Set([
   CommandKind.SERVICE_SESSION_CREATE,
@@ -105,7 +105,10 @@ export class CallerWriteLimiter implements Proposer {
   }
 }
 
-/** The limit for a write; null: writes made with a granted permission are not limited here. */
+/**
+ * The limits that apply to a write; null for a write with a granted permission, which is not
+ * limited here.
+ */
 function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)
   if (caller === null) return null

@@ -11,14 +11,14 @@ interface LargeBodyLimits {
 interface Waiting {
   readonly bytes: number
   readonly resolve: (giveBack: () => void) => void
-  /** Timer of the wait; undefined after the wait timed out. */
+  /** Timer that ends the wait; undefined after the time limit. */
   timer: NodeJS.Timeout | undefined
 }
 
 /**
  * Limits the memory for large bodies that are being read or processed. While a body is written to
- * the log, it is in memory several times, so only a few bodies are admitted at once. The others
- * stay unread in their connections until their turn.
+ * the log, it is in memory several times, so only a few bodies are admitted at the same time. Other
+ * bodies wait unread in their connections until memory is free.
  */
 export class LargeBodyQueue {
   readonly #limits: LargeBodyLimits
@@ -30,7 +30,7 @@ export class LargeBodyQueue {
     this.#waiting = new BoundedQueue(limits.largeBodiesWaitingMax)
   }
 
-  /** Bytes that admitted bodies occupy now. */
+  /** Bytes that admitted bodies occupy at this time. */
   get bytes(): number {
     return this.#bytes
   }
@@ -40,9 +40,9 @@ export class LargeBodyQueue {
   }
 
   /**
-   * Resolves when it is this body's turn, with a function that frees the bytes.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many bodies wait, or the turn does not come
-   * in time.
+   * Resolves when this body is admitted, with a function that frees its bytes.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many bodies wait, or the body is not
+   * admitted in time.
    */
   take(bytes: number): Promise<() => void> {
     return new Promise((resolve, reject) => {
@@ -50,8 +50,8 @@ export class LargeBodyQueue {
       waiting.timer = setTimeout(() => {
         waiting.timer = undefined
         reject(tooMany())
-        // All bodies wait equally long, so the body that timed out is the first in the queue. This
-        // call removes it and frees its slot.
+        // All bodies wait for the same maximum time, so the body that timed out is the first in the
+        // queue. `#admit` removes this body from the queue.
         this.#admit()
       }, this.#limits.largeBodyWaitMs)
       if (this.#waiting.push(waiting)) {
@@ -66,8 +66,8 @@ export class LargeBodyQueue {
   #admit(): void {
     for (let next = this.#waiting.peek(); next !== undefined; next = this.#waiting.peek()) {
       const isOver = next.timer === undefined
-      // A body is always admitted when no other body is admitted, because the limit for one body
-      // may exceed the limit for all.
+      // A body is admitted whenever no other body is, because a single body may be larger than the
+      // limit for all bodies together.
       const hasRoom =
         this.#bytes === 0 || this.#bytes + next.bytes <= this.#limits.largeBodiesBytesMax
       if (!isOver && !hasRoom) return

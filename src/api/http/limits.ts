@@ -4,13 +4,15 @@ const SECOND_MS = 1000
 export const httpLimits = {
   /** Maximum request body, declared or chunked; above that: 413 REQUEST_ENTITY_TOO_LARGE. */
   bodyBytesMax: 1024 * 1024,
-  /** A larger body waits for a slot in the memory for large bodies before it is read. */
+  /** A body larger than this must be admitted to the memory for large bodies before it is read. */
   largeBodyBytes: 64 * 1024,
-  /** Maximum total bytes of the large bodies that are read or processed at the same time. */
+  /** Maximum total bytes of large bodies that are read or processed at the same time. */
   largeBodiesBytesMax: 1024 * 1024,
-  /** Maximum large bodies that wait for a slot; above that: 429 SERVER_TOO_MANY_REQUESTS. */
+  /** Maximum large bodies that wait to be admitted; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   largeBodiesWaitingMax: 256,
-  /** Maximum wait of a large body for a slot; after that: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Maximum time that a large body waits to be admitted; after that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   largeBodyWaitMs: 5 * SECOND_MS,
   /** Maximum nesting of arrays and objects in a body; above that: 400 COULD_NOT_PARSE_BODY. */
   bodyDepthMax: 64,
@@ -21,11 +23,11 @@ export const httpLimits = {
   headerBytesMax: 32 * 1024,
   /** Maximum characters of one path parameter; a longer one matches no route. */
   pathParameterCharactersMax: 128,
-  /** Maximum open connections per listener; further connections are closed at once. */
+  /** Maximum open connections per listener; further connections are closed immediately. */
   connectionsMax: 10_000,
   /**
-   * Maximum open connections per source address at one listener; further connections are closed at
-   * once.
+   * Maximum open connections per source address at one listener; further connections are closed
+   * immediately.
    */
   connectionsPerSourceMax: 2500,
   /**
@@ -48,16 +50,17 @@ export const httpLimits = {
   /** If a client reads nothing of a response for this time, its connection is closed. */
   answerStallMs: 15 * SECOND_MS,
   /**
-   * Replaces `answerStallMs` while `unsentBytesMax` leaves no memory for responses to other
-   * clients.
+   * Used instead of `answerStallMs` while `unsentBytesMax` is reached, because no memory is left
+   * for responses to other clients.
    */
   answerQuietMs: 2 * SECOND_MS,
   /** If a client reads a response at a lower average rate than this, its connection is closed. */
   answerBytesPerSecondMin: 64 * 1024,
   /**
    * Maximum bytes of responses that are being created or are not read yet (with their copies in
-   * Node.js and TLS), and of requests that wait behind a response; divided among sources. Above
-   * that: connections that read nothing are closed, then 429 SERVER_TOO_MANY_REQUESTS.
+   * Node.js and TLS), and of requests that wait behind a response; shared fairly among source
+   * addresses. Above that: connections that read nothing are closed, then 429
+   * SERVER_TOO_MANY_REQUESTS.
    */
   unsentBytesMax: 32 * 1024 * 1024,
   /**
@@ -68,17 +71,17 @@ export const httpLimits = {
   /** Maximum duration of reading these bytes (`lingerBytesMax`). */
   lingerMs: 2 * SECOND_MS,
   /**
-   * Maximum requests that wait for a write, an index or a hash, divided among identities or, for
-   * unauthenticated callers, among source addresses. Above the total or the caller's share: 429
-   * SERVER_TOO_MANY_REQUESTS.
+   * Maximum requests that wait for a write, a log index or a password hash; shared fairly among
+   * identities and, for unauthenticated callers, source addresses. Above the total or the caller's
+   * share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   waitingRequestsMax: 4096,
   /**
-   * Main-thread time that a caller may use without waiting. A caller that has recently used more
-   * waits for its turn.
+   * Main-thread time that a caller may use without waiting. Requests of a caller that has recently
+   * used more time wait in that caller's queue.
    */
   processorBurstMs: 20,
-  /** Main-thread time for waiting requests in one turn of the event loop. */
+  /** Main-thread time for queued requests in one turn of the event loop. */
   processorSliceMs: 1,
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,
@@ -104,19 +107,20 @@ export const httpLimits = {
    */
   indexWaitMs: 5 * SECOND_MS,
   /**
-   * Maximum attempts of a write if its records keep changing between check and write; after that:
-   * 409 REVISION_MOVED.
+   * Maximum attempts of a write whose records change between validation and write; after that: 409
+   * REVISION_MOVED.
    */
   judgementsMax: 4,
   /** Maximum values of one repeated query parameter. */
   queryValuesMax: 100,
   /**
-   * A list with more bytes, or with more rows than a page, is a long list: it is printed in steps,
-   * interleaved with other requests.
+   * A list with more bytes, or with more rows than a page, is a long list: its response is created
+   * in steps, interleaved with other requests.
    */
   longListBytesMin: 512 * 1024,
   /**
-   * Maximum long lists at a time, divided among callers; above that: 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum long lists at the same time, shared fairly among callers; above that: 429
+   * SERVER_TOO_MANY_REQUESTS.
    */
   longListsMax: 4,
   /**
@@ -130,13 +134,16 @@ export const httpLimits = {
   longListBytesOfOthersMax: 4 * 1024 * 1024,
   /** A list with fewer bytes is not compressed: it fits in one or two packets. */
   compressedBytesMin: 2048,
-  /** A list with more bytes is not compressed, because it would be in memory twice. */
+  /**
+   * A list with more bytes is not compressed, because memory would hold it both uncompressed and
+   * compressed.
+   */
   compressedBytesMax: 4 * 1024 * 1024,
-  /** A list up to this size is compressed at once, a larger one in another thread. */
+  /** A list up to this size is compressed in the main thread, a larger one in another thread. */
   compressedAtOnceBytesMax: 256 * 1024,
   /**
-   * Maximum lists that are compressed in other threads at a time, divided among callers; above
-   * that: further lists are sent uncompressed.
+   * Maximum lists that other threads compress at the same time, shared fairly among callers; above
+   * that, lists are sent uncompressed.
    */
   compressionsMax: 4,
 }

@@ -12,8 +12,8 @@ const MIN_INDEX = /^([0-9]{1,15}):([0-9]{1,15})$/
 
 /**
  * Parses `net-min-index: <generation>:<index>`, the minimum index that a response must reflect. An
- * index of an older generation is refused, because the cluster was recovered or restored since,
- * perhaps without the entry. A newer generation is not known on this controller yet.
+ * index of an older generation is refused: the cluster was recovered or restored since, and may
+ * lack the entry. If the generation is newer, this controller does not know it yet.
  * @throws {Problem} COULD_NOT_VALIDATE, or INDEX_NOT_REACHED for a newer generation.
  */
 export function parseMinIndex(text: string, generation: number): number {
@@ -36,7 +36,10 @@ export function parseMinIndex(text: string, generation: number): number {
   return Number(match[2])
 }
 
-/** Parses `net-request-id`. @throws {Problem} COULD_NOT_VALIDATE if it is not a UUIDv7. */
+/**
+ * Parses `net-request-id`.
+ * @throws {Problem} COULD_NOT_VALIDATE if it is not a UUIDv7.
+ */
 export function parseNetRequestId(text: string): Uint8Array {
   const bytes = parseUuid(text)
   if (bytes === null || uuidv7TimeMs(bytes) === null) {
@@ -46,8 +49,8 @@ export function parseNetRequestId(text: string): Uint8Array {
 }
 
 /**
- * Linearizable reads: the state that is read reflects everything acknowledged before, on any
- * controller.
+ * Linearizable reads: the state that is read includes all writes that any controller acknowledged
+ * before the read.
  */
 export class LinearizableReads implements LatestReads {
   readonly #cluster: Pick<ClusterView, 'readIndex'>
@@ -65,10 +68,10 @@ export class LinearizableReads implements LatestReads {
   }
 
   /**
-   * Waits until this controller has applied everything that was acknowledged before the call (Raft
-   * dissertation 6.4). Concurrent callers share read rounds, so that many callers cost no more than
-   * one.
-   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms it; INDEX_NOT_REACHED.
+   * Waits until this controller has applied all writes that were acknowledged before the call (read
+   * index, Raft dissertation 6.4). Concurrent callers share a read-index round, so the cost does
+   * not grow with their number.
+   * @throws {Problem} CLUSTER_NO_LEADER when no leader confirms the read index; INDEX_NOT_REACHED.
    */
   async reachLatest(): Promise<void> {
     await this.reachIndex(await this.#cluster.readIndex())
@@ -100,12 +103,12 @@ export class LinearizableReads implements LatestReads {
   }
 
   /**
-   * Responds from the local state at once. If the record is missing, a read-index round with the
-   * leader confirms that, because another controller may have just created the record; concurrent
-   * requests share the round.
-   * @param answer its index is set to the index of the second read.
-   * @param what for the error: `service x`.
-   * @param read null: not found here.
+   * Responds immediately from the local state, if it contains the record. Otherwise reads again
+   * after a read-index round with the leader, because another controller may have just created the
+   * record. Concurrent requests share the round.
+   * @param answer if there is a second read, its index is set to the log index of that read.
+   * @param what description of the record for the error, such as `service x`.
+   * @param read returns null if the local state lacks the record.
    * @throws {Problem} NOT_FOUND; CLUSTER_NO_LEADER; INDEX_NOT_REACHED.
    */
   found<T>(

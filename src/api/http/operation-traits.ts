@@ -2,7 +2,8 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * Form of error responses other than `{error, meta}`: the error object alone, or the OAuth form.
+ * Form of error responses without the envelope `{error, meta}`: the error object alone, or the
+ * OAuth form.
  */
 export type ErrorResponseFormat = 'bare' | 'oauth'
 
@@ -10,7 +11,7 @@ export type ErrorResponseFormat = 'bare' | 'oauth'
 export interface RequestBody<S extends JsonObject = JsonObject> {
   readonly schema: NamedSchema<S>
   readonly isRequired: boolean
-  /** JSON by default; otherwise the body is plain text. */
+  /** Content type of a text body; by default, the body is JSON. */
   readonly type?: 'text/plain'
   /**
    * Content types other than JSON; the operation receives such a body as text and validates it
@@ -33,8 +34,8 @@ export interface OperationTraits {
    */
   readonly refusalShape?: ErrorResponseFormat
   /**
-   * True for an operation that changes nothing and starts nothing, although its method is not GET.
-   * A caller with read permission for everything may call it.
+   * True if the operation changes nothing and starts nothing, although its method is not GET. A
+   * caller with read permission for all records may call it.
    */
   readonly changesNothing?: true
 }

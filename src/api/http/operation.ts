@@ -16,22 +16,22 @@ export interface QueryParameter {
 }
 
 /**
- * Form of a successful response. `detail`: `{data, meta}`; `list`: the same with rows and
- * pagination; `bare`: no envelope, and the schema describes the whole body.
+ * Form of a successful response. `detail`: `{data, meta}`; `list`: the same, with a list in `data`
+ * and the pagination in `meta`; `bare`: no envelope, and the schema describes the whole body.
  */
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
   readonly schema: NamedSchema
-  /** JSON by default. The first type is the preferred one. */
+  /** Content types of the response, the preferred one first; by default, JSON. */
   readonly types?: readonly string[]
   /**
-   * True: sent regardless of the Accept header, like OpenZiti's downloads that exist in one format
-   * only.
+   * True: the response is sent regardless of the Accept header, like OpenZiti's downloads, which
+   * have only one format.
    */
   readonly ignoresAccept?: boolean
 }
 
-/** A missing body counts as an empty object. */
+/** Type of a body; a missing body counts as an empty object. */
 export type OperationBody<B extends RequestBody> =
   | (B extends { readonly textTypes: readonly string[] } ? string : never)
   | (B extends RequestBody<infer S> ? IfGiven<SchemaValue<S>, B['isRequired']> : never)
@@ -42,7 +42,7 @@ type IfGiven<T, IsRequired> = IsRequired extends true
     ? T | Readonly<Record<string, never>>
     : Partial<T>
 
-/** One operation of one or several APIs, generated from a descriptor or hand-written. */
+/** One operation of one or more APIs; it is generated from a descriptor, or written by hand. */
 export interface Operation extends OperationTraits {
   readonly summary: string
   readonly tag: string
@@ -52,7 +52,7 @@ export interface Operation extends OperationTraits {
   readonly path: string
   readonly permission: Permission
   /**
-   * Additional permission for a public operation: a caller that has it receives the full response.
+   * Additional permission for a public operation: a caller with this permission receives more data.
    */
   readonly elevatedPermission?: SessionPermission
   readonly query?: readonly QueryParameter[]
@@ -64,13 +64,13 @@ export interface Operation extends OperationTraits {
   /** Another success status, with the same form of response. */
   readonly alsoAnswers?: number
   /**
-   * Error statuses in addition to those that follow from method, permission, body and ETag (see
-   * `schemas/openapi.ts`). Each error response has the error envelope.
+   * Error statuses in addition to the statuses that follow from method, permission, body and ETag
+   * (see `schemas/openapi.ts`). These error responses have the error envelope.
    */
   readonly refusals?: readonly number[]
   /**
-   * Set for log-in operations: returns the authentication method. A refused log-in is published as
-   * an event.
+   * Set for log-in operations: returns the authentication method for the event about a refused
+   * log-in.
    */
   readonly logInMethod?: (call: RequestContext) => string
   /**
@@ -90,8 +90,9 @@ export interface Operation extends OperationTraits {
   readonly isAlwaysServed?: boolean
   /**
    * True for operations about this controller and its members, not about records. The admin socket
-   * serves them even while the state is unusable, so that an operator can inspect and repair the
-   * controller. With `isForMonitors`, the web listeners serve them then to monitoring certificates.
+   * serves these operations even while the state is unusable, so that an operator can inspect and
+   * repair the controller. If `isForMonitors` is set, the web listeners then also serve the
+   * operation to clients with a monitoring certificate.
    */
   readonly needsNoState?: boolean
   /**
@@ -105,7 +106,7 @@ export interface Operation extends OperationTraits {
    */
   readonly isForMonitors?: boolean
   /**
-   * If possible, a read should return its result synchronously, which costs no promise and no
+   * A read should return its result synchronously if possible, because this needs no promise and no
    * timer.
    */
   readonly handle: Handler
@@ -118,8 +119,8 @@ export type OperationCall = RequestContext<Operation>
 export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Reply | Promise<Reply>
 
 /**
- * An operation whose handler receives the body with the type of its schema. The pipeline validates
- * each body, so the cast is safe.
+ * An operation whose handler receives the body with the type of its schema. The cast to this type
+ * is safe, because the pipeline validates each body.
  */
 export function operationWithBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {

@@ -1,6 +1,6 @@
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** Path of each API. */
+/** Path at which each API begins. */
 export const basePaths: Readonly<Record<ApiName, string>> = {
   client: '/edge/client/v1',
   management: '/edge/management/v1',
@@ -11,29 +11,30 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 
 const CLIENT_ALIAS = '/edge/v1'
 /**
- * Path roots that are served as they are. Every other path belongs to the client API, the default.
+ * First path segments that are unchanged by normalization. All other paths belong to the client
+ * API, the default.
  */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 
-/** Plain paths below an API's version, which need no normalization. */
+/** Matches a path with an API version and plain segments, which needs no normalization. */
 const PLAIN = /^\/(?:edge\/(?:management|client)|fabric)\/v1(?:\/[\w-]+)*$/
 
-/** A percent escape before or in the version of a path. */
+/** Matches a percent escape in or before the API version of a path. */
 const ESCAPED_BASE = /^\/(?:edge\/(?:[^/]*\/)?|fabric\/)[^/]*%/
 
-/** The rest of a path after the API version. */
+/** Matches the part of a path after the API version. */
 const BEHIND_VERSION = /(?<=^\/(?:edge(?:\/management|\/client)?|fabric)\/v1)\/.*/
 
-/** A path after an empty first segment, without further empty segments. */
+/** Matches a path after an empty first segment, if no other segment is empty. */
 const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
 
 /**
  * Normalizes the path of a request. `/edge/v1` is the client API, and so is a path under an unknown
- * root. The base path of an API must be spelled exactly, so that nobody can bypass the rules of a
- * reverse proxy: a path with dot segments, or with empty segments or escapes before its version
- * ends, stays unchanged and matches no route. After the version, repeated slashes count as one,
- * because OpenZiti's console sends them. Two slashes at the start count as one if the path is under
- * an unknown root: the JVM SDK requests `//version`. The query is unchanged.
+ * root. The base path of an API must be spelled exactly, so that another spelling cannot bypass the
+ * rules of a reverse proxy: a path with dot segments, or with empty segments or escapes up to its
+ * version, stays unchanged and matches no route. After the version, several slashes count as one,
+ * because OpenZiti's console sends them. Two slashes at the start of a path under an unknown root
+ * count as one, because the JVM SDK requests `//version`. The query is unchanged.
  */
 function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')
@@ -53,7 +54,7 @@ function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): str
   return canonicalPath(merged) + query
 }
 
-/** Files that are served in addition to the APIs, at a path like `/console`. */
+/** Files that a listener serves in addition to the APIs, below a path like `/console`. */
 interface Mounted {
   readonly path: string
 }
@@ -79,7 +80,7 @@ function canonicalPath(path: string): string {
   return trimmed === '/' ? basePaths.client : basePaths.client + trimmed
 }
 
-/** Whether the path belongs to the client API, because its root is not one of `ROOTS`. */
+/** Whether the path belongs to the client API: its first segment is not one of `ROOTS`. */
 function isOfClientApi(path: string): boolean {
   return !ROOTS.some((root) => isUnder(path, root))
 }

@@ -54,15 +54,18 @@ type Check = (value: unknown) => void
 
 /**
  * Checks every request in this order: size, route, session, permission, accepted types, body and
- * schema, and the log index that the response must reflect. Then runs the operation, limited in
- * time and number.
+ * schema, and the log index that the response must reflect. Then runs the operation, with limits on
+ * its time and on the number of waiting requests.
  */
 export class Pipeline {
   readonly #deps: PipelineDeps
   readonly #answerer: ReplyWriter
   readonly #waiting: FairShare
   readonly #socketOnly = new Set<Operation>()
-  /** Finds the host user behind a request; null on every listener except the admin socket. */
+  /**
+   * Finds the operating system user who sent a request; null on every listener except the admin
+   * socket.
+   */
   readonly #socketCaller: AdminSocketCallerFinder | null
 
   constructor(
@@ -76,7 +79,10 @@ export class Pipeline {
     this.#waiting = new FairShare(deps.limits.waitingRequestsMax)
   }
 
-  /** First hook: all checks that need no body. For an unknown path, the 404 handler responds. */
+  /**
+   * First hook: makes all checks that need no body. For an unknown path, the 404 handler sends the
+   * response.
+   */
   readonly judge = (
     request: FastifyRequest,
     reply: FastifyReply,
@@ -141,8 +147,8 @@ export class Pipeline {
   }
 
   /**
-   * Whether to continue after a wait: the caller may have disconnected or lost its session, or the
-   * time limit may have passed.
+   * Whether a request may continue after a wait; the caller may have disconnected or lost its
+   * session, or the time limit may have passed.
    */
   #mayGoOn(
     request: FastifyRequest,
@@ -173,11 +179,10 @@ export class Pipeline {
   ): void {
     try {
       const body = this.#takeInput(request, call, operation, check)
-      // Checked before a write is proposed, because the client must receive the outcome of a
-      // proposed write.
+      // Checks the limit on waiting requests before a write is proposed, because the client must
+      // receive the outcome of a proposed write.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Only the few requests that must wait for a log index are handled later; all others are
-      // handled at once.
+      // Handles a request immediately, except for the few that must wait for a log index.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))
@@ -200,8 +205,8 @@ export class Pipeline {
   }
 
   /**
-   * The context of a request. The first hook creates it; it is created here if the request failed
-   * earlier.
+   * The context of a request. Usually the first hook has created it; otherwise, the request failed
+   * before that hook.
    */
   callOf(request: FastifyRequest): OperationCall {
     if (request.call !== null && request.call !== undefined) return request.call
@@ -234,7 +239,7 @@ export class Pipeline {
     this.#answerer.plain(reply, call, 200, extra)
   }
 
-  /** Runs first, so that a body whose declared length is too large is never read. */
+  /** Runs first, so that a body with too large a declared length is never read. */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
@@ -259,8 +264,8 @@ export class Pipeline {
     }
     this.#checkState(call)
     if (asked === undefined || call.caller !== null || call.isMonitorWithoutState) return null
-    // No caller is identified from the state of a quarantined controller: that state may be wrong,
-    // and could show callers more than they may see.
+    // Identifies no caller from the state of a quarantined controller: the state may be wrong, and
+    // callers could see more than they may.
     if (this.#deps.refusal() === 'NODE_QUARANTINED') return null
     if (isPublic) return this.#admitForMore(call, asked)
     const wanted = { api, method, permission, isForMonitors, changesNothing }
@@ -274,7 +279,7 @@ export class Pipeline {
   /** @throws {Problem} UNAUTHORIZED for a request that is not admitted; ADMIN_SOCKET_ONLY. */
   #take(call: OperationCall, admission: RequestAdmission, operation: Operation): void {
     const { principal } = admission
-    // If the session is invalid, keep the caller from an earlier check.
+    // If the session is now invalid, keeps the caller from an earlier check.
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
@@ -284,9 +289,7 @@ export class Pipeline {
     if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
   }
 
-  /**
-   * Repeats the admission check after a wait, because the session of the request may have ended.
-   */
+  /** Checks the admission again after a wait, because the session may have ended. */
   #admitAgain(call: OperationCall, operation: Operation): void {
     const { caller, credentials } = call
     if (caller?.kind !== 'session') return
@@ -295,8 +298,8 @@ export class Pipeline {
   }
 
   /**
-   * Checks the additional permission of a public operation. A request without this permission gets
-   * the public response.
+   * Checks the additional permission of a public operation. Without this permission, the caller
+   * gets the public response.
    */
   #admitForMore(call: OperationCall, permission: SessionPermission): Promise<void> | null {
     const { credentials, api, method } = call
@@ -310,7 +313,7 @@ export class Pipeline {
       if (admission instanceof Promise) return admission.then(enter).catch(() => undefined)
       enter(admission)
     } catch {
-      // Ignore the error: anyone may get the public response.
+      // Ignores the error, because every caller may get the public response.
     }
     return null
   }
@@ -333,8 +336,8 @@ export class Pipeline {
     }
     const ifMatch = headers['if-match']
     if (ifMatch !== undefined && operation.method !== 'GET') {
-      // Refuse If-Match: if the header were ignored, a write that the client meant to be
-      // conditional would take effect unconditionally.
+      // Refuses If-Match: if the header were ignored, a write that should be conditional would take
+      // effect unconditionally.
       if (operation.hasEtag !== true) {
         throw fieldProblem('If-Match', 'this operation supports no If-Match')
       }
@@ -368,7 +371,8 @@ export class Pipeline {
     if (check === null) return undefined
     const { body } = request
     if (call.isTextBody) return body
-    // `null` counts as a missing body, because the JVM SDK sends it with a log-in by certificate.
+    // `null` counts as a missing body, because the JVM SDK sends `null` when it logs in with a
+    // certificate.
     if (body !== undefined && body !== null) check(body)
     else if (operation.body?.isRequired === true) {
       throw fieldProblem('body', 'body in body is required')
@@ -379,7 +383,7 @@ export class Pipeline {
   /** @throws {Problem} while this controller must not serve requests from its state. */
   #checkState({ operation, caller, isMonitorWithoutState }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
-    // The host user and monitoring systems were admitted without a read from the state.
+    // The host user and monitoring systems were admitted without reading the state.
     const isAdmitted = caller?.kind === 'hostUser' || isMonitorWithoutState
     if (operation?.needsNoState === true && isAdmitted) return
     const refusal = this.#deps.refusal()
@@ -387,8 +391,8 @@ export class Pipeline {
   }
 
   /**
-   * Sends the error. During a wait, the state may have been found to be wrong; then neither a
-   * result nor an error that is based on it is sent.
+   * Sends an error. If the state was found to be wrong during a wait, sends that error instead of
+   * any result or error that is based on the state.
    */
   #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)
@@ -417,8 +421,8 @@ export class Pipeline {
 
   #handle(call: OperationCall, operation: Operation, body: unknown): Reply | Promise<Reply> {
     this.#checkState(call)
-    // Set before the state is read, so that a response never claims to reflect a later index than
-    // it does.
+    // Reads the applied index before the handler reads the state, so that the response never claims
+    // to reflect a later index than it does.
     call.index = this.#deps.state.appliedIndex
     return operation.handle(call, body)
   }
@@ -436,7 +440,10 @@ export class Pipeline {
     return operation?.answerMsMax ?? this.#deps.limits.handlerTimeoutMs
   }
 
-  /** Limits the time and number of pending responses. A result after the timeout is dropped. */
+  /**
+   * Waits for a result, with limits on the time and on the number of waiting requests. Drops a
+   * result that arrives after the time limit.
+   */
   #wait(reply: FastifyReply, call: OperationCall, result: Promise<Reply>): void {
     const { sharer } = call
     const answerMsMax = this.#answerMsMax(call)

@@ -27,7 +27,8 @@ import type {
 const utf8 = new TextEncoder()
 
 /**
- * Request data for a write without an API request: it starts a trace, and no client retries it.
+ * Request data for a write by a background task: it starts a new trace, and has no request ID,
+ * because no client repeats it.
  */
 export function backgroundWriteRequest(): WriteRequest {
   return {
@@ -44,18 +45,18 @@ type EntityWriteKind =
   | typeof CommandKind.ENTITY_REPLACE
   | typeof CommandKind.ENTITY_PATCH
 
-/** One write of a batch. */
+/** One of the writes that a batch executes in one log entry. */
 export interface BatchWriteStep {
   readonly kind: EntityWriteKind | typeof CommandKind.ENTITY_DELETE
   readonly entity: KindName
   readonly id: string
-  /** Validated and normalized; absent for a deletion. */
+  /** Fields of the record, validated and normalized; absent for a deletion. */
   readonly fields?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Proposes writes to the cluster, and throws refusals as problems (the apply step returns them as
- * values).
+ * Proposes writes to the cluster. The state machine returns a refusal as a value; this class throws
+ * it as a problem.
  */
 export class ProposalWriter implements CommandWriter {
   readonly #proposer: Proposer
@@ -115,7 +116,7 @@ export class ProposalWriter implements CommandWriter {
 
   /**
    * Proposes several writes as one log entry: all take effect, or none if one is refused.
-   * @returns the id that step `answer` returned.
+   * @returns the id of the record that the step with index `answer` wrote.
    */
   batch(
     origin: WriteOrigin,
@@ -152,7 +153,7 @@ export class ProposalWriter implements CommandWriter {
 
 /**
  * The problem for a write whose outcome is unknown. The problem contains the request id with which
- * the client can repeat the request.
+ * the client can repeat the request safely.
  */
 export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {
@@ -177,7 +178,8 @@ export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown)
 function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknownProblem(idempotency, error)
-  // A refused write changed nothing, so the caller may learn the refusal even after its timeout.
+  // Marks the write as not proposed: a refused write changed nothing, so the caller may receive the
+  // refusal even after its timeout.
   onProposed(null)
   return error
 }

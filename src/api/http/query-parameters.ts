@@ -25,7 +25,7 @@ const parameters: Readonly<Record<string, QueryParameter>> = {
   },
 }
 
-/** Declarations of the query parameters with these names. */
+/** Declarations of the named query parameters. */
 export function queryParametersNamed(names: readonly string[]): QueryParameter[] {
   return names.map((name) => parameters[name] ?? { name, schema: text, isRequired: false })
 }
@@ -69,8 +69,8 @@ export function checkQuery(
 }
 
 /**
- * The list query of a call whose parameters were already checked. The list itself enforces the
- * maximum page size.
+ * The list query of a call whose parameters were already checked. The list operation enforces the
+ * maximum page size later.
  */
 export function readListQuery(call: RequestContext): ListQuery {
   const filter = call.first('filter')

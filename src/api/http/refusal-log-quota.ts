@@ -1,8 +1,8 @@
 import type { QuotaLimits } from '../../lib/bounds/quota.ts'
 
 /**
- * Maximum log lines about refused writes per minute: a refusal costs the caller nothing, so a
- * caller could fill the disk.
+ * Maximum log lines about refused writes per minute: refused requests cost the caller nothing, so a
+ * caller could otherwise fill the disk.
  */
 export const refusalLogLimits = {
   /**

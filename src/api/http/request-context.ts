@@ -22,16 +22,18 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
  * Data of a request that does not depend on the transport; used for log lines, reads and retries.
  */
 interface RequestMetadata {
-  /** Trace of the request, for log lines. It is never part of a record. */
+  /** Trace of the request, for log lines only; no record contains the trace. */
   readonly trace: TraceContext
-  /** True: the request contained a trace context. */
+  /** True if the request contained a trace context. */
   readonly isTraceShown: boolean
   /** Minimum log index that the response must reflect. */
   minIndex: number
   isLinearizable: boolean
-  /** `net-request-id`. */
+  /** ID from the header `net-request-id`; null without it. */
   requestId: Uint8Array | null
-  /** False: the request id is not stored, so a repeated request is executed again. */
+  /**
+   * False: the outcome for the request id is not stored, so a repeated request is executed again.
+   */
   isRepeatable: boolean
 }
 
@@ -39,8 +41,7 @@ const isConnected = (): boolean => false
 const nothing = Object.freeze({})
 
 /**
- * State of one request: its credentials and input, the decision about it, and the metadata of its
- * response.
+ * State of one request: credentials, input, result of the admission, and metadata of the response.
  */
 export class RequestContext<O extends OperationTraits = OperationTraits> {
   readonly operation: O | null
@@ -51,18 +52,18 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   readonly path: string
   readonly credentials: CallerCredentials
   readonly metadata: RequestMetadata
-  /** Monotonic ms. */
+  /** Start of the request, monotonic ms. */
   readonly startedAtMs: number
   /** The Accept header; '' if absent. */
   readonly accept: string
   /**
-   * Frees the memory reserved for a large body; call it when nothing refers to the body any more.
-   * Null: no memory is reserved.
+   * Frees the memory reserved for a large body; call it when no code refers to the body any more.
+   * Null if no memory is reserved.
    */
   releaseBody: (() => void) | null = null
   /**
-   * Called when the response has been sent or the client has disconnected, so that the memory of
-   * the response can be freed.
+   * Called when the response has been sent or the client has disconnected, to free the memory of
+   * the response.
    */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
@@ -78,32 +79,33 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** The If-None-Match header as it was received. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
-  /** True: a monitoring certificate admits the request although the state is unusable. */
+  /** True if a monitoring certificate admits the request although the state is unusable. */
   isMonitorWithoutState = false
   challenge: ChallengeReason | ExternalJwtChallenge | null = null
-  /** Page that a browser receives instead of the error response. */
+  /** HTML page that a browser receives instead of the error response; null if there is none. */
   refusalPage: Reply | null = null
   /**
-   * Whether the request waited for its caller's share of processor time before the first check.
+   * Whether the request already waited for its caller's share of processor time, before the
+   * admission check.
    */
   hasWaited = false
   /**
-   * Key by which memory and processor time are divided: an identity, or the source address of an
+   * Key for fair sharing of memory and processor time: an identity, or the source address of an
    * unauthenticated caller.
    */
   sharer = ''
-  /** Log index that the response reflects; 0: nothing was read yet. */
+  /** Log index that the response reflects; 0 if the state was not read yet. */
   index = 0
   /**
-   * True: the caller received a timeout before the write was proposed, so the write must not be
-   * proposed any more.
+   * True if the caller received a timeout before its write was proposed. The write must then not be
+   * proposed.
    */
   isAbandoned = false
   /** True while the operation of the request runs. */
   isAtWork = false
   /**
-   * Request id and body hash of the write, once the write was proposed. From then on, the outcome
-   * depends on the cluster.
+   * Request id and body hash of the write, set when it is proposed. After that, a timeout means
+   * that the outcome is unknown.
    */
   proposed: Idempotency | null = null
   /** Whether the connection of the request has closed. */
@@ -131,7 +133,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     const { traceparent } = input
     let trace: TraceContext | null = null
     this.metadata = {
-      // Created on first use, because most requests are never logged.
+      // Creates the trace on first use, because most requests are never logged.
       get trace(): TraceContext {
         return (trace ??= parseTraceparent(traceparent))
       },
@@ -149,8 +151,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   }
 
   /**
-   * SHA-256 over method, path and body. A request with the same id and the same hash is a
-   * repetition.
+   * SHA-256 over method, path and body. A request with the same id and the same hash counts as a
+   * repetition of the first request.
    */
   bodyHash(): Uint8Array {
     const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)
@@ -177,7 +179,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 
 /**
  * Origin for the writes of a request: the caller and the session.
- * @throws {AssertionError} without a caller, because the writes of such a request have another
+ * @throws {AssertionError} without a caller, because a request without a caller writes as another
  * actor.
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
@@ -193,15 +195,15 @@ export function callActor({ caller }: RequestContext): Actor {
 }
 
 /**
- * The request data that a write needs. The actor of the write is determined from the caller's
- * credentials.
+ * The request data that a write needs. The actor, which is derived from the caller's credentials,
+ * is added later.
  */
 export function toWriteRequest(call: RequestContext): WriteRequest {
   const { metadata } = call
   return {
     trace: metadata.trace,
-    // Evaluated when the write is proposed, because the operation may have found a secret in the
-    // body; the request id must then not be stored.
+    // A getter, because the operation may find a secret in the body before it proposes the write;
+    // then the request id must not be stored.
     get idempotency(): Idempotency {
       if (!metadata.isRepeatable) return { case: 'notKept' }
       if (metadata.requestId === null) return { case: 'none' }

@@ -1,6 +1,6 @@
 interface Branch {
   readonly byName: Map<string, Branch>
-  /** Subtree for a path parameter, which matches any segment. */
+  /** Branch for a path parameter, which matches any segment. */
   any: Branch | null
   isServed: boolean
 }
@@ -8,9 +8,9 @@ interface Branch {
 const newBranch = (): Branch => ({ byName: new Map(), any: null, isServed: false })
 
 /**
- * All served paths, regardless of the method. A request that matches no route is looked up here, to
- * distinguish an unknown path (404) from a wrong method (405). Routes for refused methods would be
- * five sixths of all routes, and take a fifth of the processor time at startup.
+ * All served paths, regardless of the method. If a request matches no route, these paths
+ * distinguish an unknown path (404) from a wrong method (405). Routes for the refused methods would
+ * be five sixths of all routes, and take a fifth of the processor time at startup.
  */
 export class ServedPaths {
   readonly #root = newBranch()
@@ -39,7 +39,7 @@ function below(branch: Branch, segment: string): Branch {
   return made
 }
 
-/** Visits at most as many segments as the longest served path has. */
+/** Whether the path is served. Visits at most as many segments as the longest served path has. */
 function isServed(branch: Branch, segments: readonly string[], at: number): boolean {
   const segment = segments[at]
   if (segment === undefined) return branch.isServed

@@ -19,9 +19,9 @@ export const disableParamsSchema = objectSchema(
   ['durationMinutes'],
 )
 
-/** A PEM text; the code that reads it limits its length. */
+/** A PEM text; the schema sets no limit, because the code that parses the text does. */
 export const caVerificationSchema = { name: 'caVerification', schema: text } as const
-/** A compact JWT. */
+/** A JWT in compact serialization. */
 export const caJwtSchema: NamedSchema = { name: 'caJwt', schema: text }
 export const estCertificatesSchema: NamedSchema = { name: 'estCertificates', schema: text }
 
@@ -53,8 +53,8 @@ export const serviceConfigsAssignSchema = {
 } as const
 
 /**
- * The expiry of a new enrollment. Two of OpenZiti's bodies contain this member, under different
- * names.
+ * Schema of the expiry of a new enrollment. Two of OpenZiti's bodies contain this member, under
+ * different names.
  */
 export function enrollmentExpirySchema(name: 'enrollmentRefresh' | 'reEnroll') {
   return objectSchema(name, { expiresAt: expirySchema }, ['expiresAt'])

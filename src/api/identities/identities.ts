@@ -39,7 +39,7 @@ const common = {
   success: 200,
 } as const
 
-/** Operations on an identity, other than reading and writing its fields. */
+/** Operations on identities, in addition to reading and writing their fields. */
 export function identityOperations(deps: IdentityOperationsDeps): Operation[] {
   return [...standing(deps), ...serviceConfigs(deps)]
 }
@@ -58,8 +58,8 @@ function standing({ writer }: IdentityOperationsDeps): Operation[] {
       handle: async (call, { durationMinutes }) => {
         const message = create(IdentityDisableSchema, {
           id: call.param('id'),
-          // As in OpenZiti, a negative duration means that the identity stays disabled; it is
-          // stored as 0.
+          // As in OpenZiti, a negative duration means that the identity stays disabled; the command
+          // contains 0 instead.
           durationMinutes: BigInt(Math.max(0, durationMinutes)),
         })
         const payload = toBinary(IdentityDisableSchema, message)

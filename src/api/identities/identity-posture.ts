@@ -25,7 +25,9 @@ interface IdentityPostureOperationsDeps {
   readonly writer: ProposalWriter
 }
 
-/** Maximum API sessions in the posture data of an identity; the first by id are shown. */
+/**
+ * Maximum API sessions in the posture data of an identity; further ones in id order are omitted.
+ */
 const SESSIONS_SHOWN_MAX = 500
 
 /** Operations that show the posture data and the second factor of an identity. */

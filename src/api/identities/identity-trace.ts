@@ -21,7 +21,7 @@ interface IdentityTraceOperationsDeps {
 
 /**
  * Operations that trace the circuits of one identity for a limited time. A trace also ends when
- * this process ends.
+ * this process stops.
  */
 export function identityTraceOperations(deps: IdentityTraceOperationsDeps): Operation[] {
   return [
@@ -82,7 +82,10 @@ function change(
   })
 }
 
-/** As in OpenZiti, an empty list means all channels; unknown names are ignored. */
+/**
+ * Bit mask of the named channels. As in OpenZiti, an empty list means all channels; unknown names
+ * are ignored.
+ */
 function channelsOf(names: readonly string[]): number {
   const isAll = names.length === 0 || names.includes('all')
   const chosen = Object.entries(traceChannels).filter(([name]) => isAll || names.includes(name))

@@ -1,6 +1,6 @@
-/** Limits for log lines about clients whose edge routers have no edge listener. */
+/** Limits for warnings about clients that can use only edge routers without an edge listener. */
 export const missingListenerLogLimits = {
-  /** Warnings that one controller may log at once (burst); more are not logged. */
+  /** Warnings that one controller may log in a burst; more are not logged. */
   listenerWarningsBurst: 10,
   /**
    * Warnings of one controller per second after the burst `listenerWarningsBurst`; more are not

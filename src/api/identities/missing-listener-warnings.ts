@@ -21,7 +21,7 @@ const {
 
 /**
  * Logs that a client cannot connect to any of the edge routers in its response, because none of
- * them has an edge listener. The client itself reports only that it found no router.
+ * them has an edge listener. The client itself reports only that it has found no router.
  */
 export class MissingListenerWarnings {
   readonly #deps: MissingListenerWarningsDeps
@@ -36,7 +36,7 @@ export class MissingListenerWarnings {
     this.#all = new RateBudget({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
   }
 
-  /** @param routers the routers in the response to the client. */
+  /** @param routers the routers in the response that the client receives. */
   check(identity: Identity, routers: readonly EntityRecord[]): void {
     const { state, logger } = this.#deps
     const online = routers.filter(({ id }) => state.isRouterOnline(id))

@@ -69,10 +69,7 @@ export function postureResponseOperations(deps: PostureResponseOperationsDeps): 
   ]
 }
 
-/**
- * The services that require a new TOTP code within minutes, because the device woke or was
- * unlocked.
- */
+/** The services that will soon require a new TOTP code, because the device woke or was unlocked. */
 function prompted(
   { posture }: PostureResponseOperationsDeps,
   { session }: Caller,

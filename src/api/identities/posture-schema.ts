@@ -16,12 +16,12 @@ const manyBounded = (maxLength: number) =>
 const maybe = { type: ['boolean', 'null'] } as const
 
 /**
- * Posture types that clients report with this body. MFA has separate operations, and a client
+ * Posture types that clients report with this body. For MFA there are separate operations. A client
  * reports each process separately.
  */
 const reportedTypes = ['OS', 'DOMAIN', 'MAC', 'PROCESS', 'ENDPOINT_STATE'] as const
 
-/** The members of all posture types; `typeId` determines which of them are used. */
+/** Members for all posture types; `typeId` determines which of these members are used. */
 export const postureResponseCreateSchema = objectSchema(
   'postureResponseCreate',
   {
@@ -104,7 +104,7 @@ const failedCheck: JsonObject = openObjectSchema(
     postureCheckId: text,
     postureCheckName: text,
     postureCheckType: text,
-    // Reported values, in the format of the check's type; absent if they would be too large.
+    // Reported values in the format of the check's type; absent if they would be too large.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },

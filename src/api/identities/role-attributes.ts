@@ -19,7 +19,7 @@ interface RoleAttributeOperationsDeps {
 
 interface Subject {
   readonly entity: KindName
-  /** Name in the path and in the operation ids. */
+  /** Name of the kind in the path and in operation ids. */
   readonly path: string
   readonly name: string
   readonly permission: Permission

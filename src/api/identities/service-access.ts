@@ -46,7 +46,9 @@ type Deps = ServiceAccessOperationsDeps & { readonly warnings: MissingListenerWa
 
 const SESSION_TOKEN = 'session-token'
 
-/** Operations that show which services policies let an identity use, and why or why not. */
+/**
+ * Operations that show which services an identity may use, and why it may or may not use a service.
+ */
 export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Operation[] {
   const { state } = given
   const deps: Deps = { ...given, warnings: new MissingListenerWarnings(given) }
@@ -65,9 +67,9 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
         const { session, identity } = requireCaller(call)
         const changedAt = state.lastChangeAt(session.id) ?? session.createdAt
         const lastChangeAt = Math.max(changedAt, deps.posture.lapsedAt(session))
-        // Time of the last change as text, which clients compare with the previous text. One
-        // millisecond is added for each posture report: the number of reports, because the clocks
-        // of the controllers that received the reports differ.
+        // The time of the last change as text; clients compare only whether it differs from the
+        // previous text. Adds one millisecond for each change by posture reports, because the
+        // clocks of the controllers that receive the reports differ.
         const moves = deps.posture.moves(identity.id)
         return detailResponse({ lastChangeAt: rfc3339Text(lastChangeAt + moves) })
       },
@@ -169,7 +171,7 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
 
 /**
  * The routers for the services that the caller's list query selects.
- * @throws {Problem} the problems of `StateView.list`.
+ * @throws {Problem} in the same cases as `StateView.list`.
  */
 function asked(
   { state }: ServiceAccessOperationsDeps,
@@ -189,9 +191,9 @@ function asked(
 }
 
 /**
- * Checks the token of a service session. The token of an ended session is accepted too: the
- * response depends on the current policies, and a client keeps the token, which becomes valid again
- * once access is granted.
+ * Checks the token of a service session. The token of an ended session is also accepted, because
+ * the response depends on the current policies. A client keeps its token, which becomes valid again
+ * if access is granted again.
  * @throws {Problem} UNAUTHORIZED for a token of another API session or service.
  */
 async function checkSessionToken(
@@ -207,8 +209,8 @@ async function checkSessionToken(
 }
 
 /**
- * Why the identity can or cannot use the service, regardless of the posture of clients. Names of
- * records that the caller may not read are empty.
+ * Reason why the identity can or cannot use the service, regardless of the posture of its devices.
+ * Names of records that the caller may not read are empty.
  */
 function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply | Promise<Reply> {
   const { state } = deps

@@ -12,8 +12,8 @@ interface SummaryOperationsDeps {
 }
 
 /**
- * All record stores of OpenZiti. Consoles show a count for each of them, even for those that this
- * controller does not have.
+ * All kinds of records of OpenZiti. Consoles show a count for each of them, so the response also
+ * contains the kinds that this controller does not have.
  */
 const stores = [
   'apiSessionCertificates',
@@ -59,7 +59,8 @@ export function summaryOperations(deps: SummaryOperationsDeps): Operation[] {
       apis: ['management'],
       method: 'GET',
       path: '/summary',
-      // OpenZiti's API document requires only a session: the response contains counts and no names.
+      // As in OpenZiti's API document, any session may read the summary: it contains counts and no
+      // names.
       permission: 'session',
       success: 200,
       response: { kind: 'detail', schema: summarySchema },

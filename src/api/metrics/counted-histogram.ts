@@ -2,7 +2,7 @@ import type { MetricValue, Registry } from 'prom-client'
 
 import { registerReadMetric } from './metric-adders.ts'
 
-/** One series of a histogram whose counters are maintained by other code. */
+/** One series of a histogram whose counters belong to other code. */
 interface HistogramSeries {
   readonly labels: Readonly<Record<string, string>>
   readonly count: number
@@ -12,8 +12,8 @@ interface HistogramSeries {
 }
 
 /**
- * Adds a histogram in seconds, as Prometheus expects, over counters that the hot path maintains as
- * plain numbers in milliseconds.
+ * Adds a histogram in seconds, as Prometheus expects. Its counters are plain numbers in
+ * milliseconds, which frequently executed code updates.
  */
 export function addHistogram(
   registry: Registry,

@@ -5,12 +5,13 @@ import {
   type Observation,
 } from '../../ports/observations.ts'
 
-/** Label for failure causes of circuits that are not in the list. */
+/** Label for all failure causes of circuits without a separate series. */
 const OTHER_CAUSE = 'OTHER'
 
 /**
  * Counts circuit events at this controller since its start. Every result and cause is present from
- * the beginning, with 0, because a rate over a counter that appears later misses its first events.
+ * the beginning, with the value 0, because a rate over a counter that appears later misses its
+ * first events.
  */
 export class DataPathCounts {
   readonly dials = new Map<DialResult, number>(dialResults.map((result) => [result, 0]))

@@ -5,13 +5,13 @@ import type { DataPathCounts } from './data-path-counts.ts'
 import { metricsLimits } from './limits.ts'
 import { addRecordGauge, createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
-/** An enrolled router that is not disabled, as a source of metrics. */
+/** An enrolled, enabled router whose metrics are shown. */
 export interface MeasuredRouter {
   readonly id: string
   readonly name: string
   /** True: the router is connected to at least one controller. */
   readonly isOnline: boolean
-  /** Expiry of the router's certificate, UTC ms; null if there is none. */
+  /** Expiry of the router's certificate, UTC ms; null if it has no certificate. */
   readonly notAfterMs: number | null
 }
 
@@ -35,8 +35,9 @@ export interface DataPathSources {
 const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
 
 /**
- * Adds metrics of routers, links, circuits and services. Routers, services and links are the same
- * on every controller; circuits and dials are those of this controller.
+ * Adds metrics of routers, links, circuits and services. Metrics of routers, services and links are
+ * equal on every controller; metrics of circuits and dials count only the circuits and dials of
+ * this controller.
  */
 export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
   addRouterMetrics(registry, sources)

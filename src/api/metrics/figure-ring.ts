@@ -1,12 +1,12 @@
 /**
- * A table of numbers with one row for each period and one column for each figure. It keeps a fixed
- * number of newest rows; memory is allocated once.
+ * A table of numbers with one row for each period and one column for each figure. The table keeps
+ * the newest rows, a fixed number; its memory is allocated once.
  */
 export class FigureRing {
   readonly #length: number
   readonly #width: number
   readonly #values: Float64Array
-  /** Period of each row, plus one; 0: the row is not used. */
+  /** Period of each row plus one; 0 if the row is unused. */
   readonly #periods: Float64Array
 
   constructor(length: number, width: number) {
@@ -40,14 +40,17 @@ export class FigureRing {
     this.#periods.fill(0)
   }
 
-  /** The value; undefined if the ring has no row for the period. */
+  /** The value of a figure in a period; undefined if the ring has no row for the period. */
   at(period: number, figure: number): number | undefined {
     const row = period % this.#length
     if ((this.#periods[row] ?? 0) - 1 !== period) return undefined
     return this.#values[row * this.#width + figure]
   }
 
-  /** Values of the periods from `first` to `last` in sequence; 0 where there is no row. */
+  /**
+   * Values of all figures for the periods from `first` to `last`, one period after the other; 0 for
+   * a period without a row.
+   */
   rows(first: number, last: number): readonly number[] {
     const values = new Array<number>((last - first + 1) * this.#width).fill(0)
     this.#visit(first, last, (period, figure, value) => {

@@ -1,4 +1,4 @@
-/** Limits of `/metrics`. */
+/** Limits of the Prometheus metrics at `/metrics`. */
 export const metricsLimits = {
   /** Maximum routers and services that have series. */
   measuredRoutersMax: 5000,

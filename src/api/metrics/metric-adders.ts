@@ -31,7 +31,7 @@ export function createCounterAdder(registry: Registry): Add {
   }
 }
 
-/** The value of one record in a gauge that has a series for each record. */
+/** The value of one record, for a gauge that has a series for each record. */
 export interface RecordSample {
   readonly id: string
   readonly name: string
@@ -44,8 +44,8 @@ const noLabels: RecordLabels = {}
 
 /**
  * Adds a gauge with a series for each record, which has the labels `id` and, with the name of the
- * record, `nameLabel`. The text of the labels is kept between scrapes: the class Gauge spends most
- * of a scrape of 5000 records on building it.
+ * record, `nameLabel`. The text of the labels is cached between scrapes, because building it takes
+ * most of the time that the class Gauge needs for a scrape of 5000 records.
  */
 export function addRecordGauge(
   registry: Registry,
@@ -64,7 +64,7 @@ export function addRecordGauge(
       const sharedLabels =
         known?.[nameLabel] === record.name ? known : { [nameLabel]: record.name, id: record.id }
       shown.set(record.id, sharedLabels)
-      // The registry stores the text of `sharedLabels` by their object.
+      // The registry caches the text of labels by the object `sharedLabels`.
       return { labels: noLabels, sharedLabels, value: record.value }
     })
     kept = shown
@@ -72,7 +72,10 @@ export function addRecordGauge(
   })
 }
 
-/** Adds a metric whose values are read at each scrape, without a class of prom-client. */
+/**
+ * Adds a metric whose values are read at each scrape. Does not use the metric classes of
+ * prom-client.
+ */
 export function registerReadMetric(
   registry: Registry,
   about: { readonly name: string; readonly help: string; readonly type: 'gauge' | 'histogram' },

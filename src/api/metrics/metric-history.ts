@@ -9,7 +9,7 @@ export const metricHistoryLimits = {
   historyPeriodMs: 10_000,
 } as const
 
-/** Metrics of one controller, each for the time since the previous sample. */
+/** Metrics of one controller; each value covers the time since the previous sample. */
 export const metricHistoryNames = [
   'commitsPerSecond',
   'appliedLag',
@@ -34,7 +34,7 @@ export interface MetricHistoryTotals {
 
 interface HistoryView {
   readonly periodMs: number
-  /** Time of the newest sample, UTC ms; null: no sample yet. */
+  /** Time of the newest sample, UTC ms; null before the first sample. */
   readonly endedAtMs: number | null
   /** Values of each metric, oldest sample first; null: unknown. */
   readonly figures: Readonly<Record<HistoryFigure, readonly (number | null)[]>>
@@ -96,7 +96,7 @@ function figuresBetween(
   after: MetricHistoryTotals,
   seconds: number,
 ): Readonly<Record<HistoryFigure, number>> {
-  // If a counter has decreased, it was reset, for example because the Raft thread restarted.
+  // A counter that has decreased was reset, for example because the Raft thread restarted.
   const grown = (name: keyof MetricHistoryTotals): number =>
     after[name] < before[name] ? after[name] : after[name] - before[name]
   return {
@@ -109,7 +109,7 @@ function figuresBetween(
   }
 }
 
-/** Rounds the value: a chart needs only two decimal places. */
+/** Rounds a value to two decimal places, which is enough for a chart. */
 function shown(value: number): number | null {
   return Number.isNaN(value) ? null : Math.round(value * 100) / 100
 }

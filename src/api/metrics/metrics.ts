@@ -10,15 +10,15 @@ import { createGaugeAdder } from './metric-adders.ts'
 /** Operation that opens sessions; its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of event loop lag samples. It is long, because each sample wakes the thread. The shared
- * timer also measures how late timers fire.
+ * Interval of event loop lag samples. The interval is long, because each sample wakes the thread.
+ * The shared timer also measures how late timers fire.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
 
 /**
- * Plain counters for one operation. The hot path only adds numbers; names and labels are built when
- * metrics are read.
+ * Plain counters for one operation. A request only adds numbers; names and labels are built at each
+ * scrape.
  */
 export class OperationMetrics {
   readonly operationId: string
@@ -48,8 +48,8 @@ export class ApiMetrics {
   readonly #operations = new Map<string, OperationMetrics>()
 
   /**
-   * @param sources null: only metrics of HTTP and of the cluster members.
-   * @param dataPath null: no metrics of routers, circuits and services.
+   * @param sources null: show only metrics of HTTP and of the cluster members.
+   * @param dataPath null: show no metrics of routers, circuits and services.
    */
   constructor(
     cluster: ClusterView,
@@ -115,8 +115,8 @@ export class ApiMetrics {
       registers,
       collect() {
         this.reset()
-        // Present from the start with 0: a rate over a counter that appears later misses its first
-        // events.
+        // Creates these series with 0 at the start, because a rate over a counter that appears
+        // later misses its first events.
         for (const status of ['401', '429']) this.inc({ status }, 0)
         for (const [status, count] of operations.get(LOG_IN)?.byStatus ?? []) {
           if (status >= 400 && status < 500) this.inc({ status: String(status) }, count)

@@ -7,11 +7,14 @@ export interface NetworkMetricsSources {
   readonly version: VersionInfo
   /** Returns the number of records of a kind. */
   readonly count: (entity: KindName) => number
-  /** PEM certificates of the network, by metric label; '' while this controller has none. */
+  /**
+   * PEM certificates of the network, by the value of the metric's label; '' if this controller has
+   * none yet.
+   */
   readonly certificates: () => Readonly<Record<'controller' | 'issuing' | 'root', string>>
   /**
-   * Expiry of each server certificate from another authority, with the first name in that
-   * certificate; UTC ms.
+   * Expiry of each server certificate from another authority, UTC ms, with the certificate's first
+   * name.
    */
   readonly serverEnds: () => readonly { readonly name: string; readonly notAfterMs: number }[]
 }
@@ -75,7 +78,7 @@ export function addNetworkMetrics(
       this.reset()
       for (const [certificate, pem] of Object.entries(certificates())) {
         const notAfterMs = ends.get(pem) ?? notAfterOf(pem)
-        // Cached, because a process sees only a handful of certificates.
+        // Caches the expiry, because a process uses only a few different certificates.
         ends.set(pem, notAfterMs)
         if (notAfterMs !== null) this.set({ certificate }, Math.floor(notAfterMs / 1000))
       }
@@ -86,7 +89,7 @@ export function addNetworkMetrics(
   })
 }
 
-/** null if there is no readable certificate. */
+/** Expiry of a PEM certificate; null if it is unreadable. */
 function notAfterOf(pem: string): number | null {
   if (pem === '') return null
   try {

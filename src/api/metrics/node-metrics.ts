@@ -9,12 +9,13 @@ import { createCounterAdder, createGaugeAdder } from './metric-adders.ts'
 
 export interface NodeMetricsSources {
   readonly vitals: () => ConsensusStats
-  /** State of the node; undefined: the node has not reported its state. */
+  /** State of the node; undefined until the node has reported its state. */
   readonly node: () => NodeHealth | undefined
   /** Number of request ids whose outcome is stored. */
   readonly requestIds: () => number
   /**
-   * Time of the last backup, UTC ms; 0: no backup yet; null: this controller makes no backups.
+   * Time of the last backup, UTC ms; 0 before the first backup; null if this controller makes no
+   * backups.
    */
   readonly lastBackupMs: () => number | null
   /**
@@ -27,7 +28,8 @@ export interface NodeMetricsSources {
 const ROLES = ['leader', 'follower', 'candidate', 'preCandidate', 'learner'] as const
 
 /**
- * Adds metrics of consensus, log, apply, mesh and event loops of this process, read at each scrape.
+ * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
+ * process, read at each scrape.
  */
 export function addNodeMetrics(
   registry: Registry,
@@ -109,7 +111,7 @@ export function addNodeMetrics(
   addMembers(registry, () => node()?.members ?? [])
 }
 
-/** Adds the role of this controller in the cluster, and what it did in that role. */
+/** Adds metrics of this controller's Raft role, of leader changes, and of its proposals. */
 function addRaftMetrics(
   registry: Registry,
   vitals: NodeMetricsSources['vitals'],
@@ -201,8 +203,8 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
 }
 
 /**
- * The metric is omitted if this controller makes no backups; otherwise an alert on the backup's age
- * would never clear.
+ * Adds the time of the last backup, unless this controller makes no backups; otherwise an alert on
+ * the backup's age would never clear.
  */
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({
@@ -218,8 +220,8 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
 }
 
 /**
- * Values with unknown topics come from a newer release. The other counters show a fault of a peer,
- * or a lack of space.
+ * Adds counts of soft state. Values with unknown topics come from a newer release; the other
+ * counters show a fault of a peer, or values that exceed a limit.
  */
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({

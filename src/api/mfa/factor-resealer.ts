@@ -23,9 +23,9 @@ interface FactorResealerDeps {
 }
 
 /**
- * After a rotation of the factor key, the leader re-encrypts the factors of older key versions with
- * the new key version. The cluster stores an old version until no factor uses it, and it can store
- * only a few versions.
+ * After a rotation of the factor key, the leader encrypts factors of older key versions again, with
+ * the new version. The cluster keeps an old version until no factor uses it, and it can keep only a
+ * few versions.
  */
 export class FactorResealer {
   readonly #deps: FactorResealerDeps
@@ -47,7 +47,7 @@ export class FactorResealer {
     this.#stop()
   }
 
-  /** Re-encrypts at most `sweepBatchMax` factors; the next round continues. Never rejects. */
+  /** Encrypts at most `sweepBatchMax` factors again; the next call continues. Never rejects. */
   async sweep(): Promise<void> {
     const { cluster, logger } = this.#deps
     if (this.#isAtWork || cluster.leaderId() !== cluster.selfId) return
@@ -55,7 +55,7 @@ export class FactorResealer {
     try {
       for (const mfa of this.#outdated()) await this.#reseal(mfa)
     } catch (error) {
-      // The cluster may be without a leader for a while; the next round tries again.
+      // There may be no leader for a while; the next call tries again.
       if (error instanceof Problem) return
       logger.error({ err: error }, 'cannot re-encrypt second factors with the new key')
     } finally {

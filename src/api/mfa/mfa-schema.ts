@@ -10,7 +10,7 @@ import { objectSchema } from '../schemas/typed-schema.ts'
 
 /**
  * Maximum characters of a code. A TOTP code has six digits, a recovery code six letters and digits;
- * a longer text is neither.
+ * a text that is longer than this limit is neither.
  */
 const CODE_CHARACTERS_MAX = 64
 

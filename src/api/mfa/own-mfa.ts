@@ -51,7 +51,7 @@ const code = { schema: mfaCodeSchema, isRequired: true } as const
 /** Maximum bytes of a body that contains one code. */
 const CODE_BODY_BYTES_MAX = 4096
 
-/** MFA operations of the caller's identity: enroll, show, use and remove. */
+/** Operations on the caller's own MFA: enroll, show, use and remove it. */
 export function ownMfaOperations(deps: OwnMfaDeps): Operation[] {
   return [...enrollmentOperations(deps), ...codeOperations(deps)]
 }

@@ -46,7 +46,8 @@ const common = {
 } as const
 
 /**
- * Operations that begin an authorization flow, and end it with a redirect that contains the code.
+ * Operations that begin an authorization flow, and that end it with a redirect that contains the
+ * code.
  */
 export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] {
   const ofAuthorize = { ...common, path: '/authorize' } as const
@@ -108,7 +109,7 @@ async function authorize(
     )
   } catch (error) {
     // OpenZiti clients read OAuth errors from the response. Only `login_required` is sent to the
-    // redirect URI, because a page in the background waits for it there.
+    // redirect URI, because a hidden page of the client waits there for it.
     if (!(error instanceof OAuthError)) throw error
     if (error.code !== 'login_required') return oauthErrorResponse(error)
     const state = of('state')
@@ -131,8 +132,8 @@ async function leave(
     throw new OAuthError('invalid_request', 'the log-in is unknown, or took too long; begin again')
   }
   const { redirectUri, code, state, issuer } = found
-  // The code comes last, because one OpenZiti client takes everything after `code=` for it. The
-  // issuer is that of RFC 9207.
+  // The code must be the last parameter, because one OpenZiti client takes everything after `code=`
+  // for the code. `iss` is the issuer parameter of RFC 9207.
   // @guard oidc/authorization--last
   const parameters = { iss: issuer, ...(state === '' ? {} : { state }), code }
   return redirectResponse(addQueryParameters(redirectUri, parameters))

@@ -155,7 +155,8 @@ async function deny(
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
 /**
- * Runs the step. If the user has entered too many codes, returns the code page with the reason.
+ * Runs the step of a log-in. If the user has entered too many codes, returns the page for the code
+ * with the reason.
  */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {
@@ -180,8 +181,8 @@ function codePage(userCode: string, fault = '', status = 200): Reply {
 }
 
 /**
- * Page that shows the device to the user with a warning: an attacker could have sent the code of
- * another device.
+ * Page that shows the user which device would be logged in. The page warns the user, because an
+ * attacker could have sent the user the code of the attacker's device.
  */
 function devicePage({ userCode, id, address }: PendingDeviceLogIn): Reply {
   const byPassword = addQueryParameters(`${basePaths.oidc}/login/password`, { authRequestID: id })

@@ -73,7 +73,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
   ]
 }
 
-/** RFC 8628, 3.4. */
+/** Grant type of device log-ins (RFC 8628, 3.4). */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 const grantTypes: readonly string[] = [

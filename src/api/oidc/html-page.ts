@@ -4,15 +4,18 @@ import { responseWithoutEnvelope, type Reply } from '../http/responses/envelope.
 import { noReferrerHeaders } from './oauth-responses.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
-/** One page for people. */
+/** An HTML page that a browser shows to a user during a log-in. */
 interface FramedPage {
   readonly title: string
   /** HTML below the title. Untrusted text in it must be escaped. */
   readonly content: string
-  /** A message about the last attempt; '': none. */
+  /** A message about the previous attempt; '' if there is none. */
   readonly fault?: string
   readonly status?: number
-  /** An origin, besides this controller, to which a submitted form may be redirected. */
+  /**
+   * An origin, in addition to this controller, to which the response to a submitted form may
+   * redirect.
+   */
   readonly formTarget?: string
   readonly headers?: Readonly<Record<string, string>>
 }

@@ -11,8 +11,8 @@ interface IssuersDeps {
 /**
  * The issuers of this controller, one for each host and port at which clients reach it: the
  * advertised addresses, and every name in its own certificate or another server certificate. A
- * wildcard matches one additional label. Other hosts have no issuer, so no foreign name gets into a
- * token or a link.
+ * wildcard matches one additional label. A request to any other host has no issuer, so tokens and
+ * links never contain a foreign name.
  */
 export class Issuers {
   readonly #deps: IssuersDeps
@@ -22,8 +22,8 @@ export class Issuers {
   }
 
   /**
-   * The issuer to which a request was sent, without a path; null: the host does not belong to this
-   * controller.
+   * The issuer URL for the host to which a request was sent; null if the host does not belong to
+   * this controller.
    */
   of({ headers }: Pick<RequestContext, 'headers'>): string | null {
     const host = headers['host']?.toLowerCase() ?? ''
@@ -32,8 +32,9 @@ export class Issuers {
   }
 
   /**
-   * Hosts at which this controller serves the console, each as `host:port`. A wildcard adds only
-   * the name to which the request was sent, because other names may belong to other servers.
+   * Hosts at which this controller serves the console, each as `host:port`. For a wildcard, the
+   * list contains only the name to which the request was sent, because other matching names may
+   * belong to other servers.
    */
   hosts(call: Pick<RequestContext, 'headers'>): string[] {
     const issuer = this.of(call)
@@ -59,7 +60,7 @@ export class Issuers {
     const [own] = certificates
     const proven = [own, ...serverCertificates.map(({ certificate }) => certificate)]
       .flatMap((certificate) => certificate?.names ?? [])
-      // SPIFFE URIs in the certificates are skipped, because they are not host names.
+      // Skips SPIFFE URIs, because they are not host names.
       .filter((name) => !name.includes('/'))
       .map((name) => name.toLowerCase())
     const at = (names: readonly string[]): string[] =>

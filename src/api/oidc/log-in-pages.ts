@@ -9,15 +9,15 @@ interface LogInPage extends FlowPage {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 
-/** The flow of a page, and the message that the page shows about the last attempt. */
+/** Properties of a page in a log-in flow. */
 export interface FlowPage {
   readonly id: string
   /**
-   * Redirect URI of the flow. Browsers apply the page's policy to the redirects of a form, so the
-   * policy must allow it.
+   * Redirect URI of the flow. Browsers apply the Content-Security-Policy of a page to the redirects
+   * of its form, so that policy must allow this URI.
    */
   readonly redirectUri: string
-  /** A message about the last attempt; '': this is the first attempt. */
+  /** A message about the previous attempt; '' for the first attempt. */
   readonly fault: string
   readonly status: number
 }
@@ -25,7 +25,7 @@ export interface FlowPage {
 interface LogInForm {
   readonly path: string
   readonly title: string
-  /** HTML of the fields. */
+  /** HTML of the form's input fields. */
   readonly fields: string
   readonly button: string
 }
@@ -67,8 +67,8 @@ export function logInPageResponse({ asks, ...page }: LogInPage): Reply {
 }
 
 /**
- * The last page of a browser log-in that lacks a token from an external JWT signer; no form can
- * provide such a token.
+ * Page that ends a browser log-in for which a token of an external JWT signer is missing; no form
+ * can provide such a token.
  */
 export function externalTokenPage(
   { redirectUri, fault, status }: FlowPage,

@@ -167,8 +167,7 @@ export class LogInStepHandlers {
   }
 
   /**
-   * Continues after a correct factor: redirects to the callback, or requests the next missing
-   * factor.
+   * Continues after a correct factor: redirects to the client, or requests the next missing factor.
    */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
     return await this.#answer(
@@ -198,7 +197,7 @@ export class LogInStepHandlers {
 
   /**
    * The page that requests a TOTP code, or lets the user enroll TOTP.
-   * @returns null: the client shows no pages, or the flow id is unknown.
+   * @returns null if the client shows no pages, or the flow id is unknown.
    */
   async factorPage(
     call: RequestContext,
@@ -292,21 +291,22 @@ export class LogInStepHandlers {
   }
 }
 
-/** Defines how the log-in steps request one kind of second factor. */
+/** Data with which the log-in steps request one kind of second factor. */
 interface FactorAsk {
   /**
-   * True: the user submits the factor on `factorPage`. False: a header of each request carries the
-   * factor.
+   * True: the user submits the factor on `factorPage`. False: the client sends the factor in a
+   * header of each request.
    */
   readonly onPage: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
-   * Members of the auth query (the request for the factor) that differ from those in the REST API.
+   * Members of the auth query (the description of the required factor) that differ from the REST
+   * API.
    */
   readonly query: Readonly<Record<string, unknown>>
 }
 
-/** The compiler requires an entry for every kind of factor. */
+/** Requests by kind of factor; the compiler reports a kind without an entry. */
 const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   totp: {
     onPage: true,
@@ -322,7 +322,7 @@ const factorAsks: Readonly<Record<PendingFactor['kind'], FactorAsk>> = {
   extJwt: { onPage: false, headers: {}, query: {} },
 }
 
-/** Message on a page during the pause after too many wrong codes. */
+/** Message on a page, during the pause after too many wrong codes. */
 export const tooManyCodesMessage =
   'Too many wrong codes were given. Wait a minute, then enter the next.'
 
@@ -336,9 +336,9 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 }
 
 /**
- * Refuses a form that another site submits, because it could log the user in as another identity.
- * Scripts of other origins may send the request: it does not navigate the browser, and only the
- * script sees the response.
+ * Refuses a form that a page of another site submits, because that page could log the user in as
+ * another identity. A script of another origin may send the request, because the browser then shows
+ * no page, and only the script sees the response.
  */
 export function refuseCrossSiteForm({ headers }: RequestContext): void {
   const isForm = headers['sec-fetch-mode'] === 'navigate'

@@ -8,7 +8,7 @@ export function bareJsonResponse(value: Json, status = 200): Reply {
   return { ...responseWithoutEnvelope(JSON.stringify(value)), status }
 }
 
-/** A redirect with exactly the status that OpenZiti clients expect. */
+/** A redirect with the status that OpenZiti clients expect. */
 export function redirectResponse(location: string): Reply {
   return {
     status: 302,
@@ -19,15 +19,15 @@ export function redirectResponse(location: string): Reply {
   }
 }
 
-/** URLs contain the ids of a flow, so pages must not send a referrer. */
+/** Headers of pages: browsers must send no referrer, because URLs contain the ids of flows. */
 export const noReferrerHeaders = { 'referrer-policy': 'no-referrer' } as const
 
-/** RFC 6749, 5.2. */
+/** Error response of OAuth (RFC 6749, 5.2). */
 export function oauthErrorResponse({ code, message }: OAuthError): Reply {
   return bareJsonResponse({ error: code, error_description: message }, 400)
 }
 
-/** The response of `handle`; if it throws an OAuth error, the error response. */
+/** Returns the response of `handle`, or an error response if `handle` throws an OAuth error. */
 export async function catchOAuthError(handle: () => Promise<Reply>): Promise<Reply> {
   try {
     return await handle()
@@ -46,7 +46,7 @@ export function addQueryParameters(url: string, added: Readonly<Record<string, s
 const FORM_PARAMETERS_MAX = 64
 
 /**
- * Parameters of a request by name, from its form or JSON body, or otherwise from its query. A
+ * Parameters of a request by name: from its form or JSON body or, without a body, from its query. A
  * repeated parameter counts as missing (RFC 6749, 3.1).
  */
 export function readRequestParameters(
@@ -57,14 +57,14 @@ export function readRequestParameters(
   return (name) => onlyOf(form.get(name) ?? call.all(name))
 }
 
-/** Parameters from the body only: a secret in a URL would be logged. */
+/** Parameters of a request, only from its body, because a secret in a URL would be logged. */
 export function readFormParameters(body: unknown): (name: string) => string | undefined {
   const form = formIn(body)
   return (name) => onlyOf(form.get(name) ?? [])
 }
 
 /**
- * Parameters of a token request. BrowZer sends them in the query, with a JSON body that is empty.
+ * Parameters of a token request. OpenZiti BrowZer sends them in the query, with an empty JSON body.
  * The query of any other request is ignored.
  */
 export function readTokenParameters(

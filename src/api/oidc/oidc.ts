@@ -38,7 +38,7 @@ interface OidcOperationsDeps {
   readonly posture: PostureService
 }
 
-/** Operations of the OpenID provider; every controller is a provider. */
+/** Operations of the OpenID provider. Every controller is an OpenID provider. */
 export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const issuers = new Issuers(deps)
   const isOffered = (): void => {

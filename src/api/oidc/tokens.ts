@@ -175,8 +175,8 @@ async function tokens(
           ? await judgedRefresh(deps, call, text)
           : await judged(deps, call, text, [purpose])
       const minted = await renewed(deps, call, { token, clientId, of })
-      // Routers see access tokens, so an access token must not be exchanged for a token that lives
-      // longer.
+      // Routers see access tokens, so the exchange of an access token must not return a token that
+      // lives longer.
       // @guard oidc/refresh--access
       const given = purpose === 'access' ? { ...minted, refresh: null } : minted
       return exchanged(given, of('requested_token_type') ?? type)
@@ -219,7 +219,10 @@ async function renewed(
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
 
-/** Checks a refresh token. A token that a removed controller issued can only be exchanged. */
+/**
+ * Checks a refresh token. If a removed controller issued it, it can only be exchanged for new
+ * tokens.
+ */
 async function judgedRefresh(
   deps: TokenOperationsDeps,
   call: RequestContext,
@@ -260,8 +263,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * Token exchange response (RFC 8693, 2.2.1) as OpenZiti clients read it: next to a new access
- * token, the refresh token is in a separate member.
+ * Token exchange response (RFC 8693, 2.2.1) in the form that OpenZiti clients read: in addition to
+ * a new access token, a separate member contains the refresh token.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted
@@ -285,7 +288,10 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
   })
 }
 
-/** Revokes a token. An invalid token gets the same response as a revoked one (RFC 7009, 2.2). */
+/**
+ * Revokes a token. For an invalid token, the response is the same as for a valid one (RFC 7009,
+ * 2.2).
+ */
 async function revoke(
   deps: TokenOperationsDeps,
   call: RequestContext,
@@ -332,7 +338,7 @@ async function identityOf(
   }
 }
 
-/** OpenID Connect RP-Initiated Logout. Ends only the session that is named in the id token. */
+/** OpenID Connect RP-Initiated Logout. Ends only the session that the id token identifies. */
 async function endSession(
   deps: TokenOperationsDeps,
   call: RequestContext,

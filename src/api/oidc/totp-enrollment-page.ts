@@ -5,7 +5,7 @@ import { formPage, type FlowPage } from './log-in-pages.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 /**
- * Form field with the ID of the TOTP enrollment whose secret the page shows. The ID itself is not
+ * Form field that contains the ID of the TOTP enrollment whose secret the page shows. The ID is not
  * secret.
  */
 export const TOTP_ENROLLMENT_FIELD = 'enrollment'
@@ -25,7 +25,7 @@ export function totpEnrollmentPage(page: FlowPage, shown: ShownEnrollment): Repl
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${escapeHtml(code)}</code></li>`)
-  // No field has the focus, because a phone would then scroll away from the QR code.
+  // Sets the focus to no field, because a phone would then scroll away from the QR code.
   const fields =
     `<input type="hidden" name="${TOTP_ENROLLMENT_FIELD}" value="${escapeHtml(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +

@@ -94,14 +94,14 @@ class EnrollmentSteps {
     try {
       const isPage = (await this.#logIn.redirectOfPage(call, id)) !== null
       const known = secondFactors.find(identityId)
-      // If this log-in has created the secret, keep it: a repeated request must not invalidate the
-      // secret that the user may be scanning. A secret of an earlier log-in is replaced, because
-      // another person who knows the password may know that secret.
+      // If this log-in has created the secret, keeps it: a repeated request must not invalidate the
+      // secret that the user may be scanning. Replaces the secret of an earlier log-in, because
+      // another person who knows the password may have seen it.
       const isOfThisLogIn = known !== undefined && known.createdAt >= principal.session.createdAt
       if (!isPage && isOfThisLogIn) throw new Problem('MFA_EXISTS')
       await secondFactors.begin(originFor(call, principal), identityId)
       const begun = secondFactors.find(identityId)
-      // Another request of the same flow may meanwhile have verified or removed the enrollment.
+      // Meanwhile, another request of the same flow may have verified or removed the enrollment.
       if (begun?.isVerified !== false) throw new Problem('MFA_EXISTS')
       const page = await this.#shownPage(call, id, principal, begun, { fault: '', status: 201 })
       if (page !== null) return page
@@ -159,8 +159,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Adds to an error the page on which the user continues: the enrollment page if the submitted
-   * secret is not verified yet, otherwise the factor page.
+   * Adds a page to an error, on which the user can continue: the enrollment page if the secret is
+   * not verified yet, otherwise the factor page.
    * @returns the error.
    */
   async #withPage(
@@ -175,7 +175,8 @@ class EnrollmentSteps {
     const { http: status } = problems[error.code]
     const found = this.#deps.secondFactors.find(identityId)
     const shownId = readFormParameters(body)(TOTP_ENROLLMENT_FIELD)
-    // A caller who knows only the password never saw the secret and cannot name it.
+    // A caller who knows only the password has never seen the page with the secret, so the caller
+    // cannot send its id.
     // @guard oidc/enrollment--shown, oidc/enrollment--verified
     if (found?.isVerified === false && found.secretId === shownId) {
       const failure = { fault: faults[error.code], status }
@@ -187,7 +188,7 @@ class EnrollmentSteps {
     return error
   }
 
-  /** The enrollment page; null: the client shows no pages. */
+  /** The enrollment page; null if the client shows no pages. */
   async #shownPage(
     call: RequestContext,
     id: string,

@@ -6,8 +6,8 @@ import { parseTimeMs } from './enrollment.ts'
 import type { Preparer } from './preparer.ts'
 
 /**
- * A body without `expiresAt` keeps the stored time: clients of OpenZiti do not know this field, and
- * must not remove the time by omitting it.
+ * Prepares a service policy. A body without `expiresAt` keeps the stored time: OpenZiti clients do
+ * not know this field, and their writes must not remove the time.
  */
 export const prepareServicePolicy: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(servicePolicy, mode, body)
@@ -17,7 +17,7 @@ export const prepareServicePolicy: Preparer = (_call, mode, body) => {
   return { ...prepared, fields: { ...prepared.fields, expiresAt: atMs } }
 }
 
-/** The times at which role attributes end, in their stored form; {} if the body contains none. */
+/** The expiry times of role attributes, in their stored form; {} if the body contains none. */
 export function storedRoleAttributeExpiries(body: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends } = body
   if (!isObject(ends)) return {}

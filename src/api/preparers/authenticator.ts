@@ -23,8 +23,8 @@ interface AuthenticatorPreparerDeps {
 }
 
 /**
- * Prepares a user name with a password, or a certificate. The command contains only the hash of the
- * password.
+ * Prepares an authenticator: a user name and password, or a certificate. The command contains only
+ * the hash of the password.
  */
 export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
   return async (call, mode, body, id) => {
@@ -60,9 +60,7 @@ function checkCreate(body: JsonObject): void {
   }
 }
 
-/**
- * Reads the fields from the certificate. The certificate must be from a CA that the network trusts.
- */
+/** Derives fields from a certificate. A CA that the network trusts must have issued it. */
 async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,
@@ -83,8 +81,8 @@ async function certificateFields(
 }
 
 /**
- * Prepares a change by the identity itself, after a check of the current password. The change is
- * validated against the record whose password was checked.
+ * Prepares a change that an identity makes to its own authenticator, after a check of the current
+ * password. The state machine refuses the change if the record has changed since that check.
  */
 export async function prepareOwnAuthenticatorChange(
   deps: AuthenticatorPreparerDeps,

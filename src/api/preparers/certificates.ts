@@ -15,8 +15,8 @@ export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificat
 }
 
 /**
- * Refuses a certificate with a weak key at once, and names its field, because no chain with this
- * certificate would ever be accepted.
+ * Refuses a certificate with a weak key, and names its field. No chain with this certificate would
+ * ever be accepted.
  * @throws {Problem}
  */
 export function checkKeyStrength({ contents }: Certificate, field: string): void {

@@ -15,9 +15,7 @@ interface ConfigTypePreparerDeps {
   readonly schemas: SchemaValidator
 }
 
-/**
- * Compiles the schema once before it is stored, so that no config type has an unusable schema.
- */
+/** Compiles the schema before it is stored, so that no config type has an unusable schema. */
 export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body) => {
     const prepared = normalizeBody(configType, mode, body)
@@ -30,8 +28,8 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
 }
 
 /**
- * Validates data against the schema of its type in the local state. If the type changes before the
- * write, the data is validated again.
+ * Validates the data of a config against the schema of its config type in the local state. If the
+ * config type changes before the write, validates the data again.
  */
 export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
   return async (call, mode, body, configId) => {

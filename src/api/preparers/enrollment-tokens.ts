@@ -16,7 +16,7 @@ interface NewToken {
   readonly method: EnrollmentMethod
   /** Id of the identity or router that enrolls with the token. */
   readonly subjectId: string
-  /** UTC ms. */
+  /** Expiry of the token, UTC ms. */
   readonly expiresAtMs: number
 }
 
@@ -33,8 +33,8 @@ function clientApiUrl({ bindings }: Pick<ClientApiUrlDeps, 'bindings'>): string 
 
 /**
  * A one-time token, and its JWT with subject, issuer and expiry. Clients verify the JWT with the
- * certificate of the server at `iss`. So `iss` is this controller, and the JWT is signed with this
- * controller's key.
+ * certificate of the server at `iss`, so this controller signs the JWT and names its own address as
+ * `iss`.
  */
 export async function newEnrollmentToken(
   deps: ClientApiUrlDeps,
@@ -61,8 +61,7 @@ function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string
 }
 
 /**
- * A JWT from which a client without other knowledge of the network learns the address of a
- * controller.
+ * A JWT that contains a controller's address, for clients that know nothing else about the network.
  */
 export function issueNetworkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`

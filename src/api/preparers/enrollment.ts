@@ -67,8 +67,8 @@ export function parseTimeMs(text: Json | undefined): number {
 }
 
 /**
- * Checks that the CA exists, even if the method needs no CA: a caller that names a CA expects it to
- * apply.
+ * Checks that the CA exists, even if the enrollment method needs no CA: a caller that names a CA
+ * expects that it is used.
  */
 async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<void> {
   const found = await deps.reads.latest(() => deps.state.get('ca', caId))

@@ -25,12 +25,12 @@ const urls = [
   ['jwksEndpoint', 'INVALID_FIELD'],
 ] as const
 
-/** Values of the certificate fields for a signer without a certificate. */
+/** Values of the fields that describe a certificate, for a signer without a certificate. */
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /**
- * Reads the fields that a certificate determines. Without a given `kid`, the certificate's
- * fingerprint is the `kid`.
+ * Derives fields from the signer's certificate. If the body has no `kid`, the fingerprint of the
+ * certificate becomes the `kid`.
  */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -108,8 +108,8 @@ function certificateFields(certPem: string) {
 }
 
 /**
- * If a patch changes the certificate, a `kid` that the caller chose stays; a `kid` that was the old
- * fingerprint is replaced.
+ * The `kid` after a patch changes the certificate: a `kid` that the caller chose stays; a `kid`
+ * that was the old fingerprint is replaced.
  */
 async function knownKid(
   { state, reads }: ExternalJwtSignerPreparerDeps,
@@ -139,7 +139,7 @@ function urlFault(
   const url = URL.parse(value)
   const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (!isWeb || url.username !== '' || url.password !== '') {
-    // The reason does not repeat the URL, because the URL may contain credentials.
+    // Does not repeat the URL in the reason, because the URL may contain credentials.
     return { field, reason: `${field} must be an http or https URL without credentials` }
   }
   // @guard signer-endpoint-on-this-host--metadata

@@ -2,7 +2,9 @@ import { fabricService } from '../../entities/kinds/fabric-service.ts'
 import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Preparer } from './preparer.ts'
 
-/** A service created with the fabric API is not visible to identities. */
+/**
+ * Prepares a service for the fabric API: identities do not see services that were created there.
+ */
 export const prepareFabricService: Preparer = (_call, mode, body) => {
   const prepared = normalizeBody(fabricService, mode, body)
   if (mode !== 'create') return prepared

@@ -57,8 +57,8 @@ function enrollmentIn(
 }
 
 /**
- * The identity type to store; null: no type. An identity has the type Router exactly while it
- * belongs to a router.
+ * The identity type to store; null if the body has none. An identity has the type Router if and
+ * only if it belongs to a router.
  */
 async function typeIn(
   deps: IdentityPreparerDeps,

@@ -18,8 +18,8 @@ interface PostureCheckPreparerDeps {
 }
 
 /**
- * The type determines which fields a body has. Fields of other types are ignored, and the response
- * lists them.
+ * Prepares a posture check. Its type determines which fields are used; the response lists fields of
+ * other types as ignored.
  */
 export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -48,7 +48,7 @@ const someFields = new Set<string>(
 const isOfSomeType = (name: string): boolean => someFields.has(name)
 
 /**
- * The type of a stored check. It never changes, so the write does not depend on the record's
+ * The type of a stored check. The type never changes, so the write does not depend on the record's
  * revision.
  */
 async function typeOf(

@@ -6,8 +6,7 @@ import type { RequestContext } from '../http/request-context.ts'
 import type { BatchWriteStep } from '../http/proposal-writer.ts'
 
 /**
- * The fields of a command made from a body, with the records on which the checks of the body
- * depend.
+ * The fields of a command, converted from a body, and the records on which the validation depends.
  */
 export interface WritePlan extends NormalizedFields {
   /**
@@ -15,19 +14,21 @@ export interface WritePlan extends NormalizedFields {
    */
   readonly warnings?: readonly string[]
   readonly judgedOn?: NonNullable<ProposalInput['judgedOn']>
-  /** Id of the record, if the preparer chose another one. */
+  /** Id of the record, if the preparer has chosen another id than the given one. */
   readonly id?: string
-  /** Writes in the same log entry, before the write of the record. */
+  /** Further writes in the same log entry, before the write of the record. */
   readonly first?: readonly BatchWriteStep[]
   /**
-   * Writes in the same log entry, after the write of the record. All writes take effect, or none.
+   * Further writes in the same log entry, after the write of the record. All writes of the entry
+   * take effect, or none.
    */
   readonly also?: readonly BatchWriteStep[]
 }
 
 /**
  * Converts a body that passed its schema to a write of the record `id` (for a creation, the id of
- * the new record). Called again if the records on which the write depends have changed.
+ * the new record). The preparer is called again if the records on which the write depends have
+ * changed.
  * @throws {Problem} when the body is refused.
  */
 export type Preparer = (

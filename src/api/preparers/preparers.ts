@@ -44,7 +44,7 @@ interface PreparersDeps {
 }
 
 /**
- * Converts the bodies of all kinds to commands. Most kinds need only their schema; some have
+ * Converts the bodies of all kinds to commands. For most kinds, the schema is enough; some need
  * further checks or derived fields.
  */
 export class Preparers {

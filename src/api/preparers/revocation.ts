@@ -16,8 +16,8 @@ interface RevocationPreparerDeps {
 const kind = 'revocation'
 
 /**
- * Refuses a revocation that cannot match any token, because it would give a false sense of
- * protection.
+ * Refuses a revocation that cannot match any token, because the administrator would believe that a
+ * token is revoked.
  */
 export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
   return async (_call, mode, body, id) => {
@@ -39,16 +39,16 @@ export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
 }
 
 /**
- * Whether the id may be the id of a session; a session that has ended counts too, because its
- * tokens may still be in use.
+ * Whether the id may belong to a session. A session that has ended also counts, because its tokens
+ * may still be in use.
  */
 function mayNameSession(state: StateView, id: string): boolean {
   return isShortId(id) || parseUuid(id) !== null || state.get('apiSession', id) !== undefined
 }
 
 /**
- * Replaces the previous revocation with the same id, so that tokens signed since then are revoked
- * as well.
+ * Replaces an existing revocation with the same id, so that tokens signed after the existing
+ * revocation are revoked as well.
  */
 function inPlaceOf({ id, revision }: Revocation): Pick<WritePlan, 'first' | 'judgedOn'> {
   return {

@@ -31,7 +31,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
   }
 }
 
-/** Prepares a router of `/routers` or `/transit-routers` in the same way. */
+/** Prepares a router for `/routers` or `/transit-routers`, with its enrollment token. */
 export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): Preparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(entity, mode, body)
@@ -51,8 +51,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
-  // If the body contains no fingerprint, the stored fingerprint stays. Otherwise a replacement
-  // (PUT) would lock out a router that has enrolled.
+  // Without a fingerprint in the body, keeps the stored one. Otherwise a replacement (PUT) would
+  // lock out a router that has enrolled.
   const known =
     typeof fingerprint === 'string'
       ? { fingerprint: fingerprint.replaceAll(':', '').toLowerCase() || null }
@@ -64,7 +64,7 @@ export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
   }
 }
 
-/** The step that creates the enrollment of a new router. */
+/** The step of a batch that creates the enrollment of a new router. */
 export function routerEnrollmentBatchStep(
   deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',

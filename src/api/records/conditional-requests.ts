@@ -17,8 +17,8 @@ const HASH_CHARACTERS = 12
 
 /**
  * An ETag `"<revision>.<hash>"`. If-Match compares only the revision of the record. The hash covers
- * the body: a detail also shows data from other records, whose changes do not change this record's
- * revision.
+ * the body, because a detail also shows data from other records, whose changes do not affect this
+ * record's revision.
  */
 function etagOf({ revision }: EntityRecord, { body }: EncodedJsonReply): string {
   const known = recentTags.get(revision)
@@ -28,7 +28,7 @@ function etagOf({ revision }: EntityRecord, { body }: EncodedJsonReply): string 
   return etag
 }
 
-/** Tags of recently hashed texts; equal texts have equal tags. */
+/** Cached tags of recently hashed texts; equal texts have equal tags. */
 const recentTags = new SlotCache<{
   readonly revision: number
   readonly body: string
@@ -68,8 +68,9 @@ export function parseIfMatch(text: string): Precondition {
 }
 
 /**
- * Writes if the record has one of the wanted revisions when the log entry is applied, no matter how
- * far this controller has applied the log.
+ * Writes under a condition: the state machine refuses the write unless the record then has one of
+ * the given revisions. So the result does not depend on how far this controller has applied the
+ * log.
  * @throws {Problem} PRECONDITION_FAILED when the record has another revision, or does not exist.
  */
 export async function writeIfMatches<T>(
@@ -90,8 +91,8 @@ export async function writeIfMatches<T>(
     } catch (error) {
       const hasMoved = error instanceof Problem && error.code === 'REVISION_MOVED'
       if (!hasMoved) throw error
-      // This controller has applied the refused entry, so the revision seen here caused the refusal
-      // or is a later one.
+      // This controller has applied the refused entry, so the local revision is the revision that
+      // caused the refusal, or a later one.
       const now = revisionHere()
       if (now === revision) throw error
       if (!precondition.includes(now)) break

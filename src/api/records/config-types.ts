@@ -5,7 +5,7 @@ import type { RequestContext } from '../http/request-context.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { ApiLimits } from '../limits.ts'
 
-/** The config types that the client requested at log-in: ids, or `all`. */
+/** The config types that the client requested when it logged in: ids, or `all`. */
 export function requestedConfigTypes({ session }: Caller): ShownConfigTypes {
   const { configTypes: ids } = session
   if (ids.length === 0) return noConfigTypes
@@ -13,8 +13,9 @@ export function requestedConfigTypes({ session }: Caller): ShownConfigTypes {
 }
 
 /**
- * Types whose data a list shows: those in the query parameter `configTypes` (repeated, or separated
- * by commas; ids or names), otherwise the types of the session. Unknown types are ignored.
+ * Config types whose data a list shows: the types in the query parameter `configTypes` (repeated,
+ * or separated by commas; ids or names) or, without this parameter, the types that the client
+ * requested at log-in. Unknown types are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE for too many types.
  */
 export function configTypesForList(

@@ -16,8 +16,8 @@ export interface DetachedReferences {
 }
 
 /**
- * Records that reference the record to be deleted and stay after its deletion; collected before the
- * deletion.
+ * Collects, before a deletion, the records that reference the record to be deleted and stay after
+ * the deletion.
  */
 export function collectReferencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
@@ -34,10 +34,7 @@ export function collectReferencesBeforeDelete(
   })
 }
 
-/**
- * The records that referenced the deleted record and still exist, in the form for the response to
- * the deletion.
- */
+/** The collected records that still exist after the deletion, in the form of the response. */
 export function detachedReferencesAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly DetachedReferences[],

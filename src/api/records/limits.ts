@@ -8,15 +8,17 @@ export const recordLimits = {
    */
   schemaMsMax: 2 * SECOND_MS,
   /**
-   * Maximum wait until validating a schema, or data against a schema, begins; after that: 429
+   * Maximum time that a validation waits before it begins; after that: 429
    * SERVER_TOO_MANY_REQUESTS.
    */
   schemaWaitMsMax: 5 * SECOND_MS,
-  /** If a validation has not ended after this time, its thread hangs and is replaced. */
+  /**
+   * A validation thread that has not finished after this time counts as hanging and is replaced.
+   */
   schemaLateMsMax: 8_000,
   /**
-   * Maximum validations that wait, divided among callers; above the total or the caller's share:
-   * 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum validations that wait, shared fairly among callers; above the total or the caller's
+   * share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   schemasWaitingMax: 16,
   /** Maximum service-config pairs in one request; above that: 400 COULD_NOT_VALIDATE. */
@@ -25,7 +27,7 @@ export const recordLimits = {
   postureResponsesMax: 256,
   /** Interval at which the leader looks for an integrity run whose controller has failed. */
   integrityLookMs: 1500,
-  /** Maximum time that an integrity run uses in one turn of the event loop. */
+  /** Maximum time in one turn of the event loop for an integrity run. */
   integritySliceMs: 5,
 }
 

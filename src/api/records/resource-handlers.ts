@@ -172,8 +172,8 @@ export class ResourceHandlers {
   }
 
   /**
-   * The session for which a service is shown. Other kinds do not depend on the posture of their
-   * reader.
+   * The config types and the posture for which a service is shown; undefined for other kinds, whose
+   * details do not depend on them.
    */
   #shownFor(
     call: RequestContext,
@@ -183,7 +183,7 @@ export class ResourceHandlers {
   ): ServiceDetailScope | undefined {
     if (name !== 'service') return undefined
     const { session, identity } = callerOf(call)
-    // The posture is that of the caller's session, so it does not apply when a service is shown for
+    // The posture belongs to the caller's session, so it does not apply when a service is shown for
     // another identity.
     const { posture, state } = this.#deps
     if (callerId !== identity.id) return { configTypes, posture: posture.ofIdentity(callerId) }
@@ -278,7 +278,10 @@ const kinds = {
   patch: CommandKind.ENTITY_PATCH,
 } as const satisfies Record<RequestMode, CommandKind>
 
-/** The caller always exists here, because operations of a descriptor require a session. */
+/**
+ * The caller of an operation. The caller always exists, because operations of a descriptor require
+ * a session.
+ */
 function callerOf(call: RequestContext): Caller {
   if (call.caller === null) throw new AssertionError('an operation behind a session has a caller')
   return call.caller

@@ -106,7 +106,7 @@ function summaryOf({ shape, entity, list }: EntityOperation): string {
   }
 }
 
-/** Turns `servicePolicies` into `service policies`. */
+/** Converts a plural name to words: `servicePolicies` → `service policies`. */
 function words(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 }

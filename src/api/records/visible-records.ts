@@ -3,7 +3,7 @@ import type { EntityOperation } from '../../entities/operations.ts'
 import { assert } from '../../lib/assert.ts'
 import type { ListSource, StateView } from '../../ports/state-view.ts'
 
-/** Records of a kind that the caller of an operation may see. */
+/** Selects the records of a kind that the caller of an operation may see. */
 export interface VisibleRecords {
   source(callerId: string): ListSource
   has(callerId: string, id: string): boolean
@@ -12,10 +12,10 @@ export interface VisibleRecords {
 type Records = Pick<StateView, 'get' | 'permissions'>
 
 /**
- * On the client API, selects the records in the caller scope of the descriptor, also for
+ * On the client API, selects the records that the descriptor's `callerScope` describes, even for
  * administrators. On other APIs, selects all records.
- * @throws {AssertionError} when the client API serves a kind without a suitable scope; the
- * controller then does not start. A default scope could show the records of another kind or of
+ * @throws {AssertionError} when the client API serves a kind without a suitable `callerScope`,
+ * which prevents the controller's start. A default scope could show records of another kind or of
  * other callers.
  */
 export function visibleRecords(

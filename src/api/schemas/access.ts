@@ -32,7 +32,7 @@ const routerProperties: JsonObject = {
 }
 const routerRequired = Object.keys(routerProperties)
 
-/** Schema of an edge router in responses to clients. */
+/** Schema of an edge router, for responses to clients. */
 const commonEdgeRouter: JsonObject = {
   type: 'object',
   properties: { ...routerProperties, version: text },

@@ -6,9 +6,9 @@ import type { JsonSchema } from '../http/operation.ts'
 type FieldNames = (value: unknown, path?: string) => void
 
 /**
- * OpenZiti clients match names case-insensitively, and some send `Type` for `type`. A name with the
- * exact case costs one map lookup; only other names are converted to lower case. Maps with
- * arbitrary keys keep their keys.
+ * Creates a function that renames the members of a body. OpenZiti matches names case-insensitively,
+ * and some of its clients send `Type` for `type`. A name with the exact case costs one map lookup;
+ * only other names are converted to lower case. Keys of maps with arbitrary keys stay unchanged.
  * @returns null for a schema that defines no members at any depth.
  */
 export function schemaFieldNames(schema: JsonSchema): FieldNames | null {
@@ -38,7 +38,10 @@ function ofItems({ items }: JsonSchema): FieldNames | null {
   }
 }
 
-/** The keys of a map are chosen by the user, so they stay, but its values may have a schema. */
+/**
+ * Renames members inside the values of a map. The keys stay unchanged, because the user chooses
+ * them.
+ */
 function ofValues({ properties, additionalProperties }: JsonSchema): FieldNames | null {
   if (isSchema(properties) || !isSchema(additionalProperties)) return null
   const names = schemaFieldNames(additionalProperties)
@@ -77,8 +80,8 @@ function ofMembers({ properties }: JsonSchema): FieldNames | null {
 }
 
 /**
- * Renames members to the exact spelling. Two spellings of one member are refused, because it is
- * unclear which of them is meant.
+ * Renames members to the spelling in the schema. If a body contains a member in two spellings, the
+ * body is refused, because it is unclear which of them is meant.
  */
 function rename(
   value: Record<string, unknown>,

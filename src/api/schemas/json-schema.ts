@@ -4,14 +4,14 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { FieldFault } from '../../lib/problems.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-// JSON Schemas from users (draft-07). Do not run this code in a thread for which others wait,
-// because a schema can contain a regular expression that never ends.
+// JSON Schemas from users (draft-07). Do not run this code in a thread that serves other work: a
+// schema can contain a regular expression whose evaluation never ends.
 
 const compiledMax = 16
 const messageCharactersMax = 512
 const valueCharactersMax = 128
 
-/** URIs of draft-07 and its predecessors, which OpenZiti clients write into their schemas. */
+/** URIs of draft-07 and its predecessors, which OpenZiti clients put into their schemas. */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
 /**
@@ -35,7 +35,7 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   }
 }
 
-/** The first fault of data under a usable schema; null when the data is valid. */
+/** The first fault of data according to a usable schema; null when the data is valid. */
 export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
   const unusable = schemaFault(schema)
   if (unusable !== null) return unusable
@@ -46,7 +46,7 @@ export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
     const [error] = validate.errors ?? []
     return error === undefined ? faultOf('data', 'it violates its schema') : faultAt(error, data)
   } catch (error) {
-    // The schema contains an endless reference to itself.
+    // This error means that the schema contains an endless reference to itself.
     return faultOf('data', errorMessage(error))
   }
 }
@@ -58,8 +58,8 @@ function compile(schema: JsonObject): ValidateFunction {
   const key = JSON.stringify(schema)
   const known = compiled.get(key)
   if (known !== undefined) return known
-  // One Ajv instance for each schema, so that the `$id` of one schema does not conflict with the
-  // `$id` of another.
+  // Uses a separate Ajv instance for each schema, because the `$id` of one schema must not conflict
+  // with the `$id` of another.
   const ajv = new Ajv({
     strict: false,
     allErrors: false,
@@ -67,8 +67,8 @@ function compile(schema: JsonObject): ValidateFunction {
     useDefaults: false,
     unicodeRegExp: false,
     logger: false,
-    // With `verbose`, errors include the schema, which is needed to describe the values that `not`
-    // excludes.
+    // With `verbose`, an error contains the schema, which is needed to describe the values that
+    // `not` excludes.
     verbose: true,
   })
   addFormats.default(ajv)
@@ -102,7 +102,9 @@ function faultAt(error: ErrorObject, data: Json): FieldFault {
   )
 }
 
-/** The values that `not` excludes, which the library's message does not name. */
+/**
+ * Description of the values that `not` excludes, because the library's message does not name them.
+ */
 function excludedBy(schema: Json): string {
   const empty = ['{"pattern":"^$"}', '{"const":""}', '{"maxLength":0}']
   const text = JSON.stringify(schema)
@@ -115,7 +117,7 @@ function faultOf(field: string, what: string, value?: Json): FieldFault {
   return value === undefined ? { field: name, reason } : { field: name, reason, value }
 }
 
-/** The value, shortened, if it is a scalar. Whole documents are not returned. */
+/** The value at a path, shortened, if it is a scalar. Errors contain no whole documents. */
 function valueAt(data: Json, steps: readonly string[]): Json | undefined {
   let value: Json | undefined = data
   for (const step of steps) {

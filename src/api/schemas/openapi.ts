@@ -116,7 +116,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
 }
 
 /**
- * Any one of the returned schemes is enough; an empty scheme means that no authentication is
+ * Alternative security schemes of an operation. An empty scheme means that no authentication is
  * needed.
  */
 function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
@@ -126,7 +126,8 @@ function securityOf({ permission, elevatedPermission: moreFor }: Operation): Jso
 }
 
 /**
- * Error statuses of the operation: those that follow from its traits, and those that it declares.
+ * Error statuses of an operation: the statuses that follow from its traits, and the statuses that
+ * it declares.
  */
 function refusalsOf(operation: Operation): number[] {
   const {

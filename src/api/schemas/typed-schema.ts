@@ -1,9 +1,8 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
-// The TypeScript type of a body is derived from its schema, so that the two cannot differ. The
-// types evaluate the keywords that determine the shape of a value; limits and formats do not change
-// the type.
+// The TypeScript type of a body is derived from its schema, so that type and schema cannot differ.
+// The derivation evaluates only keywords that affect the type of a value, not limits and formats.
 
 type Properties = Readonly<Record<string, JsonObject>>
 

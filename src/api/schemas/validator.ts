@@ -6,8 +6,8 @@ import { schemaFieldNames } from './field-names.ts'
 import type { JsonSchema } from '../http/operation.ts'
 
 /**
- * Compiles the schema of an operation's body when its first body arrives, because compiling all
- * schemas would take most of the startup time.
+ * Validates bodies. Compiles the schema of an operation when the first body arrives, because
+ * compiling all schemas would take most of the startup time.
  */
 export class Validator {
   /**
@@ -37,12 +37,12 @@ interface Compiled {
  * hundreds of validators. Operations and kinds define a fixed number of schemas.
  */
 const compiledByText = new Map<string, Compiled>()
-// No coercion and no defaults: a body means exactly what it contains. Only the first error is
-// collected, because there could be very many.
+// Converts no types and adds no defaults, so that operations receive the body unchanged. Collects
+// only the first error, because there could be very many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats in request bodies. Each format is checked by the code that later parses the value, so a
- * text that passes the check never fails there.
+ * Formats in request bodies. The function that later parses a value also checks its format, so a
+ * text that passes the check never fails when it is parsed.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,
@@ -51,7 +51,7 @@ export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = 
 }
 for (const [name, validate] of Object.entries(bodyFormats)) ajv.addFormat(name, { validate })
 
-/** Whether the whole text is base64; Node.js would silently skip other characters. */
+/** Whether the whole text is base64. Node.js would silently skip other characters. */
 function isBase64(text: string): boolean {
   return (
     Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '')
@@ -78,7 +78,8 @@ function problemOf(error: ErrorObject, body: unknown): Problem {
   }
   const field = steps.length === 0 ? 'body' : steps.join('.')
   const reason = `${field} in body ${reasonOf(error, params)}`
-  // The value in place of an object or a list may be one of its members, and those may be secrets.
+  // Does not repeat the value if an object or a list was expected: the value may be one of its
+  // members, and a member may be a secret.
   // @guard secret-comes-back-in-a-refusal
   if (error.keyword === 'type' && expectsMembers(params['type'])) return fieldProblem(field, reason)
   return fieldProblem(field, reason, scalar(valueAt(body, steps)))

@@ -24,8 +24,8 @@ interface AuthenticateOperationsDeps {
 }
 
 /**
- * Maximum bytes of a log-in body; low, because a caller without a session must not occupy the
- * memory for large bodies.
+ * Maximum bytes of a log-in body. The limit is low, so that a caller without a session cannot
+ * occupy the memory for large bodies.
  */
 const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 
@@ -82,7 +82,11 @@ async function logIn(
   }
 }
 
-/** @throws {Problem} INVALID_AUTH_METHOD; COULD_NOT_VALIDATE without a name or a password. */
+/**
+ * The credential that a log-in request contains.
+ * @throws {Problem} INVALID_AUTH_METHOD; COULD_NOT_VALIDATE if the user name or password is
+ * missing.
+ */
 function methodOf(by: string | undefined, { username, password }: LogInBody): LogInCredential {
   switch (by) {
     case 'cert':

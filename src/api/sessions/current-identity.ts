@@ -27,7 +27,7 @@ interface CurrentOperationsDeps {
   readonly writer: ProposalWriter
 }
 
-/** Operations of a caller on the caller's own identity and session. */
+/** Operations on the caller's own identity and session. */
 export function currentIdentityOperations(deps: CurrentOperationsDeps): Operation[] {
   const { state } = deps
   const common = {

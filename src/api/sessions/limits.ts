@@ -11,8 +11,8 @@ export const apiSessionLimits = {
   /** Maximum log-ins that wait for a password hash; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   passwordHashesWaitingMax: 64,
   /**
-   * Maximum log-ins in progress, divided among source addresses; above the total or the source's
-   * share: 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum log-ins in progress, shared fairly among source addresses; above the total or the
+   * source's share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   logInsMax: 64,
   /**
@@ -20,9 +20,9 @@ export const apiSessionLimits = {
    * attempts must pause.
    */
   logInFailuresMax: 10,
-  /** First pause. */
+  /** First pause after too many failures. */
   logInPauseMsMin: SECOND_MS,
-  /** Longest pause. */
+  /** Longest pause after too many failures. */
   logInPauseMsMax: MINUTE_MS,
   /**
    * Maximum stored pairs of user name and source; the least recently used pair is dropped first.
@@ -32,8 +32,8 @@ export const apiSessionLimits = {
   sessionTimeoutMs: 30 * MINUTE_MS,
   /**
    * Maximum ended service sessions that dials and binds reopen, per API session and minute. Above
-   * that, the router reports to the client that the session is invalid, and the client requests a
-   * new one from a controller.
+   * that, the router reports an invalid session to the client, and the client requests a new
+   * session from a controller.
    */
   sessionReopensMax: 120,
   /** Maximum reopened service sessions per minute for all API sessions together. */
@@ -51,7 +51,7 @@ export const apiSessionLimits = {
   refreshReuseMs: 2 * MINUTE_MS,
   /** Maximum sessions whose newest refresh token this controller stores. */
   refreshSessionsMax: 200_000,
-  /** Interval at which refresh tokens of ended sessions are dropped. */
+  /** Interval at which controllers drop the stored refresh tokens of ended sessions. */
   refreshSweepMs: 5 * MINUTE_MS + SECOND_MS,
   /**
    * A controller that has had no contact with a leader for longer than this refuses all sessions,
@@ -70,37 +70,37 @@ export const apiSessionLimits = {
    * previous value by more than this.
    */
   activityLogMs: 5 * MINUTE_MS,
-  /** Maximum sessions whose activity one command writes. */
+  /** Maximum sessions whose last activity one command writes. */
   activityBatchMax: 500,
-  /** Maximum sessions whose activity is stored in memory. */
+  /** Maximum sessions whose last activity is stored in memory. */
   activitySessionsMax: 200_000,
   /** Interval at which the leader removes expired sessions. */
   sweepMs: 5 * SECOND_MS,
-  /** Maximum sessions that the leader removes at a time. */
+  /** Maximum sessions that the leader removes in one sweep. */
   sweepBatchMax: 500,
-  /** Interval at which the leader ends policies and role attributes whose time has passed. */
-  accessEndMs: 500,
   /**
-   * Another controller ends these policies and role attributes if the leader is later than this.
+   * Interval at which the leader ends policies and role attributes whose expiry time has passed.
    */
+  accessEndMs: 500,
+  /** If the leader has not ended expired access after this time, another controller does it. */
   accessEndLateMs: 5 * SECOND_MS,
-  /** Maximum service sessions whose posture the leader checks in one `sweepMs`. */
+  /** Maximum service sessions whose posture the leader checks in one sweep (`sweepMs`). */
   postureLooksMax: 10_000,
   /** Maximum service sessions that one command ends because of failed posture checks. */
   postureEndsMax: 100,
   /**
-   * Time that a client has to report its posture again, after the leader changed or the report
-   * expired.
+   * Time that a client has to report its posture again, after a new leader was elected or its
+   * reports were lost.
    */
   postureGraceMs: MINUTE_MS,
   /**
-   * Maximum identities per `sweepMs` whose posture reports are checked; reports that no session
-   * uses are dropped.
+   * Maximum identities in one sweep (`sweepMs`) whose posture reports are checked; reports that
+   * belong to no session are dropped.
    */
   posturePrunesMax: 1000,
   /**
    * Time after the start of a controller during which a request for a service session waits until a
-   * router that its client can use has reconnected.
+   * router that the client may use has reconnected.
    */
   routerReturnMs: MINUTE_MS,
   /**
@@ -108,7 +108,7 @@ export const apiSessionLimits = {
    * without addresses.
    */
   routerReturnWaitMs: 5 * SECOND_MS,
-  /** Maximum requests that wait for a router; further ones are answered without a wait. */
+  /** Maximum requests that wait for a router; further requests are answered immediately. */
   routerReturnWaitersMax: 1024,
   /** Interval at which each waiting request checks its routers. */
   routerReturnPollMs: 250,

@@ -14,9 +14,10 @@ export interface RouterReconnectDelayDeps {
 
 /**
  * Delays service sessions for a few seconds after the start of a controller, until a router that
- * the client can use has reconnected. After an outage of all controllers, clients return as fast as
- * routers. A client of OpenZiti's Go SDK that gets a service session without a reachable router
- * requests routers again only after at least 30 s, and its services are not hosted until then.
+ * the client can use has reconnected. After an outage of all controllers, clients and routers
+ * reconnect at the same time. A client of OpenZiti's Go SDK that gets a service session without a
+ * reachable router requests routers again only after at least 30 s, and until then it hosts none of
+ * its services.
  */
 export class RouterReconnectDelay {
   readonly #deps: RouterReconnectDelayDeps
@@ -29,21 +30,22 @@ export class RouterReconnectDelay {
   }
 
   /**
-   * Waits until one of the routers has an address for clients, or until none of them can be
-   * expected any more. Does not wait if the controller started long ago, or if
-   * `routerReturnWaitersMax` requests wait.
-   * @param read reads the edge routers that the client may use; not called long after the start.
+   * Waits until one of the routers has an address for clients, or until none of them is expected to
+   * reconnect. Does not wait if the controller started long ago, or if `routerReturnWaitersMax`
+   * requests already wait.
+   * @param read reads the edge routers that the client may use; not called if the controller
+   * started long ago.
    */
   async wait(read: () => readonly Router[]): Promise<void> {
     const { clock, limits, state } = this.#deps
     const nowMs = clock.monotonicMs()
     if (nowMs >= this.#endMs || this.#waiting >= limits.routerReturnWaitersMax) return
-    // The routers are read only once, and each check only looks up their state, because many
+    // Reads the routers only once; each check then looks up only their live state, because many
     // clients wait in the seconds after a start.
     const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
     const isOver = (): boolean =>
       enrolled.some(({ id }) => state.servesClients(id)) ||
-      // A router that is offline, or has not reported its listeners yet, is expected.
+      // A router that is offline, or has not reported its listeners yet, is still expected.
       !enrolled.some(({ id }) => state.mayServeClients(id))
     if (isOver()) return
     this.#waiting += 1

@@ -18,9 +18,10 @@ interface SessionViewDeps {
 }
 
 /**
- * A session as shown to an administrator. Only its owner sees the session token, in the form that
- * the owner sent. Only a log-in returns a token signed with the newest key; otherwise a token
- * signed with an old key could be used longer than the key's overlap.
+ * A session as shown to an administrator. Only its owner sees the session token, exactly as the
+ * owner sent it. Only a log-in returns a token that is signed with the newest key; otherwise a
+ * caller with a token of an old key would receive a new token, and keep access after the key's
+ * overlap.
  */
 export function sessionView(
   { state, sessions, tokens }: Omit<SessionViewDeps, 'limits' | 'clock'>,
@@ -33,8 +34,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // A session whose certificate was mapped by the external ID claim of a third-party CA has no
-    // stored authenticator, so its view contains the id `internal`.
+    // An external ID claim of a third-party CA opened this session, so it has no stored
+    // authenticator; its view contains the id `internal`.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
@@ -48,8 +49,8 @@ export function sessionView(
 
 /**
  * The caller's own session, as log-in and /current-api-session return it. The expiry is computed
- * from the time of this request: clients poll it, and would log in again when a fixed expiry had
- * passed.
+ * from the time of this request: clients poll the session, and would log in again once a fixed
+ * expiry had passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = callerExpiry(
@@ -71,19 +72,20 @@ export function currentSessionView(deps: SessionViewDeps, caller: Caller): Recor
 }
 
 /**
- * Whether sessions of an identity require a TOTP code, even if the code was already submitted.
+ * Whether sessions of an identity require a TOTP code, whether or not the code was already
+ * submitted.
  */
 function isMfaRequired(records: RecordSource, holder: Identity): boolean {
   return requiredFactors(records, holder)?.some(({ kind }) => kind === 'totp') ?? true
 }
 
-/** Authenticator of a session that was opened with a token, with the name that OpenZiti uses. */
+/** Name of the authenticator, as in OpenZiti, for a session that was opened with a token. */
 function tokenAuthenticator({ signerId }: ApiSession): string {
   return `extJwtId:${signerId}`
 }
 
 /**
- * The auth query that describes how a client provides a second factor, in the form that OpenZiti
+ * The auth query, which describes how a client provides a second factor, in the form that OpenZiti
  * SDKs and consoles read.
  */
 export function toAuthQuery(

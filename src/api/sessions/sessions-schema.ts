@@ -11,7 +11,7 @@ import {
 import { integer, texts, baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas for log-ins, sessions and the caller's authenticators. */
+/** Schemas of log-ins, sessions and the caller's own authenticators. */
 export const credentialsSchema = objectSchema('authenticate', {
   configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },

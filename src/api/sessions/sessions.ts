@@ -196,7 +196,8 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
 }
 
 /**
- * Routers on the path of the session's newest circuit, which shows where the session was last used.
+ * Routers on the path of the session's newest circuit. These routers show where the session was
+ * last used.
  */
 function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)
@@ -225,8 +226,8 @@ function listed(
 }
 
 /**
- * A service session without its token: only the response to the create request contains the token;
- * this view shows the id instead.
+ * A service session without its token. Only the response to the create request contains the token;
+ * this view contains the id in its place.
  */
 function viewOf(
   { state }: SessionOperationsDeps,

@@ -5,14 +5,20 @@ export const signerSetUpLimits = {
    * SERVER_TOO_MANY_REQUESTS.
    */
   signerTestsOfOneMax: 30,
-  /** Maximum discoveries and token tests of all administrators in a minute, on one controller. */
+  /**
+   * Maximum discoveries and token tests of all administrators in a minute, on one controller; after
+   * that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   signerTestsMax: 120,
   /**
-   * Maximum requests of one address in a minute that log in at a provider; after that: 429
-   * SERVER_TOO_MANY_REQUESTS. A log-in takes two of them.
+   * Maximum requests of one source address in a minute for log-ins at identity providers; after
+   * that: 429 SERVER_TOO_MANY_REQUESTS. Each log-in needs two requests.
    */
   providerLogInsOfOneMax: 20,
-  /** Maximum requests of all addresses in a minute that log in at a provider, on one controller. */
+  /**
+   * Maximum requests of all addresses in a minute for log-ins at identity providers, on one
+   * controller; after that: 429 SERVER_TOO_MANY_REQUESTS.
+   */
   providerLogInsMax: 600,
 }
 

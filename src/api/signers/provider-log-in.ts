@@ -39,8 +39,8 @@ const endpointBody = { schema: providerEndpointRequestSchema, isRequired: true }
 const tokenBody = { schema: providerTokenRequestSchema, isRequired: true } as const
 
 /**
- * Operations with which the console logs a person in at a provider. They need no session, and
- * return nothing that a client of the provider could not get by itself.
+ * Operations with which the console logs a user in at an identity provider. These operations need
+ * no session, because they return only data that any client of the provider can get.
  */
 export function providerLogInOperations(deps: ProviderLogInDeps): Operation[] {
   const { limits, clock, providerLogIns } = deps

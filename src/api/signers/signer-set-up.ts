@@ -35,7 +35,7 @@ const common = {
   success: 200,
 } as const
 
-/** Operations that help an administrator to set up a signer; both write nothing. */
+/** Operations that help an administrator to set up an external JWT signer; they write nothing. */
 export function signerSetUpOperations(deps: SignerSetUpDeps): Operation[] {
   const { signerTestsOfOneMax: ofOneMax, signerTestsMax: allMax } = deps.limits
   const quota = new WindowedQuota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
@@ -97,11 +97,12 @@ async function tested(
   call: RequestContext,
   { token, signerId }: OperationBody<typeof test>,
 ): Promise<Reply> {
-  // Another controller may have changed the signer or the identity just now.
+  // Reads the latest state, because another controller may have just changed the signer or the
+  // identity.
   await deps.reads.reachLatest()
   const signer = signerId === undefined ? null : deps.state.get('externalJwtSigner', signerId)
   if (signer === undefined) throw new Problem('NOT_FOUND', { detail: 'no signer has this ID' })
-  // People paste tokens with the line break at their end.
+  // Trims the token, because users paste it with a line break at the end.
   const report = await testToken(deps, call.credentials.address, token.trim(), signer)
   return detailResponse(reportView(report))
 }

@@ -32,8 +32,8 @@ export const discoveryResponseSchema: NamedSchema = {
 }
 
 /**
- * The token has no maximum length here: a fault of the schema would repeat it in the answer. The
- * test itself refuses a long one.
+ * The schema limits the token's length in no way, because a validation error would quote the token
+ * in the response. The test itself refuses a token that is too long.
  */
 export const tokenTestRequestSchema = objectSchema(
   'externalJwtSignerTest',
@@ -52,7 +52,10 @@ export const providerEndpointSchema: NamedSchema = {
   schema: openObjectSchema({ authorizationEndpoint: text }),
 }
 
-/** `code` and `codeVerifier` have no bounds here, because a fault would repeat them. */
+/**
+ * The schema limits `code` and `codeVerifier` in no way, because a validation error would quote
+ * them.
+ */
 export const providerTokenRequestSchema = objectSchema(
   'providerLogInCode',
   { signerId, code: text, codeVerifier: text, redirectUri: bounded(urlCharactersMax) },

@@ -1,22 +1,24 @@
-/** Limits of the traffic that a controller counts by service and by router, in memory. */
+/**
+ * Limits for the counts of traffic by service and by router, which each controller keeps in memory.
+ */
 export const trafficLimits = {
   /**
-   * Services and routers that are counted separately, some 9 kB each. Of the 16 that were unused
-   * for the longest time, the one with the least traffic is evicted; its numbers are then part of
-   * `other`.
+   * Maximum services and routers that are counted separately, about 9 kB each. Above the limit, a
+   * service or router is evicted: of the 16 that were unused for the longest time, the one with the
+   * least traffic. Its counts are added to `other`.
    */
   trafficServicesMax: 1000,
   trafficRoutersMax: 500,
-  /** Services or routers with the most traffic in one response. */
+  /** Maximum services or routers with the most traffic in one response. */
   trafficTopMax: 20,
   /**
-   * Concurrent requests that collect traffic from the other controllers, divided fairly among
+   * Maximum concurrent requests that collect counts from the other controllers, shared fairly among
    * callers; more are refused.
    */
   trafficReadsMax: 16,
   /**
-   * Maximum time over which the bytes of a router's report are distributed; the report names its
-   * interval.
+   * Maximum interval over which the bytes in a router's usage report are distributed. Each report
+   * contains the length of its interval; a longer one is shortened to this limit.
    */
   trafficIntervalMsMax: 15 * 60_000,
 } as const

@@ -14,22 +14,25 @@ interface Interval {
   readonly toMs: number
 }
 
-/** Records that were unused for the longest time, of which one is evicted. */
+/** Number of least recently used records among which a record to evict is chosen. */
 const CANDIDATES = 16
-/** Bytes that count as much as one circuit or failure when a record is chosen for eviction. */
+/** Bytes that count as much as one circuit or failure, when a record to evict is chosen. */
 const BYTES_PER_EVENT = 1024
 
 const figureAt: ReadonlyMap<TrafficFigure, number> = new Map(
   trafficFigures.map((figure, at) => [figure, at]),
 )
 
-/** The rings of one record, or of all records that are not tracked. */
+/** Counts of one record over time, or of all records without separate counts. */
 class TrafficRings {
   readonly #rings: Readonly<Record<TrafficSpan, FigureRing>> = {
     hour: new FigureRing(trafficSpans.hour.periods, trafficFigures.length),
     day: new FigureRing(trafficSpans.day.periods, trafficFigures.length),
   }
-  /** Amount of traffic since the record is tracked; the smallest is evicted first. */
+  /**
+   * Amount of traffic since separate counting began; of the candidates, the record with the
+   * smallest amount is evicted.
+   */
   use = 0
   usedMs = 0
 
@@ -37,7 +40,10 @@ class TrafficRings {
     return this.#rings.hour.bytes + this.#rings.day.bytes
   }
 
-  /** Distributes an amount over the periods of an interval, by the time that lies in each. */
+  /**
+   * Distributes an amount over the periods of an interval, in proportion to the time in each
+   * period.
+   */
   add(figure: TrafficFigure, amount: number, { fromMs, toMs }: Interval): void {
     const at = figureAt.get(figure) ?? 0
     this.use += figure.endsWith('Bytes') ? amount : BYTES_PER_EVENT
@@ -90,13 +96,13 @@ const spans = Object.entries(trafficSpans) as readonly (readonly [
 ])[]
 
 /**
- * Traffic of a bounded number of records of one kind. Traffic of records that do not exist, and of
- * records that were evicted, is added to the traffic of the others.
+ * Traffic of a limited number of records of one kind. The traffic of unknown and evicted records is
+ * added up as `other`.
  */
 export class TrackedTraffic {
   readonly #recordsMax: number
   readonly #isKnown: (id: string) => boolean
-  /** By id; the record that was unused for the longest time is first. */
+  /** Counts by record id; the record that was unused for the longest time is first. */
   readonly #records = new Map<string, TrafficRings>()
   readonly #other = new TrafficRings()
 
@@ -130,7 +136,8 @@ export class TrackedTraffic {
 
   #ringsOf(id: string, nowMs: number): TrafficRings {
     const known = this.#records.get(id)
-    // Routers name the services. Without this check, one router could evict all of them.
+    // Counts unknown ids together: routers send the ids of services, so otherwise one router could
+    // evict all services.
     // @guard traffic-of-others--unknown
     if (known === undefined && !this.#isKnown(id)) return this.#other
     this.#records.delete(id)
@@ -141,7 +148,10 @@ export class TrackedTraffic {
     return rings
   }
 
-  /** @returns the rings of the evicted record, empty, for another record. */
+  /**
+   * Evicts a record.
+   * @returns its counts object, emptied, for reuse by another record.
+   */
   #evict(nowMs: number): TrafficRings {
     let evicted: readonly [string, TrafficRings] | null = null
     let seen = 0

@@ -15,12 +15,12 @@ import { TrackedTraffic } from './tracked-traffic.ts'
 
 interface TrafficCountsDeps {
   readonly state: Pick<StateView, 'get'>
-  /** A circuit of this controller. */
+  /** Returns a circuit that this controller owns. */
   readonly circuit: (id: string) => Pick<LiveCircuit, 'serviceId'> | undefined
   readonly clock: Pick<Clock, 'nowMs'>
 }
 
-/** Bytes of one record in one report. */
+/** Bytes that one report adds to one record. */
 interface CountedBytes {
   readonly kind: TrafficKind
   readonly id: string
@@ -53,7 +53,7 @@ export class TrafficCounts implements LocalTraffic {
     }
   }
 
-  /** Memory of all rings. */
+  /** Bytes of memory of all counts. */
   get bytes(): number {
     return this.#tracked.service.bytes + this.#tracked.router.bytes
   }
@@ -94,7 +94,8 @@ export class TrafficCounts implements LocalTraffic {
       if (type !== 'histogram' || !LINK_LATENCY.test(name)) continue
       this.#addLatency('router', routerId, mean / NS_PER_MS)
     }
-    // Added up first: a report has one usage for each circuit, side and direction.
+    // Adds the usages up first, because a report has one usage for each circuit, side and
+    // direction.
     const sums = new Map<string, CountedBytes>()
     for (const usage of usages) {
       for (const one of this.#bytesOf(routerId, usage)) {
@@ -109,10 +110,13 @@ export class TrafficCounts implements LocalTraffic {
     }
   }
 
-  /** Bytes of the router and, at the side of the client, of the service. */
+  /**
+   * Bytes that a usage adds to the router and, if measured at the client's side, to the service.
+   */
   #bytesOf(routerId: string, usage: CircuitUsage): readonly CountedBytes[] {
     const { kind, circuitId, bytes, lengthS, tags } = usage
-    // A router chooses the number. One that is not a count would make every sum useless.
+    // Ignores an invalid number: the router chooses it, and a number that is not a count would make
+    // every sum useless.
     // @guard traffic-of-others--number
     if (!Number.isSafeInteger(bytes) || bytes <= 0) return []
     const figure = kind.endsWith('.rx') ? 'rxBytes' : 'txBytes'
@@ -128,7 +132,10 @@ export class TrafficCounts implements LocalTraffic {
     this.#count(kind, id, 'latencies', 1)
   }
 
-  /** @param intervalMs time before now over which the amount is distributed; 0: now. */
+  /**
+   * @param intervalMs length of the interval, which ends now, over which the amount is distributed;
+   * 0: count it now.
+   */
   #count(
     kind: TrafficKind,
     id: string,

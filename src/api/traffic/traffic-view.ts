@@ -11,7 +11,7 @@ type Totals = Readonly<Record<Exclude<TrafficFigure, 'latencies' | 'latencyMs'>,
   readonly latencyMs: number | null
 }
 
-/** The numbers of one period, or of one span, from the figures that begin at `from`. */
+/** The totals of one period or of a whole span, whose figures begin at index `from`. */
 export function totalsView(figures: readonly number[], from = 0): Totals {
   const of = (name: TrafficFigure): number => figures[from + trafficFigures.indexOf(name)] ?? 0
   const count = (name: TrafficFigure): number =>
@@ -26,7 +26,7 @@ export function totalsView(figures: readonly number[], from = 0): Totals {
   }
 }
 
-/** Both spans of a record, each with its periods and their sum. */
+/** The hour and the day of a record, each with the values of its periods and their sum. */
 export function spansView(series: TrafficSeries | undefined, nowMs: number) {
   const of = (span: TrafficSpan) => spanView(span, series?.[span] ?? [], nowMs)
   return { hour: of('hour'), day: of('day') }

@@ -25,7 +25,7 @@ interface TrafficOperationsDeps {
 }
 
 const TOP = 10
-/** By what the services and routers with the most traffic are chosen. */
+/** The orders by which services and routers are sorted. */
 const orders = {
   bytes: ['rxBytes', 'txBytes'],
   circuits: ['circuits'],
@@ -40,15 +40,15 @@ const kinds = [
 ] as const
 
 /**
- * Operations that show the traffic of services and routers. Any controller answers for the cluster:
- * it adds what the other controllers have counted.
+ * Operations that show the traffic of services and routers. Any controller can answer for the whole
+ * cluster: it adds up the counts of all controllers.
  */
 export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
   // @guard traffic-of-others--flood
   const reads = new FairShare(trafficLimits.trafficReadsMax)
   return kinds.flatMap(([kind, permission, name]) => {
     const { collection } = findEntity(kind)
-    // Needs the permission to read the records: it shows their names.
+    // Requires the permission to read the records, because the response contains their names.
     const common = {
       tag: 'traffic',
       apis: ['management', 'fabric'],
@@ -84,7 +84,10 @@ export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
   })
 }
 
-/** Limits the requests that wait for other controllers, because a controller may not respond. */
+/**
+ * Limits the requests that wait for other controllers at the same time, because a controller may
+ * not respond.
+ */
 async function shared(
   reads: FairShare,
   { sharer }: RequestContext,
@@ -155,15 +158,16 @@ async function topTraffic(
   })
 }
 
-/** The pipeline refuses other values. */
+/** The requested order. The pipeline has already refused invalid values. */
 function orderOf(call: RequestContext): Order {
   const asked = call.first('by') ?? 'bytes'
   return Object.hasOwn(orders, asked) ? (asked as Order) : 'bytes'
 }
 
 /**
- * By the last hour, then by the last day. In the order by bytes, records with circuits or failures
- * and no bytes are last; in another order, records without that figure are left out.
+ * Sorts records by their sum over the last hour, then over the last day. In the order by bytes,
+ * records that have only circuits or failures are last; any other order omits records whose sum is
+ * 0.
  */
 function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraffic[] {
   const sum = (figures: readonly number[], names: readonly TrafficFigure[]): number =>

@@ -35,7 +35,7 @@ interface Adopted {
     readonly value: string
   }
   /**
-   * `names`: hosts in the certificate. `allowedNames`: the hosts among them that the router may
+   * `names`: hosts in the certificate. `allowedNames`: those of these hosts that the router may
    * keep.
    */
   readonly names?: string[]
@@ -49,11 +49,12 @@ interface AdoptionDeps extends TrustDeps {
 }
 
 /**
- * Puts certificates in force when a connection presents them; its TLS handshake has proved the key
- * of the leaf. There are two cases. A migrated record has the SHA-1 of its certificate, and not the
- * certificate: a leaf is adopted once, if it has that SHA-1, names the holder, and chains to the
- * network (ADR 53). A renewed router has a pending certificate beside the one in force: its first
- * connection with the pending certificate activates it (ADR 54).
+ * Records or activates the certificate that a connection presents; the TLS handshake has proved
+ * possession of the leaf's key. There are two cases. A record that was migrated from OpenZiti
+ * contains only the SHA-1 of its certificate: the controller stores a presented leaf once, if it
+ * has that SHA-1, names the holder, and chains to the network (ADR 53). A router that renewed its
+ * certificate has a pending and an active certificate: its first connection with the pending
+ * certificate activates it (ADR 54).
  */
 export class CertificateAdoption {
   readonly #deps: AdoptionDeps
@@ -67,10 +68,11 @@ export class CertificateAdoption {
   }
 
   /**
-   * Adopts the certificate of a migrated router, or activates the pending one of a renewed router.
+   * Stores the certificate of a migrated router, or activates the pending certificate of a router
+   * that renewed.
    * @returns null if there is nothing to do; otherwise a promise that resolves once this controller
    * has applied the outcome, which may be a refusal.
-   * @throws {Problem} as a rejection of the promise: no leader decided the adoption.
+   * @throws {Problem} by rejecting the promise, if there is no leader to commit the change.
    */
   ofRouter(chain: PeerChain, address: string): Promise<void> | null {
     const router = this.#adoptableRouter(chain)
@@ -86,8 +88,8 @@ export class CertificateAdoption {
   }
 
   /**
-   * Adopts the certificate of a migrated authenticator, whose log-in is allowed.
-   * @throws {Problem} if no leader decided the adoption.
+   * Stores the certificate of a migrated authenticator whose log-in is allowed.
+   * @throws {Problem} if there is no leader to commit the change.
    */
   async ofHolder(
     { authenticator, identity }: CertificateHolder,
@@ -99,7 +101,8 @@ export class CertificateAdoption {
   }
 
   /**
-   * The holder whose record may adopt the presented certificate at log-in; null if there is none.
+   * The holder whose migrated record may store the presented certificate at log-in; null if there
+   * is none.
    */
   adoptableHolder(chain: PeerChain): CertificateHolder | null {
     const [leaf] = chain
@@ -167,8 +170,8 @@ export class CertificateAdoption {
 
   async #propose(input: ProposalInput): Promise<void> {
     const { outcome } = await this.#deps.proposer.propose(input)
-    // Other refusals are not thrown: apply refuses a record that changed meanwhile, and the caller
-    // then judges the record again.
+    // Other refusals are not thrown: the state machine refuses if the record changed meanwhile, and
+    // the caller then checks the certificate against the changed record.
     if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
   }
 }

@@ -27,9 +27,12 @@ export interface TrustDeps {
 /** An identity found by its client certificate, and the issuer of the certificate. */
 export interface CertificateHolder {
   readonly identity: Identity
-  /** Undefined if a CA's claim identifies the identity. */
+  /** Undefined if the certificate identifies the identity by the external id claim of its CA. */
   readonly authenticator: Authenticator | undefined
-  /** '' unless the claim of `ca` identifies the identity. */
+  /**
+   * External id that the claim of `ca` selects; '' if the certificate does not identify the
+   * identity by a claim.
+   */
   readonly externalId: string
   /** Third-party CA that issued the certificate; null: this network issued it. */
   readonly ca: Ca | null
@@ -38,19 +41,20 @@ export interface CertificateHolder {
    * allowed.
    */
   readonly leafTime: LeafValidity
-  /** The chain ends at an authority of the network, but at none of its roots. */
+  /** True if the chain ends at an authority of the network that is not one of its trust anchors. */
   readonly hasImproperChain: boolean
 }
 
-/** Why a certificate has no holder: a sentence for logs, and its code. */
+/** Reason why no identity may use a certificate: a sentence for logs, and an error code. */
 interface NoHolder {
   readonly reason: string
   readonly code: LogInRefusalReason
 }
 
 /**
- * Finds the identity of a certificate chain, or the reason for a refusal, which clients never see.
- * The fingerprint selects a record, whose stored certificate must equal the leaf byte for byte.
+ * Finds the identity to which a certificate chain belongs, or the reason for a refusal, which only
+ * operators see. The fingerprint selects a record, whose stored certificate must equal the leaf
+ * byte for byte.
  */
 export function findCertificateHolder(
   deps: TrustDeps,
@@ -101,8 +105,8 @@ function holderBy(
   if (authenticator === undefined || !isRecordedCertificate(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity', code: 'CERTIFICATE_UNKNOWN' }
   }
-  // An identity enrolled by the network must use its certificate: another CA could issue one with
-  // the same names.
+  // A certificate that the network issued must chain to the network: another CA could issue one
+  // with the same names.
   // @guard certificate-of-a-ca--network
   if (authenticator.isIssuedByNetwork && ca !== null) {
     const reason = 'it was issued by the network and chains to another CA'
@@ -156,15 +160,15 @@ export function verifyChainTo(
   return verifyClientChain({ ...question, anchors, nowMs: clock.nowMs() })
 }
 
-/** An accepted router, or the reason for a refusal, for logs. */
+/** The router that was accepted, or the reason for a refusal, which is only for logs. */
 type RouterVerification =
   | { readonly ok: true; readonly router: Router }
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Finds the router that owns the leaf certificate (index 0). Checks that the leaf is the one on
- * record, that this network issued it, and that it is within its validity period. The other
- * certificates of the chain do not prove possession of the key.
+ * Finds the router that owns the leaf certificate (index 0). Checks that the leaf equals the
+ * certificate in the router's record, that this network issued it, and that it is within its
+ * validity period. The other certificates of the chain do not prove possession of the key.
  */
 export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): RouterVerification {
   const [leaf] = chain
@@ -177,7 +181,9 @@ export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): Rout
   return reason === null ? { ok: true, router } : { ok: false, reason }
 }
 
-/** Why a router may not connect, although the leaf is its certificate; null if it may. */
+/**
+ * Reason why a router may not connect although the leaf is its certificate; null if it may connect.
+ */
 export function routerRefusalReason(
   deps: TrustDeps,
   router: Router,

@@ -2,7 +2,7 @@ import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
-/** Host names at which members can be reached, and those in their certificates. */
+/** Host names at which members can be reached, and host names in the members' certificates. */
 export class ControllerHosts {
   readonly #cluster: Pick<ClusterView, 'members'>
   /** For each current member, the PEM of its certificate and the hosts in it. */
@@ -38,7 +38,7 @@ function hostsIn(pem: string): readonly string[] {
   try {
     return normalizedHosts(parseCertificates(pem)[0].names)
   } catch (error) {
-    // Ignore a member whose certificate is not known yet.
+    // Ignores a member whose certificate is not known yet.
     if (error instanceof CertificateError) return []
     throw error
   }

@@ -3,7 +3,8 @@ export interface NetworkAuthorities {
   /** CA certificates that are the trust anchors of the network; at least one. */
   anchorsPem(): string
   /**
-   * The authorities below the trust anchors that sign for the network; '' while none is known here.
+   * The authorities below the trust anchors that sign for the network; '' until this controller
+   * knows any.
    */
   intermediatesPem(): string
 }

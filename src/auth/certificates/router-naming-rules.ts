@@ -20,8 +20,9 @@ interface RouterCertifierDeps {
 }
 
 /**
- * Decides for every request which hosts a router certificate may contain. Clients verify
- * controllers and routers with the same authority, so only the names distinguish them.
+ * Decides which host names the certificate that a router requests may contain. The same authority
+ * signs the certificates of controllers and routers, so clients distinguish them only by these
+ * names.
  */
 export class RouterNamingRules implements RouterCertifier {
   readonly #deps: RouterCertifierDeps
@@ -76,7 +77,7 @@ export class RouterNamingRules implements RouterCertifier {
 
   /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
-    // Routers may share loopback names, because every host has its own loopback.
+    // Routers may share loopback names, because each machine has its own loopback interface.
     if (isLoopback(host) || allowed.some((one) => normalizeHost(one) === host)) return false
     const { state } = this.#deps
     const holders = [

@@ -40,8 +40,8 @@ export class CaEnrollment {
   /** @param requestedName name of the new identity, if the CA's name format uses it. */
   async enroll(request: EnrollRequest, requestedName: string | undefined): Promise<void> {
     const { reads, limits } = this.#deps
-    // Reads the latest state, because this state may lack a CA that another controller has just
-    // verified.
+    // Reads the latest state, because the local state may lack a CA that another controller has
+    // just verified.
     await reads.reachLatest()
     return retryWhenRecordsChange(request.write, limits, async () => {
       const { ca, leaf } = this.#issuerOf(request)
@@ -68,7 +68,7 @@ export class CaEnrollment {
     })
   }
 
-  /** The first CA to which the certificate of the connection chains. */
+  /** The first CA to which the presented certificate chains. */
   #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#deps
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')
@@ -102,7 +102,10 @@ function externalIdIn(ca: Ca, leaf: Certificate): string {
 const PLACEHOLDER = /\[(caName|caId|commonName|requestedName|identityId)\]/g
 const DEFAULT_FORMAT = '[caName]-[commonName]'
 
-/** Fills the placeholders in one pass, so that inserted text is never searched for placeholders. */
+/**
+ * Fills the placeholders of a name format in one pass, so that placeholders in inserted text stay
+ * unchanged.
+ */
 function nameOf(
   { id, name, identityNameFormat }: Ca,
   { commonName }: Certificate,
@@ -118,7 +121,7 @@ function nameOf(
   const format = identityNameFormat === '' ? DEFAULT_FORMAT : identityNameFormat
   // @guard enrollment-texts--once
   const made = format.replace(PLACEHOLDER, (_, key: string) => values[key] ?? '')
-  // Leaves room for a number that makes the name unique.
+  // Leaves room for a number, which is appended if the name already exists.
   return made.slice(0, fieldLimits.nameCharactersMax - NUMBER_CHARACTERS) || identityId
 }
 

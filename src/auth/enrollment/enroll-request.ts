@@ -2,7 +2,9 @@ import type { Idempotency, WriteRequest } from '../../ports/writer.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { PasswordHashCaller } from '../factors/password-verifier.ts'
 
-/** A request to enroll over any transport: its credentials and its write context. */
+/**
+ * An enrollment request over any transport: the caller's credentials and the origin of the write.
+ */
 export interface EnrollRequest {
   readonly write: WriteRequest
   readonly shown: CallerCredentials
@@ -10,7 +12,8 @@ export interface EnrollRequest {
 }
 
 /**
- * Every request issues a new certificate. If a repeated request id returned the outcome of the
- * first request, the stored certificate would differ from the returned one.
+ * Every request issues a new certificate. So a repeated request must execute again: if it returned
+ * the outcome of the first request, the certificate in its response would differ from the stored
+ * one.
  */
 export const REQUEST_ID_NOT_STORED: Idempotency = { case: 'notKept' }

@@ -14,7 +14,7 @@ interface TokenDeps {
 }
 
 /**
- * The enrollment of a token, validated against the local state; apply validates it again.
+ * Finds the unused enrollment of a token in the local state; the state machine checks it again.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
@@ -68,12 +68,15 @@ async function enrollmentOf(
   return parts.reads.latest(() => state.find('enrollment', 'token', token))
 }
 
-/** Whether a refusal means that the token was used before, here or at another controller. */
+/**
+ * Whether a request was refused because no enrollment has its token, for example because the token
+ * was used before.
+ */
 export function isTokenUnknown(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
-/** The token was used, and the request lacks the credentials with which it was used. */
+/** Problem for a token that was already used with other credentials. */
 export function tokenUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',

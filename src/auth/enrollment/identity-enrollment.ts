@@ -97,8 +97,8 @@ export class IdentityEnrollment {
   }
 
   /**
-   * Stores the certificate of the connection, issued by the CA that the enrollment names, as the
-   * credential.
+   * Stores the certificate of the connection as the identity's credential. The CA that the
+   * enrollment names must have issued it.
    */
   async ottca(request: EnrollRequest, token: string | undefined): Promise<void> {
     const { state } = this.#deps
@@ -170,7 +170,7 @@ export class IdentityEnrollment {
     return state.find('authenticator', 'enrolledBy', enrollmentTokenDigest(token))
   }
 
-  /** Writes the enrollment as one entry. */
+  /** Writes the enrollment in one log entry. */
   async #enroll(
     request: EnrollRequest,
     enrollment: Enrollment,

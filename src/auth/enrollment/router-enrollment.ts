@@ -29,7 +29,7 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
 
-/** Certificates in PEM, each with its chain. */
+/** PEM certificates of a router, each followed by its chain. */
 interface RouterCertificates {
   readonly cert: string
   readonly serverCert: string
@@ -54,8 +54,8 @@ interface RouterEnrollmentDeps {
 }
 
 /**
- * Issues a client and a server certificate to a router with an enrollment token, and new ones to a
- * router with its current client certificate.
+ * Issues a client and a server certificate: the first ones to a router with an enrollment token,
+ * later ones to a router with its current client certificate.
  */
 export class RouterEnrollment {
   readonly #deps: RouterEnrollmentDeps
@@ -131,9 +131,10 @@ export class RouterEnrollment {
   }
 
   /**
-   * Issues new certificates to a router, which is authenticated only by the leaf certificate of the
-   * connection, because the handshake proved possession of its key. The previous certificate stays
-   * valid until the router connects with the new one, because the response may be lost (ADR 54).
+   * Issues new certificates to a router. Only the leaf certificate of the connection authenticates
+   * the router, because the TLS handshake proves possession of the leaf's key. The previous
+   * certificate stays valid until the router connects with the new certificate, because the
+   * response may be lost (ADR 54).
    */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request

@@ -39,9 +39,9 @@ interface TokenEnrollmentDeps {
 }
 
 /**
- * Enrolls a client with an external JWT as an identity, if the signer is enabled for it. The
- * identity gets a certificate for the key of the request, or authenticates with the JWT from then
- * on.
+ * Enrolls a client with an external JWT as an identity, if the signer is enabled for it. As its
+ * credential, the identity gets a certificate for the key of the request, or uses the JWT at later
+ * log-ins.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -92,7 +92,7 @@ export class TokenEnrollment {
     throw untaken('the token is not valid', refusal)
   }
 
-  /** Makes the checks in the same order as OpenZiti; apply repeats them. */
+  /** Makes the checks in the same order as OpenZiti; the state machine repeats them. */
   #checkAllowed({ signer, externalId }: NewHolder, isToCertificate: boolean): void {
     const { state } = this.#deps
     if (state.find('identity', 'externalId', externalId) !== undefined) {

@@ -18,7 +18,7 @@ interface FactorVaultDeps {
 }
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
-/** A second factor, encrypted as a command contains it. */
+/** An encrypted second factor, in the form that commands contain. */
 interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number
@@ -47,7 +47,7 @@ export class FactorVault {
 
   /**
    * Keeps the secret and creates new recovery codes.
-   * @throws {Problem} as `makeNew`.
+   * @throws {Problem} in the same cases as `makeNew`.
    */
   async renewCodes(
     { secret }: FactorSecrets,
@@ -58,9 +58,9 @@ export class FactorVault {
   }
 
   /**
-   * Encrypts the factor with the current key; null if the factor is already encrypted with this
-   * key.
-   * @throws {Problem} as `makeNew`, and as `open`.
+   * Encrypts the factor again, with the current key; null if the factor is already encrypted with
+   * this key.
+   * @throws {Problem} in the same cases as `makeNew` and `open`.
    */
   async reseal(mfa: Mfa): Promise<SealedFactor | null> {
     const key = await this.#inForce()
@@ -93,8 +93,8 @@ export class FactorVault {
   }
 
   /**
-   * Reads the latest state once if the key is unknown, because another controller may have just
-   * rotated it.
+   * Finds the key of a version. If it is unknown, reads the latest state once, because another
+   * controller may have just rotated the key.
    */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps

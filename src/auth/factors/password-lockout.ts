@@ -46,7 +46,7 @@ export class PasswordLockout {
     return this.#propose(credential, address, false)
   }
 
-  /** Resets the count after a correct password that opens no session. */
+  /** Resets the count of failed attempts after a correct password that does not open a session. */
   async prove(credential: Credential, address: string): Promise<void> {
     if (this.#deps.state.get('passwordAttempts', credential.id) === undefined) return
     await this.#propose(credential, address, true)

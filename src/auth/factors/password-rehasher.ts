@@ -14,7 +14,10 @@ interface PasswordRehasherDeps {
   readonly passwords: PasswordVerifier
 }
 
-/** Replaces password hashes of migrated networks, which have weaker parameters, at log-in. */
+/**
+ * At log-in, replaces password hashes that were migrated from OpenZiti, because their parameters
+ * are weaker.
+ */
 export class PasswordRehasher {
   readonly #deps: PasswordRehasherDeps
   /** Ids of the authenticators whose hashes are being replaced. */

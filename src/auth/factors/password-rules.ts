@@ -14,8 +14,8 @@ const DIGIT = /\p{Nd}/u
 const SPECIAL = /[^\p{L}\p{N}\s]/u
 
 /**
- * Reason why a password cannot be set, without quoting it; null if it can. Called wherever a
- * password is set: by an administrator, by its own identity, and on a controller's host.
+ * Reason why a password cannot be set, without quoting it; null if it can. Checks passwords that an
+ * administrator, the identity itself or an operator on a controller's host sets.
  */
 export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
   const { maxLength } = passwordSchema

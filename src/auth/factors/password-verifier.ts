@@ -14,11 +14,11 @@ const PARAMETERS = {
 const SALT_BYTES = 16
 
 /**
- * Limits for the parameters of a stored hash. A hash that exceeds them is not computed: the record
- * may come from a backup.
+ * Limits for the parameters of a stored hash. A password is not checked against a hash that exceeds
+ * them: the hash may come from an untrusted backup.
  */
 const ACCEPTED = { memoryKiBMax: PARAMETERS.memoryCost, passesMax: 4, lanesMax: 4 } as const
-/** The parameters are in any order, each once. */
+/** Parses a PHC string: the parameters may be in any order, each once. */
 const PHC =
   /^\$argon2id\$v=19\$([mtp]=\d{1,6}),([mtp]=\d{1,6}),([mtp]=\d{1,6})\$[A-Za-z0-9+/]{11,172}\$[A-Za-z0-9+/]{43}$/
 
@@ -28,8 +28,8 @@ interface HashCost {
 }
 
 /**
- * Cost of computing a stored hash; null if the hash is unreadable or exceeds the limits, so that it
- * matches no password.
+ * Cost of checking a password against a stored hash; null if the hash is unreadable or exceeds the
+ * limits, so that no password matches it.
  */
 function hashCost(hash: string): HashCost | null {
   const [, ...parameters] = PHC.exec(hash) ?? []
@@ -50,7 +50,8 @@ export function isWeakHash(hash: string): boolean {
 }
 
 /**
- * @returns a PHC string. It contains parameters and salt, so the parameters can be raised later.
+ * @returns a PHC string, which contains parameters and salt, so that a later release can raise the
+ * parameters.
  */
 export function hashPassword(password: string): Promise<string> {
   return argon2.hash(password, { ...PARAMETERS, salt: randomBytes(SALT_BYTES) })
@@ -59,11 +60,11 @@ export function hashPassword(password: string): Promise<string> {
 /** The caller for whom a hash is computed. */
 export interface PasswordHashCaller {
   /**
-   * Name for sharing queues and time: an identity, or the source address of an unauthenticated
-   * caller.
+   * Key for fair sharing of queue places and time: an identity, or the source address of an
+   * unauthenticated caller.
    */
   readonly sharer: string
-  /** True: the caller no longer waits for the response. */
+  /** True when the caller no longer waits for the response. */
   readonly isGone: boolean
 }
 
@@ -92,10 +93,11 @@ export class PasswordVerifier {
   /**
    * @param known the stored hash; null if there is none. The verifier then does the same work and
    * returns false, so that the response time does not reveal which user names exist.
-   * @param reserve called when this attempt leaves the queue, so that a refused attempt does not
-   * count. If it returns false, the verifier does the same work and returns false.
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller left
-   * before its turn: nothing was counted or computed.
+   * @param reserve called when this attempt leaves the queue, so that an attempt that the queue
+   * refuses does not count. If it returns false, the verifier still does the same work, and returns
+   * false.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller
+   * stopped waiting while its attempt was queued: then nothing was counted or computed.
    */
   async verify(
     by: PasswordHashCaller,
@@ -122,7 +124,10 @@ export class PasswordVerifier {
     }
   }
 
-  /** Hashes a new password, sharing the queue with verifications. @throws {Problem} as `verify`. */
+  /**
+   * Hashes a new password, in the same queue as verifications.
+   * @throws {Problem} in the same cases as `verify`.
+   */
   async hash(by: PasswordHashCaller, password: string): Promise<string> {
     await this.#enter(by)
     try {
@@ -146,7 +151,10 @@ export class PasswordVerifier {
     })
   }
 
-  /** Passes the slot directly to the next waiting caller, so that no later caller can take it. */
+  /**
+   * Frees a slot: passes it directly to the next waiting caller, so that a caller that arrives
+   * later cannot overtake.
+   */
   #leave(): void {
     let next = this.#waiting.shift()
     // @guard log-ins-that-nobody-waits-for

@@ -60,7 +60,7 @@ interface SecondFactorsDeps {
   readonly limits: { readonly judgementsMax: number }
 }
 
-/** Begins, verifies, uses and ends the second factors of callers. */
+/** Creates, verifies, uses and removes the second factors of callers. */
 export class SecondFactors {
   readonly vault: FactorVault
   readonly #parts: SecondFactorsDeps
@@ -81,15 +81,17 @@ export class SecondFactors {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      // A repeated request replaces the unverified factor, so no request id is stored.
+      // A repeated request creates a new secret in place of the unverified factor, so no request id
+      // is stored.
       const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })
   }
 
   /**
-   * Uses a code. Apply checks again whether the code may be used.
-   * @param require throws unless the factor, as read from the latest state, may be used.
+   * Checks a submitted code and writes its use to the log; the state machine checks again whether
+   * the code may be used.
+   * @param require throws unless the factor in the latest state may be used.
    * @throws {Problem} MFA_INVALID_TOKEN; SERVER_TOO_MANY_REQUESTS during the pause after too many
    * wrong codes.
    */
@@ -114,8 +116,8 @@ export class SecondFactors {
       }
       if (!isCounted) await this.#reserve(identityId, given.address)
       isCounted = true
-      // Reads the factor again: this controller has now applied the reservation and every entry
-      // before it.
+      // Reads the factor again: since the first read, this controller has applied the entry that
+      // counts the attempt and every entry before it.
       const mfa = this.find(identityId)
       require(mfa)
       const factor = await this.vault.open(mfa)
@@ -137,8 +139,8 @@ export class SecondFactors {
   }
 
   /**
-   * The proof for a code; null: the code is neither a current time-based code nor an unused
-   * recovery code.
+   * Proof that a code is correct, for the command; null if the code is neither a current time-based
+   * code nor an unused recovery code.
    */
   #proofBy(
     mfa: Mfa,
@@ -154,14 +156,15 @@ export class SecondFactors {
       const { codesId } = mfa
       if (position >= 0) return { case: 'recoveryCode', value: { codesId, position } }
     }
-    // Apply decides whether the session may repeat the code of the last step.
+    // Also accepts the code of the last used time step: the state machine decides whether the
+    // session may repeat it.
     const step = findTotpStep(secret, code, this.#parts.clock.nowMs(), mfa.lastStep - 1)
     return step === null ? null : { case: 'step', value: BigInt(step) }
   }
 
   /**
-   * Counts the attempt in the log, so that the count applies across all controllers. During a known
-   * pause it writes no entry.
+   * Counts the attempt in the log, so that the count applies across all controllers. During a pause
+   * after too many wrong codes it throws, and writes no entry.
    */
   async #reserve(identityId: string, address: string): Promise<void> {
     const { proposer, state } = this.#parts
@@ -197,7 +200,7 @@ const enrolled: RequireFactor = (found) => {
   if (found?.isVerified !== true) throw new Problem('MFA_NOT_ENROLLED')
 }
 
-/** The state of the factor that each use requires; apply checks it again. */
+/** For each purpose, the required state of the factor; the state machine checks it again. */
 export const requiredFactorByPurpose: Readonly<Record<FactorCodePurpose, RequireFactor>> = {
   verify: unverified,
   pass: enrolled,

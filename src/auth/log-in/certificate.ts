@@ -19,16 +19,17 @@ export interface CertificateLogInDeps extends TrustDeps {
 
 /**
  * Authenticates by the client certificate of the connection.
- * @returns the reason of a refusal for the operator. The client receives the same response for
- * every reason, so that it does not learn which certificates, CAs and identities exist.
+ * @returns the proof, or the reason of a refusal, which only the operator sees. The client receives
+ * the same response for every reason, so that it does not learn which certificates, CAs and
+ * identities exist.
  */
 export async function authenticateByCertificate(
   deps: CertificateLogInDeps,
   chain: PeerChain,
   address: string,
 ): Promise<CredentialProof | RefusalCause> {
-  // Reads the latest state, because this state may lack a change that another controller has just
-  // made to the certificate or its CA.
+  // Reads the latest state, because the local state may lack a change that another controller has
+  // just made to the certificate or its CA.
   await deps.reads.reachLatest()
   const adoptable = deps.adoption.adoptableHolder(chain)
   if (adoptable !== null && refusalOf(deps, adoptable) === null) {
@@ -38,8 +39,8 @@ export async function authenticateByCertificate(
 }
 
 /**
- * Checks a certificate against the state of this controller as it is, which may lack the newest
- * changes of other controllers.
+ * Checks a certificate against the local state, which may lack the newest changes of other
+ * controllers.
  */
 export function checkCertificateHere(
   deps: TrustDeps,
@@ -59,7 +60,7 @@ export function checkCertificateHere(
   return { identityId: identity.id, authenticator, certificate }
 }
 
-/** Whether two checks of one certificate found the same identity by the same records. */
+/** Whether two checks of a certificate found the same identity, by the same records. */
 export function isSameProof(one: CredentialProof, other: CredentialProof): boolean {
   return (
     one.identityId === other.identityId &&

@@ -34,16 +34,16 @@ export async function authenticateByToken(
   if (first === undefined) return { error: 'missing', cause: { reason: 'TOKEN_MISSING' } }
   const readable = texts.filter((text) => parseUnverifiedToken(text) !== null)
   if (readable.length === 0) return { ...unreadableTokenRefusal(first), error: 'missing' }
-  // Reads the latest state, because this state may lack a change that another controller has just
-  // made to the signer or the identity.
+  // Reads the latest state, because the local state may lack a change that another controller has
+  // just made to the signer or the identity.
   await deps.reads.reachLatest()
   return await proofOf(deps, address, readable)
 }
 
 /**
  * Accepts the first token that authenticates an identity. If another token authenticates a
- * different identity, the request is refused: a proxy may have judged the request by that other
- * token.
+ * different identity, the request is refused: a proxy in front of the controller may have
+ * authorized the request by that other token.
  */
 async function proofOf(
   deps: ExternalJwtLogInDeps,
@@ -96,7 +96,7 @@ export function identityOfClaim(
   return useExternalId ? state.find('identity', 'externalId', claim) : state.get('identity', claim)
 }
 
-/** Why this identity may not log in with tokens of this signer; null if it may. */
+/** Reason why this identity may not log in with tokens of this signer; null if it may. */
 export function holderRefusal(
   deps: Pick<ExternalJwtLogInDeps, 'state' | 'clock'>,
   signerId: string,
@@ -114,8 +114,8 @@ export interface ExternalJwtRefusal {
 }
 
 /**
- * Challenge for a refused token. It describes only the token, so that it does not reveal whether an
- * identity exists.
+ * Challenge for a refused token. The challenge describes only the token, so that it does not reveal
+ * whether an identity exists.
  */
 export function refusedTokenChallenge(
   { state }: Pick<ExternalJwtLogInDeps, 'state'>,

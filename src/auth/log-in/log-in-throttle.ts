@@ -127,7 +127,7 @@ export class LogInThrottle {
 }
 
 /**
- * The problem names the exceeded limit, so that the user learns whether wrong passwords are the
+ * An error that names the exceeded limit, so that the user learns whether wrong passwords are the
  * reason.
  */
 function tooMany(what: string, seconds: number): Problem {

@@ -45,8 +45,8 @@ import type { TokenSigner } from '../sessions/token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
 /**
- * A refused log-in. Its code and challenge are the same for all reasons that a client must not
- * learn.
+ * A refused log-in. Several reasons share one code and challenge, so that the client cannot
+ * distinguish them.
  */
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
@@ -69,17 +69,20 @@ export type LogInCredential =
   | { readonly by: 'ext-jwt' }
   | ({ readonly by: 'password' } & PasswordCredential)
 
-/** The request of a log-in: its caller for the hash queue, and its write context. */
+/**
+ * The request of a log-in: its caller, as the password hash queue identifies it, and the origin of
+ * its write.
+ */
 export interface LogInRequest {
   readonly write: WriteRequest
   readonly turn: PasswordHashCaller
 }
 
-/** A client's report about itself at its log-in, by any method. */
+/** Client information that a client sends when it logs in, by any method. */
 export interface LogInClientInfo {
   /**
-   * API that received the request; null: the first use of the tokens decides which API accepts
-   * them.
+   * API that received the request; null for OIDC, where the first use of the tokens decides which
+   * API accepts them.
    */
   readonly api: ApiName | null
   readonly configTypes?: readonly string[] | null
@@ -98,13 +101,14 @@ export interface OidcSessionOptions {
    * a factor.
    */
   readonly codeHash: string
-  /** True: the session must already exist, and its code must not be redeemed yet. */
+  /** True: the session must already exist, and its code must not have been redeemed yet. */
   readonly isBegun: boolean
   /** PEM of the client's certificate request; '': none. */
   readonly certificateRequest: string
   /**
-   * Revision of the cluster key that sealed the proof of the log-in; absent: the credential itself
-   * was presented. Apply refuses the session once the key has changed.
+   * Revision of the cluster key that encrypted the stored proof of the log-in; absent if this
+   * request contains the credential itself. The state machine refuses the session if the key has
+   * changed.
    */
   readonly keyRevision?: number
 }
@@ -165,7 +169,10 @@ export class LogInService {
     }
   }
 
-  /** Verifies the credential again if it changed before the session was opened. */
+  /**
+   * Verifies a credential and opens a session. Verifies the credential again if it changed before
+   * the session was opened.
+   */
   logIn(
     credential: LogInCredential,
     shown: CallerCredentials,
@@ -181,7 +188,8 @@ export class LogInService {
         return await this.open(proof, shown, client, request.write)
       } catch (error) {
         const isRefused = error instanceof Problem && error.code === 'INVALID_AUTH'
-        // If a credential changed before apply, its refusal looks as if it had always been invalid.
+        // If a credential changed before the log entry was applied, the refusal is the same as for
+        // a credential that was always invalid.
         // @guard forged-tokens--told
         if (isRefused && credential.by === 'ext-jwt') return this.#refused('invalid', changed)
         throw error
@@ -191,10 +199,10 @@ export class LogInService {
 
   /**
    * Logs in with a certificate that the state of this controller accepts, without a read-index
-   * round (ADR 60). The log has every acknowledged change before the entry of the session. After
-   * this controller has applied that entry, it checks the certificate again. If the second check
-   * fails, the session ends before anyone receives its token.
-   * @returns null if the latest state must decide.
+   * round (ADR 60). In the log, every acknowledged change is before the entry that opens the
+   * session. After this controller has applied that entry, it checks the certificate again. If the
+   * second check fails, the session ends before anyone receives its token.
+   * @returns null if the log-in must be checked against the latest state instead.
    */
   async #logInHere(
     shown: CallerCredentials,
@@ -224,7 +232,7 @@ export class LogInService {
     return null
   }
 
-  /** Ends a session whose token nobody has received. */
+  /** Ends a session whose token no client has received. */
   async #discard(
     { principal }: OpenedSession,
     { address }: CallerCredentials,
@@ -246,16 +254,16 @@ export class LogInService {
     request.onProposed(null)
   }
 
-  /** Whether a connection presented the certificate to which a session is bound. */
+  /** Whether the connection presented the certificate to which the session is bound. */
   isProven(session: ApiSession, shown: CallerCredentials): boolean {
     return isUsableWithCertificate(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
   }
 
   /**
-   * Writes the session, so that every controller knows it.
-   * @throws {Problem} INVALID_AUTH if apply finds that the identity may no longer log in;
-   * REVISION_MOVED if the credential changed after it was verified: an old credential opens no
-   * session.
+   * Writes the session to the log, so that every controller knows it.
+   * @throws {Problem} INVALID_AUTH if the state machine finds that the identity may no longer log
+   * in; REVISION_MOVED if the credential changed after it was verified, because a replaced
+   * credential must open no session.
    */
   async open(
     proof: CredentialProof,
@@ -313,7 +321,9 @@ export class LogInService {
     return toBinary(SessionCreateSchema, message)
   }
 
-  /** Config types by id or name; unknown ones are dropped, and `all` is only valid alone. */
+  /**
+   * Resolves config types by id or name; drops unknown ones, and `all` unless it is the only entry.
+   */
   #configTypes(asked: readonly string[]): string[] {
     const { state, limits } = this.#deps
     if (asked.length === 0) return []
@@ -337,8 +347,9 @@ function answered(found: CredentialProof | RefusalCause): CredentialProof | LogI
 }
 
 /**
- * Apply judges the certificate's records again instead of comparing revisions, so that concurrent
- * log-ins with one certificate do not conflict.
+ * The revisions of records that the verification of a credential depended on; the state machine
+ * refuses if one has changed. A certificate's records are not among them: the state machine checks
+ * these records again, so that concurrent log-ins with one certificate do not conflict.
  */
 function judgedOnOf(
   { authenticator, certificate, token }: CredentialProof,
@@ -360,8 +371,8 @@ function judgedOnOf(
 }
 
 /**
- * Keeps only known JSON fields, ignoring the case of their names, because SDKs differ in case.
- * Empty bytes if nothing was reported.
+ * The JSON fields that the client reported about itself, as bytes; empty if it reported none. Drops
+ * unknown fields and ignores the case of names, because SDKs differ in case.
  */
 function infoJson(
   info: Readonly<Record<string, unknown>> | null | undefined,

@@ -30,8 +30,9 @@ export interface PasswordCredential {
 
 /**
  * Authenticates by user name and password.
- * @returns the reason of a refusal, for the operator. For every reason the client receives the same
- * response after the same amount of work, so that it does not learn which user names exist.
+ * @returns the proof, or the reason of a refusal, which only the operator sees. For every reason
+ * the client receives the same response after the same amount of work, so that it does not learn
+ * which user names exist.
  */
 export async function authenticateByPassword(
   deps: PasswordLogInDeps,

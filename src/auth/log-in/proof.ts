@@ -6,7 +6,7 @@ import type { VerifiedToken } from '../tokens/token-verifier.ts'
 /** A correct credential, and the identity that it proves. */
 export interface CredentialProof {
   readonly identityId: string
-  /** Undefined if the claim of a CA names the identity. */
+  /** Undefined if the claim of a CA identifies the identity. */
   readonly authenticator: Authenticator | undefined
   readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
   readonly token?: VerifiedToken

@@ -27,7 +27,7 @@ export const tokenChecks = [
 ] as const
 export type TokenCheckName = (typeof tokenChecks)[number]
 
-/** The check that ends with each reason. */
+/** The check that fails, by the reason of a refusal. */
 const checkOfReason: Readonly<Partial<Record<LogInRefusalReason, TokenCheckName>>> = {
   TOKEN_TOO_LONG: 'form',
   TOKEN_MALFORMED: 'form',
@@ -49,14 +49,16 @@ const checkOfReason: Readonly<Partial<Record<LogInRefusalReason, TokenCheckName>
 
 export interface TokenCheck {
   readonly check: TokenCheckName
-  /** `unchecked`: an earlier check failed, so that a controller does not come to this one. */
+  /** `unchecked`: an earlier check failed, so a controller does not make this check. */
   readonly state: 'passed' | 'failed' | 'unchecked'
   readonly reason: LogInRefusalReason | null
-  /** Name or selector of the claim that decides; null if no claim does. */
+  /**
+   * Name or JSON pointer of the claim that the check compares; null if the check compares no claim.
+   */
   readonly claim: string | null
-  /** The token's value, which is not verified unless the check passed. */
+  /** The value in the token; unverified, unless the check passed. */
   readonly found: string | null
-  /** The signer's value. */
+  /** The value that the signer's record requires. */
   readonly expected: string | null
 }
 
@@ -69,7 +71,7 @@ export interface TokenTestReport {
   readonly identity: Identity | null
   /** Whether the token could create an identity, because no identity has its claim yet. */
   readonly enrolls: boolean
-  /** Names of the claims in the token. */
+  /** Names of all claims in the token. */
   readonly claimNames: readonly string[]
 }
 
@@ -79,7 +81,7 @@ const CHARACTERS_MAX = 256
 /**
  * Tests a token as a log-in would verify it, without logging in: nothing is written, cached or
  * logged.
- * @param given the signer to test; null: the one that has the token's issuer.
+ * @param given the signer to test; null: the signer whose issuer the token names.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
  */
 export async function testToken(
@@ -90,7 +92,8 @@ export async function testToken(
 ): Promise<TokenTestReport> {
   const token = parseUnverifiedToken(text)
   if (token === null) return reportOf(unreadableTokenRefusal(text).cause, { signer: given })
-  // Tokens contain the issuer of a signer that is disabled too, and its record explains more.
+  // Also finds a disabled signer, so that the report can say that the signer is disabled instead of
+  // that the issuer is unknown.
   const { state } = deps
   const signer = given ?? state.find('externalJwtSigner', 'issuer', token.issuer) ?? null
   if (signer === null || signer.issuer !== token.issuer) {
@@ -113,7 +116,8 @@ function reportOf(cause: RefusedToken['cause'] | null, tested: Tested): TokenTes
   const { token, signer, identity = null } = tested
   const claims = token === undefined ? {} : readUnverifiedClaims(token)
   const failed = cause === null ? null : (checkOfReason[cause.reason] ?? 'form')
-  // A signer without an audience is refused before its keys are read.
+  // For a signer without an audience, the audience check fails before the signer's keys are read,
+  // so later checks stay unchecked.
   const isEarly = failed === 'audience' && signer?.audience === ''
   const reached = isEarly ? tokenChecks.indexOf('key') : tokenChecks.indexOf(failed ?? 'policy')
   const isDisabled = signer !== null && !signer.enabled
@@ -193,7 +197,7 @@ function valuesOf(
   }
 }
 
-/** The time at fault; of a good token, its end. */
+/** The time claim that caused the refusal; for an accepted token, its expiry. */
 function timeOf(cause: RefusalCause | null, claims: JsonObject): Values {
   const name = cause?.claim === 'nbf' || cause?.claim === 'iat' ? cause.claim : 'exp'
   const seconds = claims[name]
@@ -202,7 +206,7 @@ function timeOf(cause: RefusalCause | null, claims: JsonObject): Values {
   return { claim: name, found, expected: null }
 }
 
-/** A value of a token, shortened. */
+/** A claim's value as text, shortened to a maximum length. */
 function shown(value: Json | undefined): string | null {
   if (value === undefined) return null
   return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, CHARACTERS_MAX)

@@ -39,7 +39,7 @@ export class DeviceFlow {
     this.#deps = deps
   }
 
-  /** @returns the id of the flow, for the user, and the secret of the device. */
+  /** @returns the id of the flow, for the user's browser, and the device code, which is secret. */
   async begin(
     { clientId, scopes }: Pick<AuthorizationRequest, 'clientId' | 'scopes'>,
     issuer: string,
@@ -69,7 +69,7 @@ export class DeviceFlow {
     }
   }
 
-  /** @returns null for an unknown code, or one that expired long ago. */
+  /** @returns null for an unknown code, or for a code that expired long ago. */
   async open(deviceCode: string): Promise<OpenedDeviceCode | null> {
     const keyRevision = this.#deps.flowSessions.keyRevision()
     const found = await this.#deps.seals.open('device', deviceCode)
@@ -81,7 +81,7 @@ export class DeviceFlow {
   }
 
   /**
-   * Whether the flow with this id has ended, or a user has logged in or begun to log in with it.
+   * Whether the flow with this id has ended, or some user has logged in or begun to log in with it.
    */
   async isTaken(id: string): Promise<boolean> {
     const flow = await this.#deps.seals.open('request', id)
@@ -105,7 +105,8 @@ export class DeviceFlow {
     if (passed?.flow.isOfDevice !== true) return null
     const { flow, proof } = passed
     const begun = flowSessions.get(flow)
-    // Refuses the approval: another user, who also knows the user code, has logged in first.
+    // Refuses the approval: another user, who also knows the user code, has logged in before this
+    // user.
     if (proof !== null && begun !== undefined && begun.identityId !== proof.identityId) {
       throw new Problem('INVALID_AUTH')
     }
@@ -131,8 +132,8 @@ export class DeviceFlow {
     request: LogInRequest,
   ): Promise<MintedTokens | null> {
     const { state, reads, oidcTokens, flowSessions } = this.#deps
-    // This state may lack a session that another controller has just created; the next poll finds
-    // it.
+    // The local state may lack a session that another controller has just created; the next poll
+    // finds it.
     // @guard device-codes--factor
     if (flowSessions.complete(flow) === null) return null
     const codeHash = redeemedCodeHash(deviceCode)

@@ -19,15 +19,15 @@ export const deviceLimits = {
   /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
   /**
-   * Maximum devices that wait at one controller, shared fairly by the sources; above the limit, the
-   * response is 429.
+   * Maximum device log-ins that wait for approval at one controller, shared fairly by source
+   * address; above the limit, the response is 429.
    */
   deviceLogInsMax: 1000,
   /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * User codes that one source may enter at once (burst); above the limit, the response is 429. Up
-   * to three thousand of 25,600 million possible codes are valid at a time.
+   * User codes that one source address may enter in a burst; above the limit, the response is 429.
+   * Of 25,600 million possible codes, up to three thousand are valid at the same time.
    */
   userCodesAtOnceMax: 20,
   /**
@@ -36,9 +36,9 @@ export const deviceLimits = {
    */
   userCodesPerSecond: 0.2,
   /**
-   * User codes that all sources together may enter at once (burst); above the limit, the response
-   * is 429. With `userCodesOfAllPerSecond`, that is about three thousand codes during the lifetime
-   * of a code.
+   * User codes that all sources together may enter in a burst; above the limit, the response is
+   * 429. With `userCodesOfAllPerSecond`, users can enter about three thousand codes during the
+   * lifetime of a code.
    */
   userCodesOfAllAtOnceMax: 200,
   /**
@@ -53,7 +53,7 @@ export const deviceLimits = {
   userCodeSourcesMax: 4096,
 } as const
 
-/** Letters that form no words and are not confused with each other (RFC 8628, 6.1). */
+/** Consonants, which form no words and are not confused with each other (RFC 8628, 6.1). */
 const ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
 const CODE_CHARACTERS = 8
 
@@ -66,7 +66,7 @@ export interface PendingDeviceLogIn {
 }
 
 interface BegunDevice {
-  /** A secret. */
+  /** Secret: the code that the device exchanges for tokens. */
   readonly deviceCode: string
   readonly userCode: string
 }
@@ -84,13 +84,13 @@ interface OwnDevice {
 }
 
 /**
- * Device authorization grant (RFC 8628). The device has a sealed code, which any controller can
- * open. The user enters a short code, which the soft state maps to the flow. The session of the
+ * Device authorization grant (RFC 8628). The device has an encrypted code, which any controller can
+ * decrypt. The user enters a short code, which the soft state maps to the flow. The session of the
  * flow, in the replicated state, records the approval.
  */
 export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
-  /** Devices published here, by user code, oldest first. */
+  /** Device log-ins that this controller published, by user code, oldest first. */
   readonly #own = new Map<string, OwnDevice>()
   readonly #room = new FairShare(deviceLimits.deviceLogInsMax)
   readonly #entries: KeyedRate
@@ -157,7 +157,7 @@ export class DeviceLogIns {
 
   /**
    * Finds the log-in for a user code in the form that the user typed.
-   * @returns null: no log-in with that code waits.
+   * @returns null if no waiting log-in has that code.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes. Correct codes count too: otherwise
    * an attacker could mix guesses with codes of devices that belong to the attacker.
    */
@@ -175,7 +175,7 @@ export class DeviceLogIns {
     return { userCode: shownCode(key), id, address }
   }
 
-  /** Denies the log-in of the device, as the user requested. */
+  /** Ends the log-in of the device, because the user denied it. */
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false

@@ -47,8 +47,8 @@ export class FlowSessions {
   }
 
   /**
-   * Revision of the cluster key. Read it before you open a sealed text, because the text is valid
-   * only if the revision is unchanged when the session is created.
+   * Revision of the cluster key. Read it before you decrypt the state of a flow: the state machine
+   * refuses to create the session if the revision has changed since.
    */
   keyRevision(): number {
     return this.#deps.state.get('sharedSecret', 'clusterKey')?.revision ?? 0
@@ -60,8 +60,8 @@ export class FlowSessions {
   }
 
   /**
-   * The session of a flow with its validity; null if it does not exist or lacks a factor of its
-   * identity.
+   * The session of a flow with its validity; null if the session does not exist, or if a second
+   * factor is still missing.
    */
   complete({ sessionId }: StartedFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
@@ -72,7 +72,7 @@ export class FlowSessions {
    * The session that was just created by redeeming the same code; null if the code was not redeemed
    * yet.
    * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
-   * The session ends in that case.
+   * In both cases, the session ends.
    */
   async redeemed(flow: StartedFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.get(flow)
@@ -87,7 +87,8 @@ export class FlowSessions {
   }
 
   /**
-   * Creates the session of a redeemed code, or completes the one that recorded a factor.
+   * Creates the session of a redeemed code, or completes the session that already recorded a second
+   * factor.
    * @throws {OAuthError} invalid_grant when the credential changed since the log-in.
    */
   async redeem(
@@ -117,7 +118,10 @@ export class FlowSessions {
     return session
   }
 
-  /** The proof with its current authenticator; null if identity or credential changed. */
+  /**
+   * The proof with the current record of its authenticator; null if the identity or the credential
+   * has changed.
+   */
   currentProof(stored: StoredCredentialProof): CredentialProof | null {
     const { state } = this.#deps
     const { identityId, authenticatorId, authenticatorRevision, certificate, token } = stored
@@ -125,9 +129,9 @@ export class FlowSessions {
     if (identity === undefined || isDisabled(identity, proposalNowMs(this.#deps))) return null
     if (lacksSessionFactor(pendingFactors(state, identity, { isMfaComplete: false }))) return null
     const authenticator = state.get('authenticator', authenticatorId)
-    // For a log-in by certificate, the authenticator may have changed: apply checks the certificate
-    // again. The authenticator changes when its first log-in is recorded, and this must not end
-    // other log-ins in progress.
+    // For a log-in by certificate, the authenticator's record may have changed, because the state
+    // machine checks the certificate again. The first log-in with a certificate changes this
+    // record, and must not end other log-ins in progress.
     const isByCertificate = certificate !== null && certificate !== undefined
     const isSame = isByCertificate || authenticator?.revision === authenticatorRevision
     // @guard oidc/code-flow--password
@@ -141,8 +145,8 @@ export class FlowSessions {
   }
 
   /**
-   * Proof by a session that already has all factors: the identity of the session, without an
-   * authenticator. Null if the session does not exist or lacks a factor.
+   * Proof from a session that already has all factors: it contains the session's identity, but no
+   * authenticator. Null if the session does not exist, or if a second factor is still missing.
    */
   #recordedProof(flow: StartedFlow): CredentialProof | null {
     const validity = this.complete(flow)
@@ -158,8 +162,8 @@ export class FlowSessions {
 }
 
 /**
- * Error codes with which apply refuses a log-in when another redemption or log-in was applied
- * first.
+ * Error codes with which the state machine refuses to create a session, because another redemption
+ * of the code, or another log-in, was applied before.
  */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([

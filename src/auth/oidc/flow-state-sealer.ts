@@ -9,8 +9,8 @@ import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { StartedFlow, AuthenticatedLogIn, PendingDeviceFlow } from './flow-steps.ts'
 
 /**
- * Contents by purpose. Each purpose has its own key, so a text sealed for one purpose cannot be
- * opened for another.
+ * Contents of encrypted flow states, by purpose. Each purpose has its own key, so a text encrypted
+ * for one purpose cannot be decrypted for another.
  */
 export interface SealedContents {
   readonly request: StartedFlow
@@ -35,10 +35,10 @@ interface SealedTextsDeps {
 }
 
 /**
- * Stores the state of a log-in flow in texts that the client sends back (compact JWE, RFC 7516:
- * `dir`, A256GCM), under a key that is derived from the cluster key. Any member can open them, and
- * flows in progress need no memory, however many there are. `kid` is the version of the cluster
- * key.
+ * Encrypts the state of a log-in flow as a text that the client sends back (compact JWE, RFC 7516:
+ * `dir`, A256GCM). The encryption key is derived from the cluster key, so any member can decrypt
+ * the text, and flows in progress need no memory on controllers. `kid` is the version of the
+ * cluster key.
  */
 export class FlowStateSealer {
   readonly #parts: SealedTextsDeps
@@ -48,7 +48,7 @@ export class FlowStateSealer {
   }
 
   /**
-   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no current cluster key;
    * COULD_NOT_VALIDATE if the result is too long for a URL.
    */
   async seal<P extends SealPurpose>(
@@ -77,9 +77,9 @@ export class FlowStateSealer {
   }
 
   /**
-   * Opens a text that was sealed with the key in force. Older keys are not accepted, because a
+   * Decrypts a text that was encrypted with the current key. Older keys are not accepted, because a
    * removed controller may know them and could forge log-ins.
-   * @returns null for an expired text, and for one that no member sealed for this purpose.
+   * @returns null for an expired text, and for a text that no member encrypted for this purpose.
    */
   async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
@@ -109,7 +109,8 @@ export class FlowStateSealer {
   }
 
   /**
-   * Undefined: no key yet, or a removed controller knew it and the leader is about to rotate it.
+   * The cluster key that encrypts new texts. Undefined if there is no key yet, or if a removed
+   * controller knew the key and the leader has not yet rotated it.
    */
   async #keyInForce(): Promise<TokenKey | undefined> {
     const { keys } = this.#parts

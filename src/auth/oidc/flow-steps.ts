@@ -10,8 +10,8 @@ import type { AuthorizationRequest } from './public-clients.ts'
 export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
 /**
- * A begun flow. Its sealed id contains all of these fields; controllers store nothing about the
- * flow.
+ * A log-in flow after the authorization request. Its encrypted id contains all of these fields;
+ * controllers store nothing about the flow.
  */
 export interface StartedFlow extends AuthorizationRequest {
   readonly sessionId: string
@@ -24,13 +24,16 @@ export interface StartedFlow extends AuthorizationRequest {
 export interface AuthenticatedLogIn {
   readonly flow: StartedFlow
   /**
-   * Null: the session already exists, because it had to record a factor. Otherwise the session is
-   * created with this proof.
+   * Null if the session already exists, because it had to record a second factor. Otherwise the
+   * session is created with this proof.
    */
   readonly proof: StoredCredentialProof | null
 }
 
-/** A proof without its records, which are read again when the session is created. */
+/**
+ * A proof that contains ids instead of records; the records are read again when the session is
+ * created.
+ */
 export interface StoredCredentialProof {
   readonly identityId: string
   readonly authenticatorId: string
@@ -38,11 +41,11 @@ export interface StoredCredentialProof {
   readonly certificate: CredentialProof['certificate'] | null
   readonly token: CredentialProof['token'] | null
   readonly about: Omit<LogInClientInfo, 'api' | 'oidc'>
-  /** PEM; '': the log-in contained none. */
+  /** PEM; '' if the log-in contained no certificate request. */
   readonly certificateRequest: string
 }
 
-/** @param certificateRequest PEM; '': the log-in contained none. */
+/** @param certificateRequest PEM; '' if the log-in contained no certificate request. */
 export function toStoredCredentialProof(
   proof: CredentialProof,
   about: StoredCredentialProof['about'],
@@ -65,7 +68,7 @@ export function toStoredCredentialProof(
  */
 export type LogInStepResult =
   | { readonly kind: 'refused'; readonly refusal: LogInRefusal }
-  /** Second factors are missing. The client submits them with the same flow id. */
+  /** Second factors are missing. The client submits the factors with the same flow id. */
   | {
       readonly kind: 'pending'
       readonly factors: readonly PendingFactor[]
@@ -75,15 +78,15 @@ export type LogInStepResult =
     }
   | { readonly kind: 'passed'; readonly issuer: string; readonly progressId: string }
 
-/** Contents of a sealed device code. */
+/** Contents of an encrypted device code. */
 export interface PendingDeviceFlow {
   readonly flow: StartedFlow
   readonly userCode: string
-  /** UTC ms. */
+  /** Time at which the device code expires, UTC ms. */
   readonly endsAtMs: number
 }
 
-/** The flow of a device code, and whether the code expired. */
+/** The flow of a device code, and whether the code has expired. */
 export interface OpenedDeviceCode {
   readonly flow: StartedFlow
   readonly clientId: string
@@ -94,7 +97,7 @@ export interface OpenedDeviceCode {
   readonly keyRevision: number
 }
 
-/** The code of a completed log-in, and where the client receives it. */
+/** The code of a completed log-in, and the redirect URI at which the client receives it. */
 export interface AuthorizationCodeResponse {
   readonly redirectUri: string
   readonly code: string
@@ -105,8 +108,8 @@ export interface AuthorizationCodeResponse {
 /** The session to which a token belongs. */
 export type TokenSession = Pick<OidcToken, 'sessionId' | 'identityId' | 'clientId'>
 
-/** Tokens, with the certificate for the key to which the client binds them. */
+/** Tokens, and the certificate for the client's key to which they are bound. */
 export interface FlowTokens extends MintedTokens {
-  /** PEM, leaf first; null: the client requested none. */
+  /** PEM, leaf first; null if the client requested no certificate. */
   readonly sessionCertificate: string | null
 }

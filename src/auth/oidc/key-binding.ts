@@ -18,8 +18,8 @@ const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 
 /**
- * The certificate request in the form in which the sealed code contains it. It is validated when
- * the code is redeemed.
+ * The certificate request in the form that the encrypted authorization code contains. The request
+ * is validated when the code is redeemed.
  */
 export function sealedCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''
@@ -44,7 +44,7 @@ export class KeyBinding {
 
   /**
    * Issues a certificate for the key of a request; its session need not exist yet.
-   * @returns null: nothing was requested.
+   * @returns null if the client requested no certificate.
    * @throws {OAuthError} invalid_request.
    */
   async certify(
@@ -63,8 +63,8 @@ export class KeyBinding {
 
   /**
    * Stores the certificate with its session, so that every controller accepts it, and replaces the
-   * previous one: the old key can no longer be used to renew tokens.
-   * @throws {OAuthError} invalid_grant: the session has ended.
+   * previous certificate: clients cannot renew tokens with the old key then.
+   * @throws {OAuthError} invalid_grant if the session has ended.
    */
   async keep(
     { payload }: IssuedSessionCertificate,

@@ -46,7 +46,7 @@ const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
 /** Minimum lifetime of tokens, because their expiry has whole seconds. */
 const TOKEN_MS_MIN = 1000
-/** Maximum number of sessions in `#tokenCountsUntil`. */
+/** Maximum number of sessions for which a controller remembers an external JWT of the log-in. */
 const TOKENS_GIVEN_MAX = 10_000
 
 interface LogInFlowDeps {
@@ -65,15 +65,15 @@ interface LogInFlowDeps {
 
 /**
  * Authorization code flow (RFC 6749, 4.1; RFC 7636). Each step may reach another controller,
- * because the sealed id that the client sends contains the progress. Without a second factor,
+ * because the encrypted id that the client sends contains the progress. Without a second factor,
  * redeeming the code creates the session in a single write. Otherwise the flow first creates a
- * session without rights, which records the factor.
+ * session without permissions, in which it records the second factor.
  */
 export class LogInFlow {
   readonly #deps: LogInFlowDeps
   /**
    * Sessions whose log-in request contained the required external JWT, with the time until which
-   * this JWT counts, monotonic ms.
+   * this JWT counts as the second factor, monotonic ms.
    */
   readonly #tokenCountsUntil = new Map<string, number>()
 
@@ -93,15 +93,16 @@ export class LogInFlow {
   }
 
   /**
-   * Everybody who knows a user code knows the id of its flow, and must neither join nor end the
-   * log-in of another identity.
+   * Whether a user other than the given identity has already logged in with this flow. Everyone who
+   * knows a user code also knows the id of its flow, and must neither join nor end the log-in of
+   * another identity.
    */
   #isOfOther(flow: StartedFlow, { id }: Identity): boolean {
     const begun = this.#deps.flowSessions.get(flow)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
-  /** Primary authentication. `begin` must have returned the id. */
+  /** Primary authentication. The id must be one that `begin` returned. */
   async logIn(
     id: string,
     credential: LogInCredential,
@@ -112,11 +113,11 @@ export class LogInFlow {
     const { certificateRequest: asked = '', ...about } = client
     const flow = await this.#begun(id)
     if (flow === null) return refused
-    // No certificate is issued for a device: it receives the tokens, but does not have the key of
-    // the user's browser.
+    // Issues no certificate for a device log-in, because the key is in the user's browser, and the
+    // device, which receives the tokens, does not have it.
     const certificateRequest = flow.isOfDevice === true ? '' : asked
-    // A device cannot use a log-in by certificate, because its tokens would be valid only with the
-    // certificate's key.
+    // Refuses to log in a device by certificate: its tokens would be valid only with the
+    // certificate's key, which the device does not have.
     if (flow.isOfDevice === true && credential.by === 'cert') return refused
     const { logIns, state, flowSessions } = this.#deps
     const proof = await logIns.prove(credential, shown, request.turn)
@@ -127,7 +128,8 @@ export class LogInFlow {
     if (flow.isOfDevice === true && this.#isOfOther(flow, identity)) return refused
     const named = { ...about, configTypes: [...flow.configTypes, ...(about.configTypes ?? [])] }
     const begun = state.get('apiSession', flow.sessionId)
-    // Factors submitted under an id count only for the identity that submitted them.
+    // Second factors that were submitted under a flow id count only for the identity that submitted
+    // these factors.
     // @guard oidc/code-flow--identity
     if (begun !== undefined && begun.identityId !== identity.id) {
       await flowSessions.end(begun.id)
@@ -162,7 +164,10 @@ export class LogInFlow {
     return { ...found, kind: 'session', address: shown.address, permission: 'partial' }
   }
 
-  /** The next step after a factor was submitted; the records show whether another is missing. */
+  /**
+   * Returns the next step after the client submitted a factor; the records show whether another
+   * factor is missing.
+   */
   async afterFactor(id: string, shown: CallerCredentials): Promise<LogInStepResult> {
     const flow = await this.#begun(id)
     const standing =
@@ -205,7 +210,10 @@ export class LogInFlow {
     return { kind: 'pending', factors, identityId: identity.id, challenge }
   }
 
-  /** Seals a completed log-in as its code. @returns null for an unknown or expired log-in. */
+  /**
+   * Encrypts a completed log-in as its authorization code.
+   * @returns null for an unknown or expired log-in.
+   */
   async code(progressId: string): Promise<AuthorizationCodeResponse | null> {
     const { seals } = this.#deps
     const passed = await seals.open('progress', progressId)
@@ -217,8 +225,8 @@ export class LogInFlow {
 
   /**
    * Exchanges a code for tokens, and creates the session in one write.
-   * @throws {OAuthError} invalid_grant. A code that is used twice was stolen, so the second use
-   * also ends its session (RFC 6749, 4.1.2).
+   * @throws {OAuthError} invalid_grant. A second use of a code indicates that it was stolen, so it
+   * also ends the session (RFC 6749, 4.1.2).
    */
   async redeem(
     code: string,
@@ -242,8 +250,8 @@ export class LogInFlow {
     const begun = state.get('apiSession', flow.sessionId)
     const { identityId = '', certificateRequest = '' } = begun ?? proof ?? {}
     const ids = { identityId, apiSessionId: flow.sessionId }
-    // The certificate is issued first, so that an invalid request leaves no session that its client
-    // cannot use.
+    // Issues the certificate first, so that an invalid certificate request leaves no session that
+    // its client cannot use.
     const made = await keyBinding.certify(ids, certificateRequest)
     const session =
       before ?? (await flowSessions.redeem(passed, { codeHash, keyRevision }, shown, request))
@@ -263,8 +271,9 @@ export class LogInFlow {
   }
 
   /**
-   * Exchanges a refresh token or an access token for new tokens; tokens exchanged for an access
-   * token expire with that access token. Only the first use of a session's tokens needs a write.
+   * Exchanges a refresh token or an access token for new tokens; tokens that the client gets for an
+   * access token expire together with this access token. Only the first use of a session's tokens
+   * needs a write.
    * @param certificateRequest PEM of a request for another key, which replaces the key to which the
    * session is bound; '': none.
    * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session.
@@ -278,15 +287,15 @@ export class LogInFlow {
     write: WriteRequest,
   ): Promise<FlowTokens> {
     const { sessions, refreshUses, oidcTokens, keyBinding, clock, flowSessions } = this.#deps
-    // Routers see access tokens, so an access token must not be renewed: tokens exchanged for it
-    // expire with it.
+    // Routers see access tokens and must not be able to extend them: so the tokens that a client
+    // gets for an access token expire together with it.
     // @guard oidc/refresh--exchanged
     const endsAtMsMax = token.generation === 0 ? token.expiresAtMs : Infinity
     if (endsAtMsMax - clock.nowMs() < TOKEN_MS_MIN) throw invalidGrantError('the token has expired')
     const { session, identity } = await this.holderOf(token, shown)
     const generation = token.generation + 1
-    // A token that is bound to a certificate is useless to others. Reuse of any other token shows
-    // that it was stolen.
+    // If a token is bound to a certificate, a thief cannot use it without the key. Reuse of an
+    // unbound token indicates that it was stolen.
     const isBound = isKeyBound(session)
     const isOpen = !isBound && token.generation > 0
     // @guard oidc/refresh--reused
@@ -314,8 +323,8 @@ export class LogInFlow {
   }
 
   /**
-   * The session to which a token belongs; the session has all its factors.
-   * @throws {OAuthError} as `renew`.
+   * The session to which a token belongs; it lacks no second factor.
+   * @throws {OAuthError} in the same cases as `renew`.
    */
   async holderOf(
     token: OidcToken,
@@ -344,8 +353,8 @@ export class LogInFlow {
   }
 
   /**
-   * Waits for the latest state if necessary, because another controller may have just issued the
-   * certificate.
+   * Whether the caller presented the certificate to which the session is bound. Waits for the
+   * latest state if necessary, because another controller may have just issued the certificate.
    */
   async #isProven(session: ApiSession, shown: CallerCredentials): Promise<boolean> {
     const { logIns, reads } = this.#deps
@@ -355,7 +364,7 @@ export class LogInFlow {
     return logIns.isProven(session, shown)
   }
 
-  /** Ends the session that a token of any kind belongs to. */
+  /** Ends the session to which a token of any kind belongs. */
   async endSessionOf({ sessionId, identityId, clientId }: TokenSession): Promise<void> {
     const { state, reads, flowSessions } = this.#deps
     if (state.get('apiSession', sessionId) === undefined) await reads.reachLatest()

@@ -12,11 +12,13 @@ const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1']
 const CUSTOM_SCHEME = 'openziti://auth'
-/** Path of the console, which redeems its codes at the controller that serves it. */
+/**
+ * Path of the console. A console redeems its authorization code at the controller that serves it.
+ */
 const CONSOLE_PATH = '/console/'
 /**
- * URLs of these schemes run or show their own content. They are refused even if an administrator
- * has registered them.
+ * URLs of these schemes contain code or content that the browser runs or shows. Such URLs are
+ * refused even if an administrator has registered them.
  */
 const RUNNING_SCHEMES: readonly string[] = ['javascript:', 'data:', 'vbscript:', 'blob:', 'file:']
 
@@ -35,8 +37,8 @@ export interface AuthorizationRequest {
 type Parameters = (name: string) => string | undefined
 
 /**
- * The redirect URI of a request, if it is safe to send a response to this URI.
- * @throws {OAuthError} to be shown to the user, never sent to the redirect URI.
+ * Returns the redirect URI of a request, if it is safe to send a response to it.
+ * @throws {OAuthError} which the caller shows to the user, and never sends to the redirect URI.
  */
 export function validateRedirectUri(of: Parameters, places: RedirectTargets): string {
   const clientId = of('client_id') ?? ''
@@ -50,7 +52,7 @@ export function validateRedirectUri(of: Parameters, places: RedirectTargets): st
   return redirectUri
 }
 
-/** @throws {OAuthError} that may be sent to the redirect URI. */
+/** @throws {OAuthError} which the caller may send to the redirect URI. */
 export function validateAuthorizationRequest(
   of: Parameters,
   redirectUri: string,
@@ -85,9 +87,9 @@ export function validateAuthorizationRequest(
 }
 
 /**
- * Accepts a redirect URI that an administrator's setting contains, or whose scheme, host and path
- * are those of a built-in one; only for loopback may the port differ (RFC 8252, 7.3). Without such
- * a setting, the URI must have no user, query or fragment.
+ * Accepts a redirect URI that is registered by an administrator, or whose scheme, host and path
+ * equal those of a built-in one. For loopback, the port may differ (RFC 8252, 7.3). An unregistered
+ * URI must have no user, query or fragment.
  */
 export function isRedirectAllowed(
   text: string,
@@ -101,7 +103,8 @@ export function isRedirectAllowed(
   // @guard oidc/authorization--registered
   if (registered.includes(text)) return !RUNNING_SCHEMES.includes(url.protocol)
   const { protocol, hostname, host, port, pathname } = url
-  // The text must equal the parsed URL, so that another parser cannot find a different host in it.
+  // The text must equal the serialized URL, so that no other parser can read a different host from
+  // it.
   // @guard oidc/authorization--text
   if (
     text !== `${protocol}//${host}${pathname}` &&

@@ -2,19 +2,18 @@ import { globalSettingId } from '../../entities/kinds/controller-setting.ts'
 import { mergeMembers } from '../../entities/nested-schemas.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** Addresses to which a flow, or the end of a session, may redirect. */
+/** Addresses to which a log-in or log-out may redirect the browser. */
 export interface RedirectTargets {
-  /** `host:port` at which consoles of this network are served. */
+  /** `host:port` of each console of this network. */
   readonly ownHosts: readonly string[]
-  /**
-   * Complete addresses that an administrator has registered, in addition to those that every
-   * network has.
-   */
+  /** Complete URIs that an administrator has registered, in addition to the built-in ones. */
   readonly redirectUris: readonly string[]
   readonly postLogoutUris: readonly string[]
 }
 
-/** The redirect targets of a controller, from its own settings and those of all controllers. */
+/**
+ * The redirect targets of a controller, from its own settings and the settings of all controllers.
+ */
 export function redirectTargets(
   state: Pick<StateView, 'get'>,
   controllerId: string,

@@ -2,22 +2,20 @@ import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { Actor } from '../../ports/actor.ts'
 
 /**
- * Everything that a connection and a request present about their sender, from which its principal
- * is determined.
+ * All credentials and addresses that a connection and a request present; they determine the
+ * request's principal.
  */
 export interface CallerCredentials {
   /** Address of the peer, without its port. */
   readonly address: string
-  /**
-   * Name of the network to which this address belongs; limits apply to this network as a whole.
-   */
+  /** The source address, or for IPv6 its /64 network, which rate limits count as one client. */
   readonly source: string
   /** Undefined without a token. An empty token is refused like a forged token. */
   readonly sessionToken: string | undefined
-  /** The certificates that the client presented in the handshake; null: none. */
+  /** The certificates that the client presented in the handshake; null if it presented none. */
   readonly peerChain: () => PeerChain | null
-  /** Bearer tokens, up to the maximum that is read. */
+  /** The request's bearer tokens, limited to a maximum number. */
   readonly bearers: () => readonly string[]
-  /** The user of the host, at the admin socket; null at every other listener. */
+  /** The operating system user who connected to the admin socket; null at every other listener. */
   readonly hostUser: (() => Actor) | null
 }

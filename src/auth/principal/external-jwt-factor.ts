@@ -6,19 +6,19 @@ import type { TokenVerifier, VerifiedToken } from '../tokens/token-verifier.ts'
 import { parseUnverifiedToken } from '../tokens/unverified-token.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
-/** A caller whose second factors are checked. */
+/** A caller whose pending second factors are checked. */
 type FactorHolder = Pick<SessionWithIdentity, 'identity' | 'pendingFactors'>
 
 /**
- * Requests whose token from the required signer has a valid signature, but is expired or not yet
- * valid.
+ * Requests with a token of the required signer whose signature is valid, but whose validity period
+ * has ended or not yet begun.
  */
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
  * The external JWT as a second factor. Each request must contain the JWT, because a session does
- * not record it. The JWT counts only for the identity that its claim names; otherwise any token of
- * the provider would be valid for any identity.
+ * not record it. The JWT counts only for the identity that its claim names; otherwise every user of
+ * the provider could complete the session of any identity.
  */
 export class ExternalJwtFactor {
   readonly #state: StateView
@@ -30,8 +30,8 @@ export class ExternalJwtFactor {
   }
 
   /**
-   * The external JWT of this request that its session requires; null if it requires none, or the
-   * request has no valid one. A promise only if a signature must be verified.
+   * The valid external JWT in this request that its session requires; null if the session requires
+   * none, or the request contains none. Returns a promise only if a signature must be verified.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS, in the promise.
    */
   tokenFor(
@@ -56,7 +56,7 @@ export class ExternalJwtFactor {
     caller: FactorHolder,
   ): Promise<VerifiedToken | null> {
     for (const text of texts) {
-      // Skips a token of another signer, because it need not be verified.
+      // Skips a token of another signer without verifying it.
       if (this.#judge.signerNamedIn(text)?.id !== signerId) continue
       const found = await this.#judge.judge(shown.address, text)
       if ('error' in found) {
@@ -66,7 +66,9 @@ export class ExternalJwtFactor {
     return null
   }
 
-  /** The caller as its current records describe it, with the token of its request. */
+  /**
+   * The caller with its factors recalculated from the current records and the token of its request.
+   */
   completed(caller: SessionWithIdentity, token: VerifiedToken | null): SessionWithIdentity {
     const signerId = signerAsked(caller)
     if (token === null || signerId === null || !this.#fits(token, signerId, caller)) return caller
@@ -83,7 +85,10 @@ export class ExternalJwtFactor {
   }
 }
 
-/** Challenge that names the signer whose token the client's requests must contain; null: none. */
+/**
+ * Challenge that names the signer whose token the client's requests must contain; null if none is
+ * required.
+ */
 export function missingFactorChallenge(
   { state }: { readonly state: StateView },
   shown: Pick<CallerCredentials, 'bearers'>,
@@ -108,13 +113,13 @@ function factorError(
   issuer: string | null | undefined,
 ): ExternalJwtChallenge['error'] {
   if (expiredAt.has(shown)) return 'expired'
-  // Other bearer tokens are ignored: the token of the session itself, or the token of another
-  // signer that opened it, may be among them.
+  // Ignores tokens of other issuers: the session's own token, or the token with which the session
+  // was opened, may be among them.
   const isOfSigner = (text: string): boolean => parseUnverifiedToken(text)?.issuer === issuer
   return issuer && shown.bearers().some(isOfSigner) ? 'invalid' : 'missing'
 }
 
-/** The signer whose token a session lacks. */
+/** The signer whose token a session still requires. */
 function signerAsked({
   pendingFactors,
 }: Pick<SessionWithIdentity, 'pendingFactors'>): string | null {

@@ -7,14 +7,15 @@ import type { Permission } from './permissions.ts'
 import type { CallerCredentials } from './credentials.ts'
 import type { HostUser } from './principal.ts'
 
-// No record has an empty id, so nothing in the state ever belongs to this caller.
+// The host user has no session. No record in the state has an empty id, so none can be mistaken for
+// this session.
 const noSession = zeroRecord(apiSession, '')
 const nobody = zeroRecord(identityKind, '')
 
 /**
- * Admits the user of the host because of the listener alone, never because of the content or source
- * address of a request. A request with a session token has the rights of its session, so a proxy in
- * front of the admin socket grants no rights.
+ * Admits the user of the controller's host because the request arrived at the admin socket, never
+ * because of its content or source address. A request with a session token has the rights of its
+ * session, so a proxy in front of the admin socket gives its clients no additional rights.
  * @returns null at every other listener, and with a session token.
  * @throws {Problem} for an operation on the caller's own identity or session, because the host user
  * has neither.
@@ -29,7 +30,7 @@ export function admitHostUser(
   return newHostUser(hostUser())
 }
 
-/** An administrator without identity and session. */
+/** An administrator without an identity record and without a session. */
 function newHostUser(actor: Actor): HostUser {
   const identity = { ...nobody, name: actorName(actor) }
   return {
@@ -51,9 +52,9 @@ function requireNoSession(permission: Permission): void {
 }
 
 /**
- * The only list of the operations that only the admin socket serves, with the reasons. If another
- * listener served one of them, a stolen session could do as much as a user of the controller's
- * host.
+ * Operations that only the admin socket serves, with the reasons. This is the only such list. If
+ * other listeners also served these operations, a thief of a session token could do everything that
+ * a user of the controller's host can.
  */
 export const socketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',

@@ -13,7 +13,7 @@ interface MonitorDeps {
 const CLIENT_AUTHENTICATION = '1.3.6.1.5.5.7.3.2'
 
 /**
- * Whether the peer presented a certificate of `flotilla pki issue` that allows it to read
+ * Whether the peer presented a certificate from `flotilla pki issue` that permits reading
  * monitoring data. The TLS handshake proves possession of the key; everything else is checked here,
  * on each request.
  */
@@ -39,8 +39,8 @@ function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
   checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
-  // Controllers and identities have certificates of the same authority, but are not monitoring
-  // systems.
+  // Controllers and identities have certificates of the same authority, but must not count as
+  // monitoring systems.
   // @guard metrics-by-certificate--kind, metrics-by-certificate--usage
   return isForClients && hasExternalSpiffeId(leaf.uris)
 }

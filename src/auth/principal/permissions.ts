@@ -10,16 +10,17 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { SessionWithIdentity, SessionPrincipal } from './principal.ts'
 
 /**
- * `host`: operations at the root of the listener, outside of the APIs; `oidc`: the OpenID provider.
+ * `host`: operations at the root of the listener, outside of the APIs, such as health checks;
+ * `oidc`: the OpenID provider.
  */
 export type ApiName = 'client' | 'management' | 'fabric' | 'host' | 'oidc'
 
 /**
- * Permission that an operation requires. `public`: anyone; no session is read. `partial`: any
- * identity with a session, even if the session lacks a second factor. `session`: any identity with
- * a fully authenticated session. `admin`: an administrator with such a session. `<kind>.<action>`:
- * administrators, and identities with this permission. All others receive 401 UNAUTHORIZED, as in
- * OpenZiti.
+ * Permission that an operation requires. `public`: any caller; the controller reads no session.
+ * `partial`: any identity with a session, even if the session lacks a second factor. `session`: any
+ * identity with a fully authenticated session. `admin`: an administrator with such a session.
+ * `<kind>.<action>`: administrators, and identities with this permission. All other callers receive
+ * 401 UNAUTHORIZED, as in OpenZiti.
  */
 export type Permission = 'public' | SessionPermission
 
@@ -39,9 +40,9 @@ export interface CalledOperation {
 }
 
 /**
- * Permission that an operation requires at one API. Permissions of identities apply to the
- * management API. The exception is `ops`, whose circuits and links are on the fabric API.
- * Everything else outside the management API requires an administrator.
+ * Permission that an operation requires on one API. Identities can use a `<kind>.<action>`
+ * permission only on the management API; `ops` permissions also apply to the fabric API, which has
+ * the circuits and links. On every other API, such an operation requires an administrator.
  */
 export function permissionOnApi<P extends Permission>(api: ApiName, permission: P): P | 'admin' {
   if (!permission.includes('.')) return permission
@@ -50,8 +51,8 @@ export function permissionOnApi<P extends Permission>(api: ApiName, permission: 
 }
 
 /**
- * Whether a caller may call an operation, by the caller's current record and the factors that the
- * caller's session lacks.
+ * Whether a caller may call an operation. Depends on the caller's current record and on the second
+ * factors that the caller's session lacks.
  */
 export function mayCall(
   caller: Pick<SessionWithIdentity, 'identity' | 'isAdmin' | 'pendingFactors'>,
@@ -69,8 +70,8 @@ export function mayCall(
 
 /**
  * The permission that a refused caller lacks, so that the caller can request it from an
- * administrator. Null while a second factor is missing, and for an operation that every fully
- * authenticated session may call.
+ * administrator. Null if the session lacks a second factor, or if every fully authenticated session
+ * may call the operation.
  */
 export function missingPermission({
   permission,
@@ -87,7 +88,7 @@ export function missingPermission({
 
 /**
  * Checks the permissions for an action that concerns an identity and writes nothing; for actions
- * that write, apply makes this check.
+ * that write, the state machine makes this check.
  * @throws {Problem} UNAUTHORIZED when that identity has a permission that the caller lacks.
  */
 export function requireRightsOverIdentity(

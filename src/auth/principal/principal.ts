@@ -7,7 +7,10 @@ import type { OidcToken } from '../../pki/oidc-token.ts'
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { Idempotency, WriteOrigin, WriteRequest } from '../../ports/writer.ts'
 
-/** An identity with its session, as read when the request was admitted. */
+/**
+ * An identity with its session, from the state at the time when the controller admitted the
+ * request.
+ */
 export interface SessionWithIdentity {
   readonly session: ApiSession
   readonly identity: Identity
@@ -23,27 +26,30 @@ export interface SessionWithIdentity {
 export interface SessionPrincipal extends SessionWithIdentity {
   readonly kind: 'session'
   readonly address: string
-  /** The permission for which the identity was admitted; apply checks it again. */
+  /**
+   * The permission that the admitted operation requires; the state machine checks again that the
+   * identity has it.
+   */
   readonly permission: SessionPermission
   /**
    * Version of the cluster key that signed the session token; absent if this request itself opened
    * the session.
    */
   readonly keyVersion?: number
-  /** The access token with which the identity was admitted, in an OIDC session. */
+  /** The OIDC access token of the request, in an OIDC session. */
   readonly accessToken?: OidcToken
 }
 
 /**
- * The user of the host, at the admin socket: an administrator. Records that it creates have no
- * owner.
+ * The operating system user who connected to the admin socket; has the rights of an administrator.
+ * Records that it creates have no owner.
  */
 export interface HostUser extends Omit<SessionWithIdentity, 'token'> {
   readonly kind: 'hostUser'
   readonly actor: Actor
 }
 
-/** A monitoring system, identified by its certificate. It reads, and writes nothing. */
+/** A monitoring system, identified by its certificate, which may only read. */
 export interface MonitoringClient {
   readonly kind: 'monitor'
 }

@@ -12,7 +12,7 @@ import { isTokenForSession, identityClaims, sessionClaims } from './oidc-tokens.
 import { isSameAddress } from './same-address.ts'
 
 /**
- * Tolerance for the times in a token, because controllers notice a removal at slightly different
+ * Tolerance for the times in a token, because controllers apply a removal at slightly different
  * times, and their clocks differ.
  */
 const LEEWAY_MS = 60_000
@@ -25,10 +25,11 @@ interface FormerTokensDeps {
 }
 
 /**
- * Accepts refresh tokens that a removed controller signed (ADR 48). That controller knows every
- * session as of its removal and can still sign tokens, so the state must confirm each of them. Such
- * a token can be exchanged for a token of a current member, but only from the address or with the
- * key of its session, and only for the lifetime of a refresh token after the removal.
+ * Accepts refresh tokens that a removed controller signed (ADR 48). The removed controller knows
+ * every session that existed at its removal and can still sign tokens, so this class compares every
+ * claim with the state. A client can exchange such a token for a token of a current member, but
+ * only from the address or with the key of its session, and only until one refresh token lifetime
+ * after the removal.
  */
 export class FormerMemberTokens {
   readonly #deps: FormerTokensDeps
@@ -57,7 +58,8 @@ export class FormerMemberTokens {
     if (session.createdAt > removedAtMs + LEEWAY_MS) return null
     // @guard tokens-of-a-former-member--claims
     if (!this.#areClaimsOf(session, claims)) return null
-    // For a bound session, the client proves its key when the token is exchanged.
+    // If the session is bound to a key, the client proves possession of the key when it exchanges
+    // the token.
     // @guard tokens-of-a-former-member--address
     const isHere = isKeyBound(session) || isSameAddress(caller.address, session.ipAddress)
     return isHere ? token : null
@@ -76,8 +78,8 @@ export class FormerMemberTokens {
   }
 
   /**
-   * Whether the times in the token are plausible. The signer chooses them, so both the start and
-   * the length of the validity are limited.
+   * Whether the times in the token are plausible for its session. The removed controller chooses
+   * them, so both the start and the length of the validity are limited.
    */
   #isOfItsTime({ issuedAtMs, expiresAtMs }: OidcToken, removedAtMs: number): boolean {
     const { refreshTokenMs } = this.#deps.limits
@@ -97,8 +99,8 @@ export class FormerMemberTokens {
 }
 
 /**
- * Claims that are not compared with the records: they differ from token to token, or the exchange
- * checks them.
+ * Claims that are not compared with the records: they differ from token to token, or the token
+ * exchange checks them.
  */
 const OWN_CLAIMS: ReadonlySet<string> = new Set([
   'iss',

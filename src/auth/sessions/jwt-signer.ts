@@ -2,13 +2,16 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { VerifiedJwt } from '../../pki/jwt-verifier.ts'
 
 interface ClaimsOptions {
-  /** True: accepts expired tokens. Only for a token that names something and grants no access. */
+  /**
+   * True: accepts expired tokens. Use only for a token that identifies something without granting
+   * access.
+   */
   readonly isExpiredAllowed: boolean
 }
 
 /**
- * Signs JSON Web Tokens of the controllers. Routers, enrolling clients and everyone with the
- * controllers' certificates can verify them.
+ * Signs JSON Web Tokens of the controllers. Routers, enrolling clients and all others that have the
+ * controllers' certificates can verify these tokens.
  */
 export interface JwtSigner {
   /**
@@ -25,7 +28,7 @@ export interface JwtSigner {
   verifyWithKey(token: string, options?: ClaimsOptions): Promise<VerifiedJwt | null>
   /**
    * The claims of a token that a removed member signed and that is valid now; null for anything
-   * else. That member may have signed it after its removal.
+   * else. The removed member may have signed the token after its removal.
    */
   verifyFormer(token: string): Promise<(VerifiedJwt & { readonly removedAtMs: number }) | null>
   /**
@@ -38,7 +41,7 @@ export interface JwtSigner {
    * private members.
    */
   publicJwk(): JsonObject
-  /** Keys of all current members, this one first. `verify` accepts no others. */
+  /** Keys of all current members, this controller's key first. `verify` accepts only these keys. */
   publicJwks(): readonly JsonObject[]
   /**
    * Signs a string unchanged, as JWS does (RFC 7518, 3). `signature` is base64url; for an EC key it

@@ -25,7 +25,7 @@ import type { JwtSigner } from './jwt-signer.ts'
  * clocks differ by more than a second.
  */
 const EARLIER_SECONDS = 60
-/** The type with which OpenZiti marks TOTP tokens. */
+/** Value of the type claim that marks TOTP tokens in OpenZiti. */
 const TOTP_TOKEN_TYPE = 't'
 
 interface OidcTokenLimits {
@@ -43,18 +43,18 @@ interface TokenSubject {
   readonly identity: Identity
   readonly issuer: string
   readonly scopes: readonly string[]
-  /** `nonce` of the authorization request; '' in a refresh. */
+  /** `nonce` of the authorization request; '' if the token is issued by a refresh. */
   readonly nonce: string
   /**
    * Number of the refresh token in its session; the log-in issues number 1, and each refresh the
    * next one.
    */
   readonly generation: number
-  /** Latest expiry of all tokens, UTC ms. Absent: only the session limits them. */
+  /** Latest expiry of all tokens, UTC ms. If absent, only the session limits their expiry. */
   readonly endsAtMsMax?: number
 }
 
-/** New tokens of a session; null for a token that the scopes do not include. */
+/** New tokens of a session; a token that the scopes do not include is null. */
 export interface MintedTokens {
   readonly access: string
   readonly refresh: string | null
@@ -71,8 +71,8 @@ interface OidcTokensDeps {
 
 /**
  * Tokens of OIDC sessions. Each controller signs with the key of its leaf, and accepts tokens of
- * every current member. This class checks purpose, audience and time; the session guard checks that
- * the session still exists.
+ * every current member. This class checks purpose, audience and time; `RequestAuthenticator` checks
+ * that the session still exists.
  */
 export class OidcTokens {
   readonly #deps: OidcTokensDeps
@@ -118,29 +118,32 @@ export class OidcTokens {
     }
   }
 
-  /** Returns a token that was verified before; null: the token has to be verified. */
+  /**
+   * Returns a token from the cache of verified tokens; null if the token must be verified first.
+   */
   recall(text: string): OidcToken | null {
     const token = this.#verified.get(text)
     return token !== undefined && this.isInForce(token) ? token : null
   }
 
   /**
-   * Whether an access token that was verified is still valid. Requests wait for their turn and
-   * streams last, and meanwhile the token may expire, or other tokens may replace it in the cache.
+   * Whether an access token that was verified is still valid. A request may wait in a queue, and a
+   * stream may last long; meanwhile the token may expire, or other tokens may replace it in the
+   * cache.
    */
   isInForce(token: OidcToken): boolean {
     const { clock, jwt } = this.#deps
     const keyId = this.#keyIds.get(token)
     if (keyId === undefined || clock.nowMs() >= token.expiresAtMs) return false
-    // Tokens of a removed member end with its membership.
+    // Tokens that a removed member signed become invalid with its removal.
     // @guard oidc/revoked-token--recalled, oidc/tokens--removed
     return jwt.isMemberKey(keyId) && !this.#isRevoked(token)
   }
 
   /**
-   * Verifies a token for one of the purposes. `expired`: according to its own claims, whether or
-   * not a member signed it.
-   * @param source for sharing the capacity of concurrent verifications.
+   * Verifies a token that may have one of the given purposes. The result `expired` depends only on
+   * the token's claims, so the token may be forged.
+   * @param source key for fair sharing of the concurrent verifications.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many verifications run, of that source or
    * in total.
    */
@@ -178,7 +181,7 @@ export class OidcTokens {
     }
   }
 
-  /** The session of an id token that serves as a hint; the token may have expired. */
+  /** The session that an id token used as a hint identifies; the token may have expired. */
   async sessionOfHint(
     text: string,
     source: string,
@@ -192,18 +195,18 @@ export class OidcTokens {
   }
 
   /**
-   * Whether this particular token was revoked. The end of its session is not checked here, because
-   * the record of the session shows it.
+   * Whether this particular token was revoked. Does not check whether its session has ended,
+   * because the session's record shows that.
    */
   #isRevoked({ tokenId }: OidcToken): boolean {
     return this.#deps.state.get('revocation', tokenId)?.type === 'JTI'
   }
 
   /**
-   * Signs a statement that a session submitted a valid code. Its time of issue is the time at which
-   * the session passed, because a session may repeat a code. The token never expires, because
-   * OpenZiti clients require that. A router checks its age, and accepts it only together with an
-   * access token of the session.
+   * Signs a statement that a session submitted a valid code. The token's time of issue is the time
+   * at which the session first submitted this code, because a session may submit a code again. The
+   * token never expires, because OpenZiti clients require that. A router checks its age, and
+   * accepts it only together with an access token of the session.
    */
   async signTotp({
     sessionId,
@@ -257,7 +260,7 @@ export class OidcTokens {
 
   /**
    * Fingerprints of the log-in certificate, and of the newest certificate that was issued for the
-   * session. Never empty, because a token without any would be valid for everybody.
+   * session. Never empty, because any client could use a token without fingerprints.
    */
   #certificatesOf(session: ApiSession): readonly string[] {
     const { state } = this.#deps
@@ -288,8 +291,8 @@ export class OidcTokens {
 }
 
 /**
- * Whether a token is of the right kind for its session: OIDC tokens once the code of the session is
- * redeemed, otherwise a token derived from the session id.
+ * Whether a token is of the right kind for its session. A session whose code was redeemed accepts
+ * only OIDC tokens; any other session accepts only the token that is derived from its id.
  */
 export function isTokenForSession(
   { identityId, clientId }: OidcToken,
@@ -301,7 +304,8 @@ export function isTokenForSession(
 }
 
 /**
- * Authentication methods of the session's log-in (`amr`, RFC 8176), derived only from its record.
+ * Authentication methods of the session's log-in (`amr`, RFC 8176), derived only from the session's
+ * record.
  */
 function methodsOf(session: ApiSession): string[] {
   const methods: string[] = []

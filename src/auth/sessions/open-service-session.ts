@@ -28,12 +28,8 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Checks the posture of the client and requests a service session. Repeats both if a posture check
- * changed in between. An OIDC client reports its posture to routers only after it has a service
- * session, so the check takes place when it dials or hosts.
- * @param apiSession as read when the client was admitted.
- * @returns the session id; an existing session for the same service and type is reused.
- * @throws {Problem} the refusal of apply; INVALID_POSTURE with the checks that fail.
+ * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
+ * process, read at each scrape.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,
@@ -50,7 +46,8 @@ export async function openServiceSession(
   // controller.
   if (isFailing) await posture.reachLatest()
   for (let judgements = 1; ; judgements += 1) {
-    // Read again, because the client may have submitted a code since it was admitted.
+    // Reads the session again, because its client may have submitted a code since the request was
+    // admitted.
     const now = state.get('apiSession', apiSessionId) ?? apiSession
     const shown = shownBy(now)
     const passingChecks = posture

@@ -20,10 +20,10 @@ interface RefreshUsesDeps {
 }
 
 /**
- * Detects reuse of refresh tokens (RFC 9700, 4.14.2). For a short time a used token is accepted
- * again, because OpenZiti clients send it twice, and repeat it after a lost response; later reuse
- * means theft. A refresh writes nothing: controllers share the last used token of each session as
- * soft state, which is lost if all of them stop at once.
+ * Detects reuse of refresh tokens (RFC 9700, 4.14.2). A used token is accepted again for a short
+ * time, because OpenZiti clients send it twice, and repeat it after a lost response; later reuse
+ * indicates theft. A refresh writes no log entry: controllers share the last used token of each
+ * session as soft state, which is lost if all controllers stop at the same time.
  */
 export class RefreshTokenReuse {
   readonly #deps: RefreshUsesDeps
@@ -48,11 +48,11 @@ export class RefreshTokenReuse {
 
   /**
    * Records the use of a token.
-   * @returns whether the token was already used so long ago that another use means theft.
+   * @returns whether the token was first used so long ago that this use indicates theft.
    */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#deps
-    // Reuse ends the session, so the clock of this controller must not decide alone.
+    // Reuse ends the session, so a wrong clock of this controller alone must not cause it.
     // @guard clock-of-the-leader--refresh
     const nowMs = majorityNowMs(this.#deps) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)

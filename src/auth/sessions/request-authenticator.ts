@@ -44,7 +44,10 @@ export type RequestAdmission =
   | { readonly isAdmitted: true; readonly principal: SessionPrincipal | MonitoringClient }
   | {
       readonly isAdmitted: false
-      /** The known caller, which lacks the permission; null: the session is invalid. */
+      /**
+       * The caller, if its session is valid but lacks the permission; null if the session is
+       * invalid.
+       */
       readonly principal: SessionPrincipal | null
       readonly challenge: ChallengeReason | ExternalJwtChallenge | null
     }
@@ -52,7 +55,7 @@ export type RequestAdmission =
 /** An operation and the permission that it requires. */
 interface Permitted extends CalledOperation {
   readonly permission: SessionPermission
-  /** True: a monitoring system may call it with its certificate. */
+  /** True: a monitoring system may call the operation with its certificate. */
   readonly isForMonitors?: boolean | undefined
 }
 
@@ -68,8 +71,8 @@ interface SessionGuardDeps {
 type SessionToken = AcceptedSessionToken | OidcToken
 
 /**
- * Maximum requests that wait for an unknown key version; further ones are refused, because anybody
- * can invent a version.
+ * Maximum requests that wait for an unknown key version. Further ones are refused, because any
+ * client can send a token with an invented version.
  */
 const UNKNOWN_VERSIONS_WAITING_MAX = 64
 
@@ -81,8 +84,8 @@ export class RequestAuthenticator {
   readonly #factor: ExternalJwtFactor
   readonly #accessTokens: OidcTokens
   /**
-   * Session that each connection's certificate chain has proved; each connection has its own chain
-   * object.
+   * The session for which each connection presented the required certificate. Each connection has
+   * its own chain object.
    */
   readonly #proven = new WeakMap<PeerChain, string>()
   #waiting = 0
@@ -101,16 +104,16 @@ export class RequestAuthenticator {
     this.#accessTokens = accessTokens
   }
 
-  /** Whether the certificate of the connection is for monitoring; reads no record. */
+  /** Whether the connection's certificate is for monitoring; reads no record of the state. */
   isMonitor(shown: CallerCredentials): boolean {
     return isMonitoringClient(this.#parts, shown)
   }
 
   /**
-   * Authenticates every request except those of the host user (`admitHostUser`), for which no state
-   * is read. The result is a promise only if the guard must query the cluster or verify a
-   * signature: for an unknown session or a newer key version, which another controller may have
-   * just created, or for an external JWT that the session requires.
+   * Authenticates every request, except for requests of the host user (`admitHostUser`). The result
+   * is a promise only if the authenticator must query the cluster or verify a signature: for an
+   * unknown session or a newer key version, which another controller may have just created, or for
+   * an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */
@@ -145,15 +148,16 @@ export class RequestAuthenticator {
       return this.#confirm(shown, good, wanted)
     }
     const admission = this.#accept(shown, found, good, wanted)
-    // A refusal because of the API or a missing certificate may be wrong: this state may lack a
-    // certificate of the session that another controller has just issued.
+    // A refusal because of the API or a missing certificate may be wrong: the local state may lack
+    // a session certificate that another controller has just issued.
     const isOther = admission === notShown.session || admission === notShown.bearer
     return isOther && shown.peerChain() !== null ? this.#confirm(shown, good, wanted) : admission
   }
 
   /**
-   * The first bearer token that is an access token of the controllers; the others are second
-   * factors. A promise if its signature has to be verified; null: none.
+   * The first of the bearer tokens that is an access token of the controllers; any other bearer
+   * tokens are second factors. Returns a promise if the token's signature must be verified, and
+   * null if there is no access token.
    */
   #accessTokenIn(
     shown: CallerCredentials,
@@ -168,7 +172,7 @@ export class RequestAuthenticator {
     return null
   }
 
-  /** Binds the session to the API of its first use. */
+  /** Binds the session to the API of its first use, and admits the request. */
   async #settle(
     shown: CallerCredentials,
     token: SessionToken,
@@ -180,10 +184,11 @@ export class RequestAuthenticator {
   }
 
   /**
-   * Admits a request again after it waited for a later state: if its session or key ended
-   * meanwhile, the caller must not see that state.
+   * Admits a request a second time, after it waited until this controller applied a later log
+   * entry: if its session has ended or its key has become invalid meanwhile, the caller must not
+   * read the later state.
    * @param principal the principal from the earlier admission.
-   * @param permission the permission of the operation; a public operation keeps its earlier
+   * @param permission the permission of the operation; a public operation needs no second
    * admission.
    */
   admitAgain(
@@ -256,7 +261,9 @@ export class RequestAuthenticator {
     return await this.#accept(shown, found, token, wanted)
   }
 
-  /** Loads the newest keys and decides by them; that decision is final. */
+  /**
+   * Loads the newest keys and verifies the token with them. If no key fits, the token is invalid.
+   */
   async #learnKey(
     shown: CallerCredentials,
     token: string,
@@ -289,7 +296,7 @@ export class RequestAuthenticator {
     const factor = isFull ? null : this.#factor.tokenFor(shown, found)
     if (!(factor instanceof Promise)) return this.#seat(shown, found, token, wanted, factor)
     return factor.then((verified) => {
-      // Looks the session up again, because it may have ended while the token was verified.
+      // Looks the session up again, because it may have ended during the verification of the token.
       const again = this.#sessions.find(token.sessionId)
       return this.#seat(shown, again, token, wanted, verified)
     })
@@ -337,16 +344,17 @@ export class RequestAuthenticator {
   }
 
   /**
-   * Whether the API accepts the session. Routers know the tokens of their clients, so a session of
-   * the client API is valid only there, and only for the client with the certificate that opened
-   * it.
+   * Whether the API accepts the session. Routers see the tokens of their clients and must not be
+   * able to use them. So a session of the client API is valid only on that API, and only together
+   * with the certificate that opened it.
    */
   #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
     if (api !== 'client' && !isAcceptedByManagement(state, session)) return false
     if (api !== 'client' && !session.clientId) return true
     const chain = shown.peerChain()
-    // A client with an extended certificate keeps its open connections.
+    // After the client's certificate is extended, connections with the earlier certificate stay
+    // usable.
     if (chain !== null && this.#proven.get(chain) === session.id) return true
     const isShown = isUsableWithCertificate(state, session, chain?.[0].sha1 ?? null)
     if (isShown && chain !== null) this.#proven.set(chain, session.id)
@@ -360,8 +368,8 @@ function isNoToken(text: string): boolean {
 }
 
 /**
- * Whether a factor is missing in this state. The latest state may contain the factor: another
- * controller may have just accepted a code.
+ * Whether the session lacks a second factor in the local state. The latest state may contain the
+ * factor, because another controller may have just accepted a code.
  */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false
@@ -369,7 +377,8 @@ function lacksFactor(found: SessionLookup, permission: SessionPermission): boole
 }
 
 /**
- * Refusals of a session that is used at an API that does not accept it, or without its certificate.
+ * Refusals of a session on an API that does not accept it, or without the certificate to which it
+ * is bound.
  */
 const notShown = { session: refused('invalid'), bearer: refused('bearer-invalid') }
 

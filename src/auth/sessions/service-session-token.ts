@@ -7,16 +7,19 @@ import type { Clock } from '../../lib/clock.ts'
 import type { DialBind } from '../../ports/state-view.ts'
 import type { JwtSigner } from './jwt-signer.ts'
 
-/** Long, because the token is bound to its API session and ends with it. */
+/**
+ * Lifetime of service session tokens. The lifetime can be long, because a token becomes invalid
+ * when its API session ends.
+ */
 const LIFETIME_SECONDS = 365 * 24 * 60 * 60
 const AUDIENCE = 'openziti'
-/** The type with which OpenZiti marks service session tokens. */
+/** Value of the type claim that marks service session tokens in OpenZiti. */
 const SESSION_TOKEN_TYPE = 's'
 
 interface ServiceSessionTokenDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
-  /** Base URLs, the preferred one first. */
+  /** Base URLs of each API, the preferred URL first. */
   readonly bindings: Readonly<Partial<Record<'edge-client' | 'edge-management', readonly string[]>>>
 }
 
@@ -46,7 +49,7 @@ export async function signSessionToken(
   })
 }
 
-/** The service session that a verified token names; it may have ended. */
+/** The service session that a verified token names; the session may have ended. */
 export interface TokenServiceSession {
   readonly sessionId: string
   readonly apiSessionId: string
@@ -71,7 +74,7 @@ export async function verifyServiceSessionToken(
     : null
 }
 
-/** The service session id in a token that is not verified; null: none. */
+/** The service session id in a token, without verification; null if the token contains none. */
 export function unverifiedSessionId(token: string): string | null {
   if (token.length > JWT_CHARACTERS_MAX) return null
   try {

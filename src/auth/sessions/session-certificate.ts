@@ -9,8 +9,8 @@ import type {
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 
 /**
- * A certificate issued for a session. It becomes valid for the session when the command with this
- * payload is applied.
+ * A certificate issued for a session. The certificate becomes valid for the session when a command
+ * with this payload is applied.
  */
 export interface IssuedSessionCertificate {
   readonly id: string
@@ -21,11 +21,14 @@ export interface IssuedSessionCertificate {
   readonly payload: Uint8Array
 }
 
-/** @throws {Problem} as {@link CertificateIssuer}. */
+/** @throws {Problem} in the same cases as {@link CertificateIssuer}. */
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionCertificateRequest, 'certificateId'>,
-  /** True: earlier certificates of the session become invalid when this one becomes valid. */
+  /**
+   * True: earlier certificates of the session become invalid when the new certificate becomes
+   * valid.
+   */
   replacesOthers = false,
 ): Promise<IssuedSessionCertificate> {
   const id = newShortId()

@@ -18,7 +18,7 @@ import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 
-/** A session with its identity, or why it cannot be used. */
+/** A session with its identity, or the reason why it cannot be used. */
 export type SessionLookup = SessionWithIdentity | 'unknown' | 'expired' | 'refused'
 /** Limits of sessions, listed in docs/internals/limits.md. */
 interface SessionLimits {
@@ -39,7 +39,10 @@ interface SessionLimits {
   readonly sweepBatchMax: number
 }
 
-/** A recorded use counts as ahead of the clock only if it is later than now by more than this. */
+/**
+ * A recorded use counts as ahead of the clock if it is later than the current time by more than
+ * this.
+ */
 const AHEAD_MS_MAX = 60_000
 
 interface SessionTrackerDeps {
@@ -54,16 +57,16 @@ interface SessionTrackerDeps {
 }
 
 /**
- * Sessions that this controller accepts. The replicated state contains the sessions. The time of
- * the last use is kept in memory and shared with the other controllers as soft state, because a log
- * entry per request would cost more than the request. The leader writes the collected times to the
- * log periodically, so that they survive a stop of all controllers.
+ * Decides which sessions this controller accepts. The sessions are in the replicated state. The
+ * time of a session's last use is kept in memory and shared with the other controllers as soft
+ * state, because a log entry per request would cost more than the request. The leader writes the
+ * collected times to the log periodically, so that they are not lost when all controllers stop.
  */
 export class SessionTracker {
   readonly #parts: SessionTrackerDeps
-  /** Last known use of each session id, at any controller, UTC ms. */
+  /** Time of the last known use at any controller, by session id, UTC ms. */
   readonly #lastUses = new Map<string, number>()
-  /** Sessions used here since their use was last shared. */
+  /** Sessions used at this controller since it last published their use. */
   readonly #usedHere = new Set<string>()
   #stops: (() => void)[] = []
   #isLogging = false
@@ -73,8 +76,8 @@ export class SessionTracker {
   constructor(parts: SessionTrackerDeps) {
     this.#parts = parts
     parts.activity.onChange((_owner, sessionId, atMs) => {
-      // Limits the reported time to the present, because a clock that is ahead at another
-      // controller must not prolong a session here.
+      // A later time than the present counts as the present, because a clock that is ahead at
+      // another controller must not prolong a session here.
       if (atMs !== undefined) this.#note(sessionId, Math.min(atMs, parts.clock.nowMs()))
     })
   }
@@ -100,8 +103,8 @@ export class SessionTracker {
   /**
    * Looks up a session in the local state. `unknown` and `expired` may be outdated, because a
    * log-in or a use on another controller may not have arrived yet; `refused` is final.
-   * @throws {Problem} CLUSTER_NO_LEADER when this controller has been out of contact for too long
-   * to honor any session.
+   * @throws {Problem} CLUSTER_NO_LEADER when this controller has had no contact with a leader for
+   * too long to accept any session.
    */
   find(sessionId: string): SessionLookup {
     const { state, cluster, limits, clock } = this.#parts
@@ -114,7 +117,7 @@ export class SessionTracker {
     if (standing === null) return 'unknown'
     const { session, identity } = standing
     if (clock.nowMs() > this.expiresAtMs(session)) return 'expired'
-    // The time is read only for the few identities that are disabled until a time.
+    // Reads the clock only for the few identities that are disabled until a certain time.
     if (identity.disabledAt !== null && isDisabled(identity, proposalNowMs(this.#parts))) {
       return 'refused'
     }
@@ -130,8 +133,8 @@ export class SessionTracker {
   }
 
   /**
-   * Records which API accepts an OIDC session, at its first use. Every controller knows that API
-   * before the request continues.
+   * Records which API accepts an OIDC session, at its first use. The request continues only after
+   * that entry is applied.
    * @throws {Problem} when there is no leader.
    */
   async settle(sessionId: string, api: 'client' | 'management'): Promise<void> {
@@ -139,8 +142,8 @@ export class SessionTracker {
   }
 
   /**
-   * Records on every controller that a client renewed its tokens, before the client gets the new
-   * tokens. After that, the code of the session cannot be redeemed again.
+   * Records in the replicated state that a client renewed its tokens, before the client gets the
+   * new tokens. After that, the code of the session cannot be redeemed again.
    * @throws {Problem} when there is no leader.
    */
   async noteRenewal(sessionId: string): Promise<void> {
@@ -174,14 +177,15 @@ export class SessionTracker {
     const { limits } = this.#parts
     const lastUseMs = Math.max(this.#lastUses.get(session.id) ?? 0, storedUseMs(session))
     const { codeHash, createdAt } = session
-    // Also applies to sessions that were created before feature level 2, which have no `codeHash`.
+    // The condition includes sessions that were created before feature level 2, which have no
+    // `codeHash`.
     if (!codeHash) return lastUseMs + limits.sessionTimeoutMs
     return Math.min(lastUseMs + limits.refreshTokenMs, createdAt + limits.oidcSessionMsMax)
   }
 
   /**
-   * Sends the other controllers the last use of each session that was used here, if it has advanced
-   * by more than `activityMoveMs`.
+   * Publishes the last use of each session that was used at this controller, if it is later than
+   * the published use by more than `activityMoveMs`.
    */
   spreadActivity(): void {
     const { state, limits, activity, cluster } = this.#parts
@@ -196,8 +200,8 @@ export class SessionTracker {
   }
 
   /**
-   * On the leader, proposes all activity that the log does not have yet; other controllers only
-   * drop outdated data.
+   * On the leader, proposes all last uses that the log does not contain yet; on other controllers,
+   * only drops outdated uses.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
@@ -223,9 +227,9 @@ export class SessionTracker {
   }
 
   /**
-   * Resets uses that were recorded while the local clock was ahead to the current time. Otherwise
-   * such a use would keep its session alive until the recorded time, and hide every later use from
-   * the other controllers.
+   * Replaces recorded uses that are later than the current time by the current time. Such uses were
+   * recorded while the local clock was ahead; they would keep their sessions alive until the
+   * recorded time, and hide later uses from the other controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
@@ -270,8 +274,9 @@ export class SessionTracker {
 
   /**
    * Removes idle sessions, if this controller has been the leader long enough to know the uses at
-   * other controllers. Each removal contains the last use and the expiry on which it is based;
-   * apply keeps the session if it was used since, or if log time has not reached the expiry.
+   * other controllers. Each removal command contains the last use and the expiry time on which the
+   * decision is based; the state machine keeps the session if it was used since, or if log time has
+   * not reached the expiry.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts
@@ -308,7 +313,7 @@ export class SessionTracker {
   }
 
   /**
-   * Logs errors other than a missing leader or response, which are normal; the next round tries
+   * Logs an error, unless it is a missing leader or response, which is normal; the next run tries
    * again.
    */
   #logUnexpected(error: unknown, message: string): void {
@@ -324,8 +329,8 @@ interface EndDeps {
 }
 
 /**
- * Expiry of the caller's access token; without an access token, expiry of the session if it stays
- * unused.
+ * When the caller's access expires: the expiry of its access token or, without one, the expiry of
+ * its session if no further request uses the session.
  */
 export function callerExpiry(
   { sessions, clock, limits }: EndDeps,

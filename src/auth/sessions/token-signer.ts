@@ -6,13 +6,13 @@ const TOKEN_CHARACTERS_MAX = 256
 const VERIFIED_TOKENS_MAX = 16_384
 const TOKEN = /^([1-9][0-9]{0,8})\.([0-9A-Za-z_-]{1,64})\.([0-9A-Za-z_-]{43})$/
 
-/** A token signed with a version of the cluster key that is accepted now. */
+/** The contents of a verified token whose key version is still accepted. */
 export interface AcceptedSessionToken {
   readonly sessionId: string
   readonly version: number
   /**
-   * True: signed with a version before the current one. Removed controllers know that version too,
-   * so the token is valid only from the address at which its session was opened.
+   * True: the token is signed with a version before the current one. Removed controllers may know
+   * that version, so the token is valid only from the address at which its session was opened.
    */
   readonly isOfOldKey: boolean
 }
@@ -35,29 +35,30 @@ interface Verified {
 }
 
 /**
- * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`. They
- * are derived, so they are not stored anywhere, and a forged one is refused without a query to
- * another controller. A token has three parts like a JWT, but its first part is a number.
+ * Session tokens `<keyVersion>.<sessionId>.<base64url HMAC-SHA256(clusterKey, sessionId)>`. A
+ * controller computes the token when it needs it, so no token is stored, and it detects a forged
+ * token without a query to another controller. A token has three parts like a JWT, but its first
+ * part is a number.
  */
 export class TokenSigner {
   readonly #source: Pick<TokenKeys, 'clusterKeys'>
   #known: readonly TokenKey[] = []
   #keys = new Map<number, KnownKey>()
-  /** Version that signs; null when there is none. */
+  /** Key version that signs new tokens; null if this controller has no current key. */
   #signing: number | null = null
   /** Verified tokens, cached because computing a MAC would be most of the cost of a request. */
   readonly #verified = new Map<string, Verified>()
   /** Token of the last call of `tokenOf`: a log-in needs its token twice. */
   #lastIssued: (Verified & { readonly token: string }) | null = null
 
-  /** @param keys read at each use, so that a rotated key is in force at once. */
+  /** @param keys read at each use, so that a rotated key takes effect immediately. */
   constructor(keys: Pick<TokenKeys, 'clusterKeys'>) {
     this.#source = keys
   }
 
   /**
-   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force, so that no
-   * log-in is possible.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no current key and therefore
+   * allows no log-in.
    */
   requireKey(): void {
     this.#followKeys()
@@ -65,8 +66,8 @@ export class TokenSigner {
   }
 
   /**
-   * @param version key version to sign with, if it is known; otherwise the current one.
-   * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key.
+   * @param version key version to sign with; by default the current one.
+   * @throws {Problem} CLUSTER_NO_LEADER while this controller does not have that key.
    */
   tokenOf(sessionId: string, version?: number): string {
     this.#followKeys()
@@ -78,12 +79,16 @@ export class TokenSigner {
     const mac = macOf(key.secret, sessionId).toString('base64url')
     const token = `${chosen}.${sessionId}.${mac}`
     this.#lastIssued = { sessionId, version: chosen, token }
-    // The client of a log-in uses its token at once, and mostly at this controller.
+    // Caches the token, because a client uses it immediately after the log-in, usually at this
+    // controller.
     if (version === undefined) this.#noteVerified(token, { sessionId, version: chosen })
     return token
   }
 
-  /** @param nowMs UTC. */
+  /**
+   * Verifies a token.
+   * @param nowMs UTC.
+   */
   judge(token: string, nowMs: number): TokenFinding {
     if (token.length > TOKEN_CHARACTERS_MAX) return 'invalid'
     this.#followKeys()
@@ -101,8 +106,8 @@ export class TokenSigner {
   }
 
   /**
-   * Checks the key version of a verified token at each use, because the overlap of a version ends
-   * without any other change.
+   * Checks the key version of a verified token at each use, because the time during which an
+   * earlier version is accepted ends without any event.
    */
   #found({ sessionId, version }: Verified, nowMs: number): TokenFinding {
     const key = this.#keys.get(version)
@@ -117,20 +122,23 @@ export class TokenSigner {
     const version = Number(match[1])
     const key = this.#keys.get(version)
     if (this.#signing === null) return 'no-key'
-    // A missing version that is older than the current one was removed permanently, so its tokens
-    // are invalid.
+    // An unknown version that is older than the current one was removed, so its tokens are invalid.
+    // A newer version may not have arrived at this controller yet.
     if (key === undefined) return version > this.#signing ? 'unknown-version' : 'invalid'
     const expected = macOf(key.secret, sessionId)
     const text = match[3] ?? ''
     const given = Buffer.from(text, 'base64url')
-    // The last base64url character has unused bits. Of the strings that decode to the same bytes,
-    // only one is accepted as the token.
+    // The last base64url character has unused bits, so several strings decode to the same bytes.
+    // Only the canonical one is accepted.
     if (given.toString('base64url') !== text) return 'invalid'
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) return 'invalid'
     return { sessionId, version }
   }
 
-  /** Drops tokens verified with keys that have changed, so that they are verified again. */
+  /**
+   * Adopts changed keys, and drops the tokens that were verified with earlier keys, so that they
+   * are verified again.
+   */
   #followKeys(): void {
     const keys = this.#source.clusterKeys()
     if (keys === this.#known) return

@@ -1,13 +1,13 @@
 import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** Maximum steps of one selector. */
+/** Maximum path segments of one selector. */
 const STEPS_MAX = 16
 const INDEX_CHARACTERS_MAX = 4
 
 /**
- * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be omitted. Undefined if it
- * leads nowhere; inherited members of an object do not count.
+ * Resolves a selector: a JSON pointer (RFC 6901), whose first slash may be omitted. Undefined if
+ * the claims have no such member; inherited members do not count.
  */
 export function selectClaim(claims: JsonObject, selector: string): Json | undefined {
   const steps = stepsOf(selector)
@@ -22,8 +22,8 @@ export function selectClaim(claims: JsonObject, selector: string): Json | undefi
 }
 
 /**
- * A claim that is a string and not empty; otherwise null. A number or a list never counts as a
- * name.
+ * The selected claim, if it is a non-empty string; otherwise null. A number or a list never counts
+ * as a name.
  */
 export function selectTextClaim(claims: JsonObject, selector: string): string | null {
   const value = selectClaim(claims, selector)

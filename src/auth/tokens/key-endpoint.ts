@@ -17,19 +17,22 @@ interface KeyEndpointLimits {
 /** Addresses from which keys of signers may be fetched, by configuration. */
 export interface KeyEndpointRules {
   /**
-   * True: loopback and unspecified addresses are allowed too. Link-local and metadata addresses
-   * never are.
+   * True: loopback and unspecified addresses are also allowed. Link-local and metadata addresses
+   * are never allowed.
    */
   readonly allowsReserved: boolean
   /** True: URLs without TLS are allowed. */
   readonly allowsHttp: boolean
-  /** Networks from which keys are never fetched, `address/prefix`. */
+  /** Networks from which keys are never fetched, in the form `address/prefix`. */
   readonly refusedNetworks: readonly string[]
-  /** CA certificates that are trusted in addition to those of the system; '' for none. */
+  /**
+   * CA certificates that are trusted in addition to the CA certificates of the operating system; ''
+   * for none.
+   */
   readonly caPem: string
 }
 
-/** Reason why a fetch of keys failed. It is for logs and administrators; clients never see it. */
+/** A failed fetch of keys. The message is for logs and administrators; clients never see it. */
 export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }
@@ -44,9 +47,9 @@ const TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Fetches the keys of a signer from its URL. The name is resolved once, and each address is
- * checked; the connection uses only allowed addresses, so a DNS answer that changes afterwards has
- * no effect. Redirects are not followed.
+ * Fetches the keys of a signer from its URL. The host name is resolved once, and each address is
+ * checked. The connection uses the checked addresses, so a later change of the DNS answer has no
+ * effect. Redirects are not followed.
  */
 export class KeyEndpoint {
   readonly #limits: KeyEndpointLimits
@@ -68,7 +71,7 @@ export class KeyEndpoint {
   }
 
   /**
-   * @param form is sent by POST; without it, the request is a GET.
+   * @param form values that are sent by POST; without `form`, the request is a GET.
    * @throws {KeyFetchError}
    */
   async fetch(address: string, form?: Readonly<Record<string, string>>): Promise<string> {
@@ -102,7 +105,8 @@ export class KeyEndpoint {
     const family = isIP(host)
     const found = family === 0 ? await this.#lookUp(host) : [{ address: host, family }]
     const addresses = found.slice(0, ADDRESSES_MAX)
-    // If one of several addresses is refused, the fetch is refused: such a mix is no accident.
+    // If the name resolves to any refused address, the fetch is refused: a mix of allowed and
+    // refused addresses suggests an attack.
     // @guard signer-keys--resolved
     if (addresses.length === 0 || addresses.some(({ address }) => this.#isRefused(address))) {
       throw refusedAddress()
@@ -111,8 +115,8 @@ export class KeyEndpoint {
   }
 
   /**
-   * A hanging lookup continues after its fetch has timed out, and occupies a thread that the state
-   * store needs too. So the number of lookups is limited.
+   * Limits the number of concurrent lookups. A hanging lookup continues after its fetch has timed
+   * out, and occupies a libuv thread that the state store also needs.
    */
   async #lookUp(host: string): Promise<readonly LookupAddress[]> {
     // @guard signer-keys--lookups
@@ -130,8 +134,7 @@ export class KeyEndpoint {
   #isRefused(address: string): boolean {
     // @guard signer-keys--metadata
     if (isReservedAddress(address, this.#rules.allowsReserved)) return true
-    // Applies the rules for IPv4 also to an IPv4 address that is written as an IPv6 address (mapped
-    // address).
+    // Applies the rules for IPv4 also to an IPv4-mapped IPv6 address.
     return this.#refused.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   }
 
@@ -204,7 +207,10 @@ function blockListOf(networks: readonly string[]): BlockList {
   return list
 }
 
-/** A DNS lookup cannot be canceled, so only the wait for it ends. */
+/**
+ * Waits until the work or its time limit ends. Only the waiting ends, because a DNS lookup cannot
+ * be canceled.
+ */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {

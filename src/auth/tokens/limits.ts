@@ -8,8 +8,8 @@ export const externalTokenLimits = {
    */
   tokenClockSkewMs: 30 * SECOND_MS,
   /**
-   * Maximum tokens that are verified at a time, shared fairly by callers. A caller above the total
-   * or its share gets 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum tokens that are verified at the same time, shared fairly by callers. A caller that
+   * exceeds the total or its share gets 429 SERVER_TOO_MANY_REQUESTS.
    */
   tokenChecksMax: 256,
   /**
@@ -33,11 +33,11 @@ export const externalTokenLimits = {
   keyFetchMsMin: SECOND_MS,
   /** Maximum fetches per minute for all signers. */
   keyFetchesPerMinuteMax: 240,
-  /** Maximum bytes of a key set; a larger one is refused. */
+  /** Maximum bytes of a key set; a larger key set is refused. */
   keySetBytesMax: 256 * 1024,
-  /** Maximum keys of a key set; a larger one is refused. */
+  /** Maximum keys of a key set; a larger key set is refused. */
   keySetKeysMax: 100,
-  /** Age above which keys are fetched again when they are used. */
+  /** Keys older than this are fetched again at their next use. */
   keySetFreshMs: 15 * MINUTE_MS,
   /** Keys stay valid for this time while their provider does not respond. */
   keySetStaleMsMax: 24 * 60 * MINUTE_MS,

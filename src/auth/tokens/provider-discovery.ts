@@ -8,26 +8,26 @@ const DEPTH_MAX = 8
 const CHARACTERS_MAX = 2048
 const SCOPES_MAX = 64
 
-/** The description that a provider publishes of itself (OpenID Connect Discovery 1.0). */
+/** The discovery document of an identity provider (OpenID Connect Discovery 1.0). */
 export interface ProviderDocument {
   readonly issuer: string
   readonly jwksUri: string
-  /** Null: the provider has no such endpoint by https. */
+  /** Null if the provider names no such endpoint with an `https` URL. */
   readonly authorizationEndpoint: string | null
   readonly tokenEndpoint: string | null
   readonly scopes: readonly string[]
 }
 
 export interface DiscoveredProvider extends ProviderDocument {
-  /** Ids of the usable keys at `jwksUri`; null: they could not be fetched. */
+  /** Ids of the usable keys at `jwksUri`; null if the keys could not be fetched. */
   readonly keyIds: readonly string[] | null
   readonly keysFault: string | null
 }
 
 /**
  * Fetches the discovery document of an issuer.
- * @param at the URL below which the document is; usually the issuer itself.
- * @throws {KeyFetchError} with the reason why the document is of no use.
+ * @param at the base URL of the document; usually the issuer itself.
+ * @throws {KeyFetchError} with the reason why the document cannot be used.
  */
 export async function fetchProviderDocument(
   endpoint: Pick<KeyEndpoint, 'fetch'>,
@@ -63,9 +63,9 @@ export async function fetchProviderDocument(
 }
 
 /**
- * Fetches the discovery document of an issuer, and the keys that it names. Both addresses are
- * judged by the rules for keys of signers, because the provider chooses the second one.
- * @throws {KeyFetchError} as `fetchProviderDocument`.
+ * Fetches the discovery document of an issuer, and the keys that it names. The rules for key
+ * endpoints of signers apply to both addresses, because the provider chooses the second one.
+ * @throws {KeyFetchError} in the same cases as `fetchProviderDocument`.
  */
 export async function discoverProvider(
   endpoint: Pick<KeyEndpoint, 'fetch'>,
@@ -99,7 +99,10 @@ function textOf(value: Json | undefined): string | null {
   return typeof value === 'string' && value !== '' && value.length <= CHARACTERS_MAX ? value : null
 }
 
-/** A browser opens the address, so that another scheme could run a script in the console. */
+/**
+ * The value, if it is an `https` URL; otherwise null. A browser opens the URL, and another scheme
+ * could run a script in the console.
+ */
 function httpsOf(value: Json | undefined): string | null {
   const text = textOf(value)
   // @guard provider-log-in--scheme

@@ -4,7 +4,10 @@ import type { ServiceLogger } from '../../ports/logger.ts'
 import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
 import { fetchProviderDocument, parsedObject, type ProviderDocument } from './provider-discovery.ts'
 
-/** A code of a provider, and the values that redeem it (RFC 6749, 4.1.3; RFC 7636). */
+/**
+ * An authorization code of an identity provider, and the values needed to redeem it (RFC 6749,
+ * 4.1.3; RFC 7636).
+ */
 export interface ProviderCode {
   readonly code: string
   readonly codeVerifier: string
@@ -23,30 +26,33 @@ interface Known {
   readonly endsAtMs: number
 }
 
-/** Providers change these addresses rarely. */
+/** How long a discovery document is cached; providers change it rarely. */
 const FRESH_MS = 15 * 60_000
 const SIGNERS_MAX = 256
 
 /**
- * Log-ins of browsers at providers. The console may connect only to controllers, so that a
- * controller reads the provider's addresses and redeems the code. It requests only the signers'
- * providers, by the rules for keys of signers.
+ * Log-ins of console users at identity providers. The browser may connect only to controllers, so a
+ * controller reads the provider's addresses and redeems the code. The controller contacts only
+ * providers of signers, under the rules for key endpoints of signers.
  */
 export class ProviderLogIns {
   readonly #deps: ProviderLogInsDeps
-  /** By signer id, in order of their first use. */
+  /** Discovery documents by signer id, in order of their first use. */
   readonly #known = new Map<string, Known>()
 
   constructor(deps: ProviderLogInsDeps) {
     this.#deps = deps
   }
 
-  /** The address at which a browser begins the log-in; null: the provider has none, or is away. */
+  /**
+   * The address at which a browser begins the log-in; null if the provider has none or does not
+   * respond.
+   */
   async authorizationEndpoint(signer: ExternalJwtSigner): Promise<string | null> {
     return (await this.#document(signer))?.authorizationEndpoint ?? null
   }
 
-  /** The token for a code; null if the provider refuses the code, or is away. */
+  /** The token for a code; null if the provider refuses the code or does not respond. */
   async redeem(
     signer: ExternalJwtSigner,
     { code, codeVerifier, redirectUri }: ProviderCode,
@@ -70,7 +76,10 @@ export class ProviderLogIns {
     }
   }
 
-  /** Concurrent callers share one fetch, and a failure is kept for some seconds. */
+  /**
+   * The discovery document of a signer's provider, cached. Concurrent callers share one fetch, and
+   * a failure is cached for some seconds.
+   */
   async #document(signer: ExternalJwtSigner): Promise<ProviderDocument | null> {
     const { id, revision } = signer
     const nowMs = this.#deps.clock.monotonicMs()
@@ -103,5 +112,5 @@ export class ProviderLogIns {
   }
 }
 
-/** Time until the next attempt after a failure; it also bounds the log lines. */
+/** Time until the next attempt after a failure; also limits how often a failure is logged. */
 const FAILED_MS = 10_000

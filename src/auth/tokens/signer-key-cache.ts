@@ -16,7 +16,7 @@ interface KeySetLimits {
   readonly keySetsMax: number
 }
 
-/** Keys that were fetched together. When they change, another object replaces this one. */
+/** Keys that were fetched together. A fetch that finds other keys creates another object. */
 export interface FetchedKeySet {
   readonly text: string
   readonly keys: readonly VerificationKey[]
@@ -24,11 +24,11 @@ export interface FetchedKeySet {
 
 interface Source {
   /**
-   * URL from which the keys were fetched. If the signer gets another URL, it starts without keys.
+   * URL from which the keys were fetched. If the signer's URL changes, the cache drops these keys.
    */
   readonly endpoint: string
   set: FetchedKeySet | null
-  /** Monotonic ms. */
+  /** Time of the last successful fetch, monotonic ms. */
   fetchedAtMs: number
   triedAtMs: number
   fetching: Promise<void> | null
@@ -40,9 +40,10 @@ const MINUTE_MS = 60_000
 
 /**
  * The keys of signers that publish them at a URL. Keys are cached, and fetched again when they are
- * stale or a token names an unknown key: one fetch at a time per signer, with a minimum interval,
- * and a limit per minute for all signers. Keys that the provider withdrew are dropped with the next
- * fetch. While the provider does not respond, known keys stay valid until they are stale.
+ * older than `keySetFreshMs` or a token names an unknown key: one fetch at a time per signer, with
+ * a minimum interval, and a limit per minute for all signers. Keys that the provider withdrew are
+ * dropped with the next fetch. While the provider does not respond, known keys stay valid until
+ * they are older than `keySetStaleMsMax`.
  */
 export class SignerKeyCache {
   readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
@@ -65,7 +66,7 @@ export class SignerKeyCache {
     this.#logger = logger
   }
 
-  /** Cached keys of a signer; null: none are valid. */
+  /** Cached keys of a signer; null if no cached keys are valid. */
   known(signer: ExternalJwtSigner): FetchedKeySet | null {
     const source = this.#sources.get(signer.id)
     if (source === undefined || source.endpoint !== signer.jwksEndpoint) return null
@@ -74,8 +75,8 @@ export class SignerKeyCache {
   }
 
   /**
-   * The set that contains the key with this id, fetched if necessary. If no set contains the key,
-   * the cached set of the signer; null if no set is cached.
+   * The signer's keys, which are fetched if the cache lacks the key with this id. The result may
+   * still lack this key; null if no keys are valid.
    */
   async holding(signer: ExternalJwtSigner, kid: string): Promise<FetchedKeySet | null> {
     const source = this.#sourceOf(signer)
@@ -96,7 +97,7 @@ export class SignerKeyCache {
       endpoint: jwksEndpoint ?? '',
       set: null,
       fetchedAtMs: -Infinity,
-      // The time of the last attempt stays, so that a signer with a new URL does not get an
+      // Keeps the time of the last attempt, so that a change of the URL does not allow an
       // additional fetch.
       triedAtMs: known?.triedAtMs ?? -Infinity,
       fetching: null,
@@ -144,8 +145,8 @@ export class SignerKeyCache {
       source.fetchedAtMs = this.#clock.monotonicMs()
       source.isFailing = false
     } catch (error) {
-      // Only the first failure is logged, until the endpoint responds again, because senders of
-      // tokens could otherwise fill the log.
+      // Logs only the first of consecutive failures, because clients could otherwise fill the log
+      // by sending tokens.
       if (!source.isFailing) {
         const reason = error instanceof KeyFetchError ? error.message : 'the keys cannot be read'
         const fields = { signer: signer.id, reason }

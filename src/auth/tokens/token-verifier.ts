@@ -24,24 +24,24 @@ interface TokenVerifierLimits {
 export interface VerifiedToken {
   readonly signerId: string
   /**
-   * Revision of the signer that verified the token; apply refuses the token if the signer was
-   * changed since.
+   * Revision of the signer's record at the verification; the state machine refuses the token if the
+   * record has changed since.
    */
   readonly signerRevision: number
-  /** Value of the claim by which the signer identifies identities. */
+  /** Value of the claim that identifies the identity. */
   readonly claim: string
-  /** UTC ms, including the accepted clock skew. */
+  /** Expiry of the token plus the accepted clock skew, UTC ms. */
   readonly expiresAtMs: number
 }
 
-/** A refused JWT: a reason for the client, and a cause for the operator. */
+/** A refused JWT: an error for the client, and a cause for the operator. */
 export interface RefusedToken {
   /**
-   * Error for the client. `expired`: the token is valid except for its time; only the owner of the
-   * token can learn that.
+   * Error for the client. `expired`: the token is valid except for its time. Only a client that has
+   * such a token receives this error.
    */
   readonly error: 'invalid' | 'expired'
-  /** For the operator. */
+  /** Cause of the refusal, for the operator only. */
   readonly cause: RefusalCause
 }
 /** Result of verifying a JWT for a log-in or as a factor. */
@@ -60,7 +60,7 @@ function invalid(
   return { error: 'invalid', cause: { reason, ...at, ...(claim === undefined ? {} : { claim }) } }
 }
 
-/** A finding, and the published keys by which it was made, if any. */
+/** A result, and the published keys with which the token was verified, if any. */
 interface Judged {
   readonly finding: JwtClaimsResult
   readonly keySet: FetchedKeySet | null
@@ -69,11 +69,11 @@ interface Judged {
 interface Remembered {
   readonly verified: VerifiedToken
   /**
-   * Keys that the signer publishes; null: the token is verified with the certificate in the
-   * signer's record.
+   * The signer's published keys at the verification; null if the token was verified with the
+   * certificate in the signer's record.
    */
   readonly keySet: FetchedKeySet | null
-  /** Monotonic ms. */
+  /** Time from which the token must be verified again, monotonic ms. */
   readonly endsAtMs: number
 }
 
@@ -94,7 +94,8 @@ export class TokenVerifier {
   readonly #limits: TokenVerifierLimits
   readonly #checks: FairShare
   /**
-   * Verified tokens by their SHA-256, so that no token itself is stored; in order of verification.
+   * Cache of verified tokens by their SHA-256, so that no token itself is stored; in order of
+   * verification.
    */
   readonly #remembered = new Map<string, Remembered>()
   /** Parsed certificates of signers, by PEM. */
@@ -112,7 +113,7 @@ export class TokenVerifier {
     this.#checks = new FairShare(limits.tokenChecksMax)
   }
 
-  /** Returns a token that was verified before; null: the token has to be verified. */
+  /** Returns the cached result for a token; null if the token must be verified first. */
   recall(text: string): VerifiedToken | null {
     const digest = hash('sha256', text, 'base64url')
     const known = this.#remembered.get(digest)
@@ -123,7 +124,7 @@ export class TokenVerifier {
   }
 
   /**
-   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, of that
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS while too many tokens are being verified, for that
    * address or in total.
    */
   async judge(address: string, text: string): Promise<JwtVerificationResult> {
@@ -148,8 +149,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token with a given signer, even if it is disabled. The result serves a test: it is
-   * not cached, so the token logs nobody in.
+   * Verifies a token with a given signer, even if the signer is disabled. The result is only for a
+   * test: it is not cached, so no log-in can use it.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
    */
   async verifyForTest(
@@ -231,7 +232,8 @@ export class TokenVerifier {
         currentDate: new Date(nowMs),
       })
       const { iat, exp = 0 } = payload
-      // JSON has numbers that are no dates: 1e400 is parsed as Infinity, and would never expire.
+      // Refuses an expiry that is not a valid date: the JSON number 1e400 is parsed as Infinity,
+      // and the token would never expire.
       // @guard forged-tokens--end-of-time
       if (exp > EXPIRY_SECONDS_MAX) return invalid('TOKEN_CLAIM_INVALID', signer, 'exp')
       if (iat !== undefined && !(iat * 1000 <= nowMs + skewMs)) {
@@ -277,7 +279,8 @@ export class TokenVerifier {
     if (this.#clock.monotonicMs() >= endsAtMs) return false
     const signer = this.#state.get('externalJwtSigner', verified.signerId)
     if (signer === undefined || !this.isInForce(verified)) return false
-    // Keys that were fetched since may lack the one that verified the token.
+    // If newer keys were fetched, the token must be verified again: they may lack the key that
+    // verified it.
     // @guard forged-tokens--withdrawn
     return keySet === null || this.#keySets.known(signer) === keySet
   }
@@ -314,5 +317,5 @@ const claimReasons: Readonly<Record<string, LogInRefusalReason>> = {
 }
 
 const CERTIFICATES_MAX = 64
-/** The end of the year 9999, the last one that RFC 3339 can express. */
+/** The end of the year 9999, the last year that RFC 3339 can express. */
 const EXPIRY_SECONDS_MAX = 253_402_300_799

@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 
 export const tokenLimits = {
-  /** Maximum characters of a token; a longer one is not read. */
+  /** Maximum characters of a token; a longer token is not read. */
   charactersMax: 24 * 1024,
   /** Maximum nesting depth of the token's header, and of its claims. */
   depthMax: 16,
@@ -11,7 +11,7 @@ export const tokenLimits = {
   candidatesMax: 3,
 } as const
 
-/** Contents of a token, none of it verified. */
+/** Contents of a token whose signature was not verified. */
 export interface UnverifiedToken {
   readonly text: string
   readonly algorithm: string
@@ -21,8 +21,8 @@ export interface UnverifiedToken {
 
 /**
  * Parses a compact JWS as far as needed to find the key that verifies it. Null for a text that is
- * too large, nests too deep, or lacks `alg`, `kid` or `iss`. Other keys in the header (`jwk`,
- * `jku`, `x5c`, `x5u`) are ignored.
+ * too large or too deeply nested, or that lacks `alg`, `kid` or `iss`. Other keys in the header
+ * (`jwk`, `jku`, `x5c`, `x5u`) are ignored.
  */
 export function parseUnverifiedToken(text: string): UnverifiedToken | null {
   // @guard forged-tokens--size
@@ -36,7 +36,7 @@ export function parseUnverifiedToken(text: string): UnverifiedToken | null {
   return { text, algorithm, kid, issuer }
 }
 
-/** The claims of a readable token, none of them verified. */
+/** The claims of a token that can be parsed; its signature is not verified. */
 export function readUnverifiedClaims({ text }: Pick<UnverifiedToken, 'text'>): JsonObject {
   return objectIn(text.split('.', 2)[1] ?? '') ?? {}
 }
@@ -47,7 +47,7 @@ export function isTokenTooLong(text: string): boolean {
 
 function objectIn(base64url: string): JsonObject | null {
   const text = Buffer.from(base64url, 'base64url').toString('utf8')
-  // Checked before parsing, so that no parser walks a deeply nested token.
+  // Checks the depth before parsing, so that no parser processes a deeply nested token.
   // @guard forged-tokens--depth
   if (jsonDepth(text) > tokenLimits.depthMax) return null
   try {

@@ -7,8 +7,8 @@ const RSA_BITS_MIN = 2048
 const RSA_BITS_MAX = 8192
 
 /**
- * A public key of a signer, with the algorithms that it can verify. The key determines them, never
- * the token.
+ * A public key of a signer, with the signature algorithms that it supports. Only the key determines
+ * the algorithms, never the token.
  */
 export interface VerificationKey {
   readonly kid: string
@@ -32,13 +32,13 @@ const ecAlgorithms: Readonly<Record<string, ReadonlySet<string>>> = {
   secp384r1: new Set(['ES384']),
   secp521r1: new Set(['ES512']),
 }
-/** Ed25519 has two names (RFC 8037, RFC 9864). */
+/** The two algorithm names of Ed25519 (RFC 8037, RFC 9864). */
 const ed25519Algorithms: ReadonlySet<string> = new Set(['EdDSA', 'Ed25519'])
 const none: ReadonlySet<string> = new Set()
 
 /**
- * The signature algorithms for a key (RFC 7518, 3.1): none for a secret key, a short one, or an
- * unsupported type.
+ * The signature algorithms for a key (RFC 7518, 3.1); empty for a secret key, a key that is too
+ * short, or an unsupported type.
  */
 export function signatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
@@ -65,9 +65,9 @@ export function verificationKeyFromCertificate(pem: string, kid: string): Verifi
 }
 
 /**
- * One entry of a JWK set (RFC 7517); null if it cannot be used here: without a `kid`, for
- * encryption, symmetric, or for an algorithm that does not fit the key. If the entry contains a
- * certificate, the key of the certificate is used.
+ * One entry of a JWK set (RFC 7517); null if the key has no `kid`, is for encryption, is symmetric,
+ * or names an algorithm that does not fit the key. If the entry contains a certificate, the key of
+ * the certificate is used.
  */
 export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null
@@ -92,7 +92,7 @@ function isUnset(value: Json | undefined): boolean {
 }
 
 /**
- * Whether the key may verify signatures (RFC 7517, 4.3). `sign` counts as well, because some
+ * Whether the key may verify signatures (RFC 7517, 4.3). Also accepts `sign`, because some
  * providers publish the operations of the private key.
  */
 function isForSignatures(operations: Json | undefined): boolean {
@@ -112,7 +112,7 @@ function publicKeyOf(jwk: JsonObject): KeyObject | null {
     if (typeof first === 'string')
       return new X509Certificate(Buffer.from(first, 'base64')).publicKey
     const { n, e, crv, x, y } = jwk
-    // Only these fields are read, so that a private field that a provider publishes by mistake is
+    // Reads only these fields, so that a private key that a provider publishes by mistake is
     // ignored.
     const parameters =
       kty === 'RSA' ? { kty, n, e } : kty === 'OKP' ? { kty, crv, x } : { kty, crv, x, y }

@@ -15,9 +15,9 @@ import { quoteShellWord } from '../terminal/output.ts'
 import { lockFileNow } from './file-lock.ts'
 
 export const contextLimits = {
-  /** Maximum contexts in the file; a command that would add another one fails. */
+  /** Maximum contexts in the file; a command that would add a further context fails. */
   contextsMax: 64,
-  /** Maximum controllers that a log-in stores in one context; further ones are ignored. */
+  /** Maximum controllers that a log-in stores in one context; further controllers are ignored. */
   controllersMax: 16,
   /** Maximum bytes of the context file; a command refuses to read a larger file. */
   fileBytesMax: 4 * 1024 * 1024,

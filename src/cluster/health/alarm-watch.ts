@@ -6,16 +6,16 @@ import type { NodeId, Position } from '../../raft/types.ts'
 import { configurationTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
-/** Maximum by which a log time stamp may exceed the median clock. */
+/** Maximum ms by which a log timestamp may exceed the median clock. */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
- * How long a condition must last before its alarm is raised: one delayed message looks like a slow
- * clock and proves nothing.
+ * Minimum duration of a condition before its alarm is raised: a single delayed message makes a
+ * clock look slow and proves nothing.
  */
 const HOLDS_MS = 5000
 /**
- * If log time is further ahead of a quorum's clocks than this, entries were stamped while clocks
- * were wrong.
+ * If log time is further ahead of a quorum's clocks than this, entries got their timestamps while
+ * clocks were wrong.
  */
 const LOG_TIME_AHEAD_MS_MAX = 10_000
 /**
@@ -23,7 +23,7 @@ const LOG_TIME_AHEAD_MS_MAX = 10_000
  * about 2 s would raise and clear the alarm repeatedly.
  */
 const CLOCK_SKEW_OVER_MS = 1500
-/** How long a condition must be absent before its alarm is cleared. */
+/** Time for which a condition must be absent before its alarm is cleared. */
 const OVER_MS = 30_000
 /**
  * Free space that leaves an operator time to act before the log (`log.lowSpaceBytes`) stops the
@@ -52,7 +52,10 @@ export class AlarmWatch {
     this.#lowSpaceBytes = lowSpaceBytes
   }
 
-  /** @param freeBytes free bytes of the log's file system; null if unknown. */
+  /**
+   * Updates the alarms about members, clocks and free space.
+   * @param freeBytes free bytes of the log's file system; null if unknown.
+   */
   look(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -68,7 +71,10 @@ export class AlarmWatch {
     }
   }
 
-  /** @param owed missing tail of the log (raft/missing-tail.ts). */
+  /**
+   * Updates the alarm about a log that lacks acknowledged entries.
+   * @param owed the missing tail of the log (raft/missing-tail.ts); null if nothing is missing.
+   */
   lookAtDebt(owed: Position | null): void {
     if (owed === null) {
       this.#alarms.clear('LOG_REPAIRING')
@@ -95,7 +101,7 @@ export class AlarmWatch {
     this.#forgetClocks(new Set(members.map(({ id }) => id)))
   }
 
-  /** Leaves the alarm unchanged while too few clocks are known. */
+  /** Updates the alarm about log time. It stays unchanged while too few clocks are known. */
   #lookAtLogTime(
     record: ConfigurationRecord,
     members: readonly MemberView[],
@@ -124,8 +130,8 @@ export class AlarmWatch {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
     const { voters, spare, nextRisk } = configurationTolerance(record, (id) => connected.has(id))
     if (voters < 3) {
-      // With fewer than three voters no failure is ever tolerated. An alarm would be permanent, so
-      // none is raised.
+      // Fewer than three voters never tolerate a failure. An alarm would be permanent, so none is
+      // raised.
       this.#conditions.delete('spare')
       this.#alarms.clear('NO_QUORUM_SPARE')
       return
@@ -140,8 +146,9 @@ export class AlarmWatch {
   }
 
   /**
-   * @returns whether the condition is on: it turns on after `isMet` has held for `HOLDS_MS`, and
-   * off after `isGone` has held for `OVER_MS`.
+   * Updates a condition.
+   * @returns whether it holds: it begins after `isMet` has been true for `HOLDS_MS`, and ends after
+   * `isGone` has been true for `OVER_MS`.
    */
   #isOn(key: string, { isMet, isGone }: { isMet: boolean; isGone: boolean }): boolean {
     const nowMs = this.#clock.monotonicMs()
@@ -163,6 +170,6 @@ export class AlarmWatch {
 
 interface Condition {
   readonly isOn: boolean
-  /** Time since which the observations contradict `isOn`; null if they agree with it. */
+  /** Time since which the observations contradict `isOn`; null if they agree with `isOn`. */
   readonly sinceMs: number | null
 }

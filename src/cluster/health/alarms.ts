@@ -22,7 +22,7 @@ export class Alarms implements AlarmRaiser {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #raised = new Map<string, Alarm>()
-  /** Raised alarms whose raising was logged. When one of them is cleared, that is logged too. */
+  /** Raised alarms that were logged when they were raised. Clearing one of them is logged too. */
   readonly #logged = new Set<string>()
   readonly #throttle = new LogThrottle({ windowMs: LOG_WINDOW_MS, keysMax: 256 })
 
@@ -54,7 +54,7 @@ export class Alarms implements AlarmRaiser {
     if (this.#logged.delete(key)) this.#log.info({ alarm: code }, `cleared: ${known.text}`)
   }
 
-  /** Oldest first. */
+  /** The raised alarms, oldest first. */
   list(): readonly Alarm[] {
     return [...this.#raised.values()].sort((a, b) => a.sinceMs - b.sinceMs)
   }

@@ -1,7 +1,7 @@
 import type { Index, NodeId, Role, Term } from '../../raft/types.ts'
 import type { Alarm } from '../alarm-table.ts'
 
-/** Status of this controller in the cluster, from its own view. */
+/** Status of this controller in the cluster, according to its own data. */
 export interface ClusterNodeStatus {
   readonly role: Role
   readonly term: Term

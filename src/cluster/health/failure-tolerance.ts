@@ -9,7 +9,7 @@ interface Tolerance {
    * missing voters.
    */
   readonly spare: number
-  /** One sentence. */
+  /** Effect of the next failure, as one sentence. */
   readonly nextRisk: string
 }
 
@@ -20,8 +20,8 @@ export function allVoterIds({ members, outgoingVoters }: ConfigurationRecord): r
 }
 
 /**
- * Tolerance of a configuration. In a joint configuration, both halves need a majority, so the
- * weaker half counts (Raft paper 6).
+ * Tolerance of a configuration. In a joint configuration, both sets of voters need a majority, so
+ * the set that tolerates less counts (Raft paper 6).
  */
 export function configurationTolerance(
   record: ConfigurationRecord,

@@ -5,18 +5,18 @@ import { configurationTolerance } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 
-/** Sources of the health document of a node. */
+/** The data from which the health document of a controller is made. */
 interface HealthSources {
   readonly cluster: ClusterView
   readonly record: ConfigurationRecord
   readonly status: ClusterNodeStatus
   readonly vitals: ConsensusStats
   readonly mainLoopDelayP99Ms: number
-  /** Time since this controller last had all committed entries applied. */
+  /** Time since this controller last had applied all committed entries. */
   readonly behindMs: number
 }
 
-/** Health of this controller, from its current vitals and its last position. */
+/** Health of this controller, from its current statistics and its last position. */
 export function nodeHealth(sources: HealthSources): NodeHealth {
   const { cluster, record, status, vitals, mainLoopDelayP99Ms, behindMs } = sources
   const views = cluster.members()

@@ -9,14 +9,14 @@ import type { AlarmRaiser, OptionDifference } from '../alarm-table.ts'
 
 const KEY = 'self'
 /**
- * Limits the length of an option value, which a peer chooses. The longest valid value is a trust
- * domain.
+ * Maximum length of an option value, because a peer chooses its length. The longest valid value is
+ * a trust domain.
  */
 const VALUE_CHARACTERS_MAX = 300
 
 /**
  * Publishes the options that must be equal on every controller, and raises an alarm for each member
- * whose values differ. The alarm clears when the values are equal, and when the member has
+ * with different values. The alarm is cleared when the values are equal, or when the member has
  * published nothing for the TTL of the topic.
  */
 export class OptionsWatch {

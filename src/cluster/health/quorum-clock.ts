@@ -3,8 +3,8 @@ import type { MemberView } from '../../ports/cluster-view.ts'
 import { quorumValue } from '../../raft/quorum.ts'
 
 /**
- * The latest time that the clocks of a quorum have reached, from the clock offsets that members
- * report, in UTC ms. null while too few voters are connected.
+ * The latest time that the clocks of a quorum have reached, UTC ms, computed from the clock offsets
+ * that members report. null while too few voters are connected.
  */
 export function quorumClockMs(
   { members: records, outgoingVoters }: ConfigurationRecord,

@@ -13,13 +13,16 @@ import {
 import { readBoundedText, readCount } from './messages.ts'
 
 interface EnterOptions {
-  /** Mesh addresses (host:port) of members, tried in order. */
+  /** Mesh addresses (host:port) of members, in the order in which they are tried. */
   readonly addresses: readonly string[]
-  /** address:port of DNS servers; the system's resolver when empty. */
+  /** address:port of DNS servers; if empty, the system's resolver. */
   readonly resolvers?: readonly string[]
   readonly identity: MeshIdentity
   readonly trustDomain: string
-  /** Id of the cluster; '' if unknown, for example after the loss of a disk. */
+  /**
+   * Id of the cluster; '' if this controller does not know it, for example after the loss of its
+   * disk.
+   */
   readonly clusterId: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
@@ -28,15 +31,15 @@ interface EnterOptions {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start time of this process, as in its Hello, UTC ms; any time if the process is not on the mesh
-   * yet.
+   * Start time of this process, as in its Hello, UTC ms; any time if the process has not joined the
+   * mesh yet.
    */
   readonly startedAtMs: number
   /** Timeout for each address. */
   readonly timeoutMs: number
 }
 
-/** Maximum addresses that the names may resolve to. */
+/** Maximum addresses that the names may resolve to, in total. */
 const TARGETS_MAX = 64
 
 const REASONS: readonly AdmissionRefusalReason[] = [
@@ -50,7 +53,8 @@ const REASONS: readonly AdmissionRefusalReason[] = [
 ]
 
 /**
- * Requests admission from one member after another until one responds. Safe to repeat.
+ * Requests admission from one member after another until one responds. A caller may repeat the
+ * request.
  * @throws {Problem} PEER_UNREACHABLE when no member responds, with one sentence for each address.
  */
 export async function requestAdmission(options: EnterOptions): Promise<AdmissionOutcome> {
@@ -95,7 +99,10 @@ async function targetsOf(
   return [...new Set(found.flat())].slice(0, TARGETS_MAX)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the response to an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function entryAnswerOf(message: AdmissionAnswer): AdmissionOutcome {
   const { outcome, configuration, generation, detail } = message
   const configurationIndex = readCount(message.configurationIndex, 'configurationIndex')

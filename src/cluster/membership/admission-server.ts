@@ -55,12 +55,15 @@ type AnswerInit = MessageInitShape<typeof AdmissionAnswerSchema>
  * timeout.
  */
 const ENTER_TIMEOUT_MS = 8_000
-/** Maximum wait for other changes: simultaneous admissions run one after another. */
+/**
+ * Maximum wait for other changes, because admissions that arrive at the same time run one after
+ * another.
+ */
 const TURN_MS = 6_000
 
 /**
- * Serves admission requests. Any member accepts a request; the leader decides and changes the
- * configuration.
+ * Serves admission requests. Any member accepts a request and forwards it to the leader, which
+ * decides and changes the configuration.
  */
 export class AdmissionServer {
   readonly #deps: AdmissionServerDeps
@@ -85,7 +88,7 @@ export class AdmissionServer {
   async #onEnter({ id, publicKeySha256 }: PeerCaller, payload: Uint8Array): Promise<Uint8Array> {
     const { entriesMax, entriesOfOneMax } = membershipLimits
     const own = this.#entering.filter((asking) => asking === id).length
-    // TLS has proven the id, so a limit for each id prevents a removed controller from blocking
+    // TLS has proven the id, so the limit per id prevents a removed controller from blocking
     // others.
     if (this.#entering.length >= entriesMax || own >= entriesOfOneMax) {
       throw new Problem('SERVER_TOO_MANY_REQUESTS')
@@ -109,7 +112,7 @@ export class AdmissionServer {
   ): Promise<AnswerInit> {
     const { consensus, state, changer, clock, log, actions } = this.#deps
     const deadlineMs = clock.monotonicMs() + timeoutMs
-    // Waits for the latest state: another controller may just have committed an admission.
+    // The request needs the latest state: another controller may just have committed an admission.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
     if (!(await waitUntil(clock, deadlineMs, () => isChangeFinished(consensus.configuration())))) {
@@ -159,10 +162,13 @@ export class AdmissionServer {
     return decideAdmission(caller, request, context)
   }
 
-  /** Start time of the process that is connected as this member; null if none is connected. */
+  /**
+   * Start time of the process that is connected under this member's id; null if none is connected.
+   */
   #liveStartedAtMs(id: NodeId): number | null {
     const { consensus } = this.#deps
-    // This controller is running, so any other process with its id is a duplicate.
+    // This controller is running under its id, so any other process with the same id is a
+    // duplicate.
     if (id === consensus.selfId) return 0
     const peer = consensus.peerStatuses().find((known) => known.id === id)
     return peer?.isConnected === true ? peer.startedAtMs : null
@@ -181,7 +187,10 @@ export class AdmissionServer {
   }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the facts of an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function requestIn(message: AdmissionRequest | undefined): AdmissionRequestFacts {
   const request = decodeAdmissionRequest(message ?? create(AdmissionRequestSchema))
   if (parseHostPort(request.address) !== null) return request

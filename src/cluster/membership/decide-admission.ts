@@ -11,7 +11,7 @@ import { membershipLimits } from './limits.ts'
 import { readBoundedText, bytesOf, readCount } from './messages.ts'
 import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './member-keys.ts'
 
-/** Admission request. The caller itself reports these facts; TLS has proven only its id and key. */
+/** Facts in an admission request. The caller reports them; TLS has proven only its id and key. */
 export interface AdmissionRequestFacts {
   readonly clusterId: string
   /** 16 bytes. */
@@ -21,13 +21,13 @@ export interface AdmissionRequestFacts {
   readonly version: string
   readonly featureLevel: number
   /**
-   * Start time of the caller's process, UTC ms. Distinguishes the process from another one with the
-   * same data folder.
+   * Start time of the caller's process, UTC ms. It distinguishes the process from another one with
+   * the same data folder.
    */
   readonly startedAtMs: number
 }
 
-/** Caller with the key that TLS has proven. */
+/** The caller's id and key, as TLS has proven them. */
 export interface AdmissionCaller {
   readonly id: NodeId
   readonly publicKeySha256: Uint8Array
@@ -44,35 +44,40 @@ export type AdmissionRefusalReason =
 
 /**
  * `member`: the caller is already a member with this key and store. `returning`: the caller is a
- * member, and its record gets the new store.
+ * member with another store, and its record gets the new store.
  */
 export type AdmissionOutcome =
   | {
       readonly outcome: 'member' | 'added' | 'returning'
       readonly clusterId: string
       readonly generation: number
-      /** Encoded membership.v1.Configuration, committed, and its index. */
+      /** Encoded membership.v1.Configuration, which is committed; `index` is its log index. */
       readonly configuration: Uint8Array
       readonly configurationIndex: Index
     }
   | {
       readonly outcome: 'refused'
       readonly reason: AdmissionRefusalReason
-      /** One sentence with a remedy. */
+      /** Reason for the decision, as one sentence with a remedy. */
       readonly detail: string
       readonly configurationIndex: Index
     }
 
-/** Facts that the leader knows about the caller. */
+/** Facts about the caller that the leader's state contains. */
 export interface AdmissionContext {
   readonly record: ConfigurationRecord
   readonly configurationIndex: Index
   readonly clusterId: string
-  /** Feature level in force. */
+  /** The cluster's feature level. */
   readonly featureLevel: number
-  /** Admitted key of the caller's id, and whether it becomes a voter; null without an admission. */
+  /**
+   * Key with which the caller's id was admitted, and whether the controller becomes a voter; null
+   * without an admission.
+   */
   readonly admitted: { readonly keySha256: Uint8Array; readonly isVoter: boolean } | null
-  /** Start time of the process that is connected as this member; null if none is connected. */
+  /**
+   * Start time of the process that is connected under this member's id; null if none is connected.
+   */
   readonly liveStartedAtMs: number | null
 }
 
@@ -86,7 +91,7 @@ export type AdmissionVerdict =
     }
 
 /**
- * Decides whether a controller is admitted, and how. Pure. A new controller is always a learner
+ * Decides whether and how a controller is admitted. Pure. A new controller is always a learner
  * first: it counts for commits only after it has caught up.
  */
 export function decideAdmission(
@@ -109,8 +114,8 @@ export function decideAdmission(
       `${id} is registered with another key; start it with the certificate it joined with, or remove it and join again with a new ticket`,
     )
   }
-  // A removed member keeps its admission until the removal is complete, so an admission alone does
-  // not prove membership.
+  // A removed member keeps its admission until the removal is complete, so an admission does not
+  // prove membership.
   if (admitted === null || isDeparted(caller, context)) return refusedStranger(caller, context)
   if (!isSameBytes(admitted.keySha256, caller.publicKeySha256)) {
     return refused(
@@ -136,7 +141,7 @@ export function decideAdmission(
   return { verdict: 'added', target }
 }
 
-/** Decides about a caller with the pinned key of a member. */
+/** Decides about a caller whose key is the pinned key of a member. */
 function decideForMember(
   { id }: AdmissionCaller,
   request: AdmissionRequestFacts,
@@ -212,7 +217,10 @@ export function encodeAdmissionRequest(
   return { ...request, startedAtMs: BigInt(request.startedAtMs) }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the facts of an admission request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodeAdmissionRequest(message: AdmissionRequest): AdmissionRequestFacts {
   return {
     clusterId: readBoundedText(message.clusterId, 'clusterId'),

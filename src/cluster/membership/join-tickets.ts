@@ -58,27 +58,30 @@ interface AdmissionDeps {
   readonly clock: Clock
   readonly log: Logger
   readonly trustDomain: string
-  /** CA certificates in force. */
+  /** PEM of the CA certificates that this controller trusts now. */
   readonly caPem: () => string
-  /** Current host:port of a member's mesh; null: use the address in its member record. */
+  /**
+   * Current host:port of a member's mesh; null: the caller uses the address in the member record.
+   */
   readonly addressOf?: (id: string) => string | null
   /** Options that must have the same values on a new controller. */
   readonly sharedOptions: readonly SharedOption[]
 }
 
-/** Limits for requests of anyone who has a ticket. */
+/** Limits for requests that anyone with a ticket can make. */
 export const admissionLimits = {
-  /** Minimum lifetime of a ticket; a shorter lifetime is refused. */
+  /** Minimum lifetime of a ticket; a request for a shorter one is refused. */
   lifetimeMsMin: 60_000,
-  /** Maximum lifetime of a ticket; a longer lifetime is refused. */
+  /** Maximum lifetime of a ticket; a request for a longer one is refused. */
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
-  /**
-   * Maximum DNS names and IP addresses in one join request; with more, the request is refused.
-   */
+  /** Maximum DNS names and IP addresses in one join request; a request with more is refused. */
   hostsMax: 32,
   /** Maximum characters of one host, address, version or id. */
   textCharactersMax: 300,
-  /** Maximum wait for this controller to catch up, and for a committed configuration. */
+  /**
+   * Maximum time to wait until this controller has caught up, and until a configuration is
+   * committed.
+   */
   waitMs: 5000,
 } as const
 
@@ -89,7 +92,7 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
 
 /**
  * Admits new controllers with join tickets. Any member checks the request, signs the certificate
- * and wraps the secrets; the log makes the final decision.
+ * and wraps the secrets; apply then makes the final decision, so that a ticket works only once.
  */
 export class JoinTickets implements ControllerAdmission {
   readonly #deps: AdmissionDeps
@@ -98,7 +101,10 @@ export class JoinTickets implements ControllerAdmission {
     this.#deps = deps
   }
 
-  /** @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}. */
+  /**
+   * Creates a join ticket.
+   * @throws {Problem} COULD_NOT_VALIDATE, MEMBERSHIP_REFUSED, and as {@link Proposer.propose}.
+   */
   async invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
@@ -138,7 +144,7 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   async tickets(): Promise<readonly TicketView[]> {
-    // Reads the latest state, so that tickets just created at another controller are listed.
+    // The latest state also lists tickets that another controller has just created.
     await this.#reachLatest()
     const { state } = this.#deps
     const { records } = state.list('joinTicket', { limit: -1 })
@@ -175,7 +181,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Safe to repeat: the same controller with the same ticket receives the same response.
+   * Admits a controller. A repeated request with the same ticket from the same controller receives
+   * the same response.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */
@@ -183,8 +190,8 @@ export class JoinTickets implements ControllerAdmission {
     const ticket = this.#ticketOf(request)
     const digest = ticketDigest(request.ticket)
     const publicKeySpki = await this.#judge(request)
-    // Reads the latest state: another controller may just have created the ticket or admitted
-    // another member.
+    // The request needs the latest state: another controller may just have created the ticket or
+    // admitted another member.
     await this.#reachLatest()
     this.#checkKnown(ticket, digest)
     this.#checkLevel(request)
@@ -237,8 +244,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * A newer release may join at an older level. A release that does not support the level in force
-   * would have to stop at once.
+   * A release that supports a higher level than the cluster's may join. A release that does not
+   * support the cluster's level would have to stop immediately.
    */
   #checkLevel({ featureLevel }: JoinRequest): void {
     const inForce = this.#deps.state.featureLevel
@@ -322,7 +329,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Builds the response from the admission in the state, which an earlier request may have created.
+   * Builds the response from the admission record in the state, which an earlier request may have
+   * created.
    */
   async #answer(id: string): Promise<JoinResponse> {
     const { cluster, state, clock, trustDomain, caPem, sharedOptions } = this.#deps
@@ -348,8 +356,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Adds the current addresses of members, which a new controller cannot learn elsewhere: the
-   * member records have the addresses at the time of joining.
+   * Adds the current addresses of members, which a new controller cannot learn elsewhere: a member
+   * record contains only the address at the time of joining.
    */
   #whereTheyAre(record: ConfigurationRecord): ConfigurationRecord {
     const { addressOf } = this.#deps

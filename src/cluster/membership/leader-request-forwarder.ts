@@ -17,7 +17,10 @@ import {
 import type { MembershipConsensus } from './membership-consensus.ts'
 import { pause } from '../../lib/runtime/wait.ts'
 
-/** @param timeoutMs remaining time of the caller. */
+/**
+ * Serves a request on the leader.
+ * @param timeoutMs the time for which the caller still waits.
+ */
 type LeaderHandler<Q extends DescMessage, A extends DescMessage> = (
   request: MessageShape<Q>,
   timeoutMs: number,
@@ -32,8 +35,8 @@ const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
 /**
- * Forwards requests that only the leader can serve, from any controller to the leader. If the
- * leader is lost, the request is sent to the next leader, so requests must be safe to repeat.
+ * Sends requests that only the leader can serve from any controller to the leader. If the leader
+ * fails, it sends the request to the next leader, so a request must be safe to repeat.
  */
 export class LeaderRequestForwarder {
   readonly #consensus: MembershipConsensus
@@ -64,8 +67,9 @@ export class LeaderRequestForwarder {
   }
 
   /**
-   * @param answerHere called after each failed attempt, because this controller may know the
-   * outcome itself: after its own removal, no peer responds to it any more.
+   * Sends a request to the leader and returns the response.
+   * @param answerHere called after each failed attempt; returns the response if this controller
+   * knows it. After its own removal, for example, no peer responds to this controller.
    * @throws {Problem} the error that the leader returned; CLUSTER_NO_LEADER or PEER_UNREACHABLE
    * when no leader responded within `timeoutMs`, although the request may still take effect.
    */
@@ -93,7 +97,10 @@ export class LeaderRequestForwarder {
     }
   }
 
-  /** @returns null when there is no leader. */
+  /**
+   * Sends the request once.
+   * @returns null when there is no leader.
+   */
   async #askOnce<Q extends DescMessage, A extends DescMessage>(
     method: PeerMethod<Q, A>,
     request: MessageInitShape<Q>,
@@ -120,7 +127,7 @@ export class LeaderRequestForwarder {
   }
 }
 
-/** Whether the request may succeed on the next leader, or later on the same leader. */
+/** Whether the error may disappear, on the next leader or later on the same leader. */
 function isPassing({ code }: Problem): boolean {
   const codes = ['CLUSTER_NO_LEADER', 'PEER_UNREACHABLE', 'NODE_QUARANTINED']
   return codes.includes(code)

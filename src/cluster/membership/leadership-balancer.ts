@@ -22,7 +22,7 @@ interface LeadershipPreferences {
   /** Priority of this controller, 0 to 100. */
   readonly priority: number
   /**
-   * If one of these limits is exceeded for `slowMsMin`, the leader transfers leadership to a much
+   * If the leader exceeds one of these limits for `slowMsMin`, it transfers leadership to a much
    * healthier member.
    */
   readonly slowFsyncMs: number
@@ -48,8 +48,8 @@ interface Hold {
 
 const LOOK_MS = 1000
 /**
- * Interval at which the remaining time of each hold (a time during which leadership does not move)
- * is published.
+ * Interval at which this controller publishes the remaining time of each hold (a time during which
+ * leadership does not move).
  */
 const REPEAT_MS = 5000
 const LAG_ENTRIES_MAX = 1000
@@ -57,8 +57,9 @@ const REASONS = ['manual', 'priority', 'slow'] as const
 
 /**
  * Moves leadership to a member of higher priority, and away from a leader with a slow disk or event
- * loop. Runs on every controller and acts only on the leader. Holds, which block further moves,
- * must survive a change of leader, so they are soft state, published as remaining time.
+ * loop. Runs on every controller and acts only on the leader. After a move, a hold prevents further
+ * moves for some time. A hold must survive a change of leader, so controllers publish its remaining
+ * time as soft state.
  */
 export class LeadershipBalancer {
   #options: LeadershipOptions
@@ -96,12 +97,15 @@ export class LeadershipBalancer {
     this.#options = { ...this.#options, priority, slowFsyncMs, slowLoopMs }
   }
 
-  /** After an operator has moved leadership, priorities do not move it for ten minutes. */
+  /**
+   * Starts a hold of ten minutes after an operator has moved leadership, so that priorities do not
+   * move it back.
+   */
   pin(): void {
     this.#hold('manual', this.#options.manualHoldMs)
   }
 
-  /** Runs once a second. Resolves when a transfer that it started is over. */
+  /** Runs once a second. Resolves when a transfer that it started has succeeded or failed. */
   async look(): Promise<void> {
     const members = this.#deps.cluster.members()
     this.#watchHealth(members)
@@ -174,8 +178,8 @@ export class LeadershipBalancer {
   async #move(to: NodeId, reason: 'priority' | 'slow'): Promise<void> {
     const { log, transfer } = this.#deps
     this.#isMoving = true
-    // Set before the transfer, because the next leader must know the hold, and a failed transfer
-    // must not be retried every second.
+    // The hold begins before the transfer, because the next leader must know it, and a failed
+    // transfer must not be retried every second.
     this.#hold(reason, reason === 'slow' ? this.#options.slowHoldMs : this.#options.priorityHoldMs)
     const why = reason === 'slow' ? 'this controller is slow' : `${to} has a higher priority`
     log.info({ to, reason }, `transferring leadership to ${to}: ${why}`)
@@ -222,12 +226,12 @@ function isWell({ connected, vitals }: MemberView): boolean {
 }
 
 /**
- * Maximum hold that is accepted from a peer; a longer hold is shortened to this time. It exceeds
- * all holds of this release.
+ * Maximum hold that this controller accepts from a peer; it shortens a longer hold to this time.
+ * The maximum exceeds all holds of this release.
  */
 const HOLD_MS_MAX = 60 * 60_000
 
-/** null when this release does not know the reason. */
+/** Decodes a hold; null when this release does not know its reason. */
 function holdOf(message: LeadershipHold): Hold | null {
   const reason = REASONS.find((known) => known === message.reason)
   if (reason === undefined) return null

@@ -1,29 +1,27 @@
 import type { NodeId } from '../../raft/types.ts'
 
 /**
- * Facts that the leader uses to choose who should lead. Times are monotonic ms of this controller.
+ * Facts from which the leader chooses the member that should lead. Times are monotonic ms of this
+ * controller.
  */
 export interface LeadershipView {
   readonly nowMs: number
   readonly priority: number
-  /** Start of the present slow period of this leader; null if it is not slow. */
+  /** Time since which this leader has been slow; null if it is not slow. */
   readonly slowSinceMs: number | null
   readonly holds: LeadershipHolds
   readonly candidates: readonly LeaderCandidate[]
 }
 
-/** Holds: until these times, leadership does not move. */
+/** Times until which leadership must not move. */
 interface LeadershipHolds {
-  /** Set when an operator moved leadership. Until this time, priorities do not move it. */
+  /** An operator moved leadership. Until this time, priorities do not move it. */
   readonly manualUntilMs: number
-  /**
-   * Set when a priority moved leadership. Until this time, neither priority nor slowness moves it
-   * again.
-   */
+  /** A priority moved leadership. Until this time, neither priority nor slowness moves it again. */
   readonly priorityUntilMs: number
   /**
-   * Set when leadership moved away from a slow leader. Until this time, neither priority nor
-   * slowness moves it again.
+   * Leadership moved away from a slow leader. Until this time, neither priority nor slowness moves
+   * it again.
    */
   readonly slowUntilMs: number
 }
@@ -31,25 +29,25 @@ interface LeadershipHolds {
 export interface LeaderCandidate {
   readonly id: NodeId
   readonly priority: number
-  /** A connected voter whose log is nearly complete. */
+  /** True if the member is a connected voter whose log is nearly complete. */
   readonly isEligible: boolean
-  /**
-   * Start of the present period in which the member is connected, responsive and not slow; null if
-   * there is no such period.
-   */
+  /** Time since which the member has been connected, responsive and not slow; null if it is not. */
   readonly healthySinceMs: number | null
-  /** True: the member's measurements are well below the limits that make a leader slow. */
+  /** True if the member's measurements are well below the limits that make a leader slow. */
   readonly isMuchHealthier: boolean
 }
 
 export interface LeadershipTiming {
-  /** Time that a member of higher priority must be healthy before it takes over. */
+  /** Time for which a member of higher priority must be healthy before leadership moves to it. */
   readonly healthyMsMin: number
-  /** Time that a leader must be slow before it is replaced; one slow write is not enough. */
+  /**
+   * Time for which a leader must be slow before leadership moves away from it; one slow write is
+   * not enough.
+   */
   readonly slowMsMin: number
   /**
-   * Time after an election in which the new leader moves nothing, because it waits for the holds
-   * that its predecessor published.
+   * Time after an election in which the new leader does not transfer leadership, because it waits
+   * for the holds that its predecessor published.
    */
   readonly leadsMsMin: number
   readonly manualHoldMs: number
@@ -69,8 +67,9 @@ export const defaultLeadershipTiming: LeadershipTiming = {
 export type LeadershipHoldReason = 'manual' | 'priority' | 'slow'
 
 /**
- * @returns the target of a leadership move and the reason; null when leadership is where it should
- * be, or must not move yet.
+ * Chooses the member that should lead.
+ * @returns the member to which leadership should move and the reason; null when the right member
+ * leads, or when leadership must not move yet.
  */
 export function chooseLeader(
   view: LeadershipView,
@@ -94,8 +93,8 @@ export function chooseLeader(
 }
 
 /**
- * The candidate with the highest priority. Among equals the first by id, so that the result is
- * stable.
+ * The candidate with the highest priority. Among equal candidates, the result is the first by id,
+ * so that it is stable.
  */
 function highest(candidates: readonly LeaderCandidate[]): LeaderCandidate | null {
   let best: LeaderCandidate | null = null

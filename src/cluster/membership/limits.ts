@@ -1,27 +1,27 @@
 /** Limits of membership management. */
 export const membershipLimits = {
   /**
-   * Maximum members. Every change carries the whole configuration, and every member connects to
-   * every other one.
+   * Maximum members. Every change logs the whole configuration, and every member connects to every
+   * other one.
    */
   membersMax: 32,
   /**
-   * Maximum removals that are not complete yet (the secrets that the member knew are not yet
-   * revoked).
+   * Maximum removals that are not complete because the secrets that the member knew are not yet
+   * revoked.
    */
   departedMax: 32,
-  /** Maximum keys of removed members that routers refuse; the newest are retained. */
+  /** Maximum keys of removed members that routers refuse; only the newest keys are kept. */
   removedKeysMax: 64,
   /**
-   * Maximum lag of a learner for promotion: a voter further behind would delay commits. The core
-   * has the same limit.
+   * Maximum entries that a learner may lack at its promotion: a voter that lacks more would delay
+   * commits. The core has the same limit.
    */
   promotionLagEntriesMax: 1_000,
   /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
   /**
-   * Maximum concurrent admission requests of one joining controller, which may retry before this
-   * controller notices that the earlier request was abandoned.
+   * Maximum concurrent admission requests of one joining controller. It is more than one, because
+   * the controller may retry before this controller notices that the earlier request was abandoned.
    */
   entriesOfOneMax: 2,
   /** Time after which a disconnected learner that was to become a voter is removed. */

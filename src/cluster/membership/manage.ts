@@ -19,27 +19,25 @@ interface MemberManagementDeps extends Pick<
   readonly clock: Clock
   readonly log: Logger
   readonly actions: ActionRecorder
-  /** Called on the leader after an operator's request has transferred leadership. */
+  /** Called on the leader after it transferred leadership at an operator's request. */
   readonly onTransferred?: () => void
 }
 
 export interface MemberManagement {
   readonly control: MembershipControl
-  /**
-   * Starts the reconciler. All other parts of membership management work even before this call.
-   */
+  /** Starts the reconciler. The other methods of membership management work before this call. */
   start(): void
   stop(): void
   /**
-   * Call when the mesh learns that this controller was removed. Pending requests to remove it then
-   * succeed.
+   * Called when the mesh learns that this controller was removed. Pending requests to remove this
+   * controller then succeed.
    */
   onSelfRemoved(): void
 }
 
 /**
- * Membership management of one controller. It runs on all controllers; most of it acts only on the
- * leader. One instance per cluster node.
+ * Creates the membership management of one controller, once per cluster node. It runs on all
+ * controllers; most of it acts only on the leader.
  */
 export function manageMembers(deps: MemberManagementDeps): MemberManagement {
   const { consensus, state, clock } = deps

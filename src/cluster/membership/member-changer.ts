@@ -8,9 +8,9 @@ import { isChangeFinished } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 export interface RequestedMemberChange {
-  /** Short description of the change, for errors of callers that must wait. */
+  /** Short description of the change, for errors of callers that wait for another change. */
   readonly what: string
-  /** Maximum wait for another change to end. */
+  /** Maximum time to wait until another change is complete. */
   readonly waitMs: number
   readonly timeoutMs: number
   /**
@@ -18,20 +18,23 @@ export interface RequestedMemberChange {
    * joint.
    */
   readonly isDone: (now: MembershipSnapshot) => boolean
-  /** Called for each attempt. @throws {Problem} when the change is not allowed. */
+  /**
+   * Computes the target configuration; called for each attempt. @throws {Problem} when the change
+   * is not allowed.
+   */
   readonly target: (now: MembershipSnapshot) => ConfigurationRecord
 }
 
 const RETRY_MS = 50
 /**
- * How long to retry the promotion of a learner that reported itself as caught up, because it may
- * still lack the latest batch.
+ * Time for which the promotion of a learner that reported itself as caught up is retried, because
+ * it may still lack the latest batch.
  */
 const CATCH_UP_MS = 3_000
 
 /**
  * Changes members on the leader, one change at a time, for operators, admissions and the
- * reconciler. Each attempt derives its target from the configuration in force, so callers can
+ * reconciler. Each attempt computes its target from the current configuration, so callers can
  * simply repeat a change after a loss of leadership.
  */
 export class MemberChanger {
@@ -52,14 +55,14 @@ export class MemberChanger {
 
   /**
    * Resolves once the wanted configuration is committed and not joint.
-   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: repeat the request at the next leader;
-   * PEER_UNREACHABLE: the change was logged, but a majority did not confirm it in time; errors of
-   * `target`.
+   * @throws {Problem} MEMBERSHIP_BUSY; CLUSTER_NO_LEADER: the caller must repeat the request at the
+   * next leader; PEER_UNREACHABLE: the change was logged, but a majority did not confirm it in
+   * time; errors of `target`.
    */
   async run(wanted: RequestedMemberChange): Promise<void> {
     const deadlineMs = this.#clock.monotonicMs() + wanted.waitMs
-    // Check and set happen in the same turn of the event loop, so only one waiting change
-    // continues.
+    // The check and the assignment happen in the same turn of the event loop, so only one waiting
+    // change can continue.
     while (this.#underWay !== null) {
       if (this.#clock.monotonicMs() >= deadlineMs) {
         const detail = `${this.#underWay} is in progress; retry when it is done`
@@ -83,8 +86,8 @@ export class MemberChanger {
       const configuration = this.#consensus.configuration()
       if (!isResting) throw unconfirmed(this.#consensus, wanted.what)
       const now = takeMembershipSnapshot(this.#consensus, this.#state)
-      // Checked before leadership: a leader that removed itself has lost leadership, and its change
-      // is complete.
+      // This check precedes the check of leadership: a leader that removed itself has lost
+      // leadership, and its change is complete.
       if (isChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
@@ -94,7 +97,7 @@ export class MemberChanger {
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {
-        // Waits for the status with the new entry, which arrives shortly after the entry is logged.
+        // The status with the new entry arrives shortly after the entry is logged.
         const { index } = configuration
         await waitUntil(
           this.#clock,

@@ -16,7 +16,7 @@ interface KeyOfMember {
   readonly publicKeySha256: Uint8Array
 }
 
-/** Compares public keys, so constant time is not needed. */
+/** The comparison need not take constant time, because the keys are public. */
 export function isSameMemberKey(
   pinned: { readonly publicKeySha256: Uint8Array },
   publicKeySha256: Uint8Array,
@@ -36,7 +36,7 @@ export function isJointRecord(record: ConfigurationRecord): boolean {
   return record.outgoingVoters.length > 0
 }
 
-/** Adds a key that routers refuse from now on; above the limit, the oldest keys are dropped. */
+/** Adds a key that routers must refuse. Above the limit, drops the oldest keys. */
 export function addRemovedKey(target: ConfigurationRecord, key: KeyOfMember): void {
   deleteRemovedKey(target, key)
   const { id, publicKeySha256 } = key
@@ -53,7 +53,7 @@ export function deleteRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
   )
 }
 
-/** Whether no change is in progress, so that the next one may start. */
+/** Whether no change is in progress, so that another one may start. */
 export function isChangeFinished({ record, isCommitted }: ConfigurationInForce): boolean {
   return isCommitted && !isJointRecord(record)
 }

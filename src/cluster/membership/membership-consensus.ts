@@ -13,11 +13,15 @@ export interface MembershipConsensus {
   status(): { readonly role: Role; readonly commit: Index }
   configuration(): ConfigurationInForce
   peerStatuses(): readonly PeerReport[]
-  /** @throws {Problem} CLUSTER_NO_LEADER. */
+  /**
+   * Confirms a linearizable read index.
+   * @throws {Problem} CLUSTER_NO_LEADER.
+   */
   readIndex(): Promise<Index>
   /**
-   * @param basedOn index of the configuration that `target` was derived from; the change is refused
-   * when another configuration is in force.
+   * Requests a change of the members.
+   * @param basedOn index of the configuration from which the caller derived `target`; the core
+   * refuses the change when another configuration is current.
    * @returns null when the change was logged, or the core's reason for the refusal.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>

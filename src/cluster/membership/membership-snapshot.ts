@@ -7,12 +7,12 @@ import {
   type MembershipConsensus,
 } from './membership-consensus.ts'
 
-/** The members as the leader knows them at one time. */
+/** The members and facts about them, as the leader knows them at one time. */
 export interface MembershipSnapshot {
-  /** Committed and not joint. */
+  /** The configuration, which is committed and not joint. */
   readonly record: ConfigurationRecord
   readonly leaderId: NodeId
-  /** Feature level in force. */
+  /** The cluster's feature level. */
   readonly featureLevel: number
   /** Connected members, including the leader. */
   readonly inContact: ReadonlySet<NodeId>
@@ -21,11 +21,14 @@ export interface MembershipSnapshot {
    * unknown.
    */
   readonly lagEntries: (id: NodeId) => number | null
-  /** SHA-256 of the admitted key of an id; null without an admission. */
+  /** SHA-256 of the key with which the id was admitted; null without an admission. */
   readonly admittedKeySha256: (id: NodeId) => Uint8Array | null
 }
 
-/** Meaningful only on the leader, because others do not know the progress of members. */
+/**
+ * The result is meaningful only on the leader, because other controllers do not know the progress
+ * of members.
+ */
 export function takeMembershipSnapshot(
   consensus: MembershipConsensus,
   state: AdmissionState,

@@ -18,32 +18,47 @@ import type { NodeId } from '../../raft/types.ts'
 
 const TEXT_CHARACTERS_MAX = 256
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Checks the id of a controller.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function controllerId(value: string, name: string): NodeId {
   if (isControllerId(value)) return value
   throw malformed(`${name} is no id of a controller`)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Checks the length of a text.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function readBoundedText(value: string, name: string): string {
   if (value.length <= TEXT_CHARACTERS_MAX) return value
   throw malformed(`${name} is no text of up to ${TEXT_CHARACTERS_MAX} characters`)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Checks the length of bytes.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function bytesOf(value: Uint8Array, name: string, length: number): Uint8Array {
   if (value.length === length) return value
   throw malformed(`${name} is not ${length} bytes`)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Converts a count to a number.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function readCount(value: bigint, name: string): number {
   const count = Number(value)
   if (Number.isSafeInteger(count)) return count
   throw malformed(`${name} is no count`)
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes a membership change.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function readMembershipChange({
   verb,
   id,
@@ -76,7 +91,10 @@ export function toChangePlanMessage(plan: ChangePlan): MessageInitShape<typeof C
   }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the plan of a membership change.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
   if (message?.change === undefined) throw malformed('the answer holds no plan')
   const { isNeeded, votersBefore, votersAfter, toleranceBefore, toleranceAfter } = message
@@ -93,7 +111,7 @@ export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
 }
 
 /**
- * Original actor of a forwarded request.
+ * Actor on whose behalf another controller forwarded a request.
  * @throws {Problem} COULD_NOT_VALIDATE when the request has no actor.
  */
 export function readRequesterActor(by: Requester | undefined): Actor {

@@ -20,11 +20,12 @@ type Planned =
 interface ChangeRefusal {
   readonly ok: false
   readonly code: 'NOT_FOUND' | 'MEMBERSHIP_REFUSED'
-  /** One sentence with a remedy. */
+  /** Reason why the change is impossible, as one sentence with a remedy. */
   readonly reason: string
   /**
-   * True: the reason is that the leader has no contact with the learner yet. Contact follows soon
-   * after a change of leader, or after reconnects for a renewed certificate.
+   * True if the reason may disappear by itself: the leader has no contact with the learner yet.
+   * Contact follows soon after a change of leader, or after a renewed certificate has caused
+   * reconnects.
    */
   readonly mayPass: boolean
 }
@@ -38,7 +39,7 @@ export function voterIds(record: ConfigurationRecord): NodeId[] {
   return record.members.flatMap(({ id, voter }) => (voter ? [id] : [])).sort()
 }
 
-/** Whether the member is connected and caught up, so that it can vote at once. */
+/** Whether the member is connected and caught up, so that it can vote immediately. */
 export function isReadyToVote(
   now: Pick<MembershipSnapshot, 'inContact' | 'lagEntries'>,
   id: NodeId,
@@ -49,7 +50,9 @@ export function isReadyToVote(
   )
 }
 
-/** Short description of a change, for logs and for errors of callers that must wait. */
+/**
+ * Short description of a change, for logs and for errors of callers that wait for another change.
+ */
 export function describeChange(change: MembershipChange): string {
   return change.verb === 'replace'
     ? `replace ${change.oldId} by ${change.newId}`
@@ -57,8 +60,9 @@ export function describeChange(change: MembershipChange): string {
 }
 
 /**
- * Plans the members after a change. Pure. After every wait and on every new leader, the plan is
- * computed again from the wanted change and the current members, never from an earlier plan.
+ * Computes the members after a change. Pure. After every wait and on every new leader, the caller
+ * computes the plan again from the wanted change and the current members; it never reuses an
+ * earlier plan.
  */
 export function planChange(now: MembershipSnapshot, change: MembershipChange): Planned {
   const edited = edit(now, change)
@@ -92,7 +96,7 @@ export function planChange(now: MembershipSnapshot, change: MembershipChange): P
 }
 
 /**
- * Plan of a change that is already done.
+ * Plan of a change that is already complete.
  * @param record configuration that resulted from the change.
  */
 export function planForCompletedChange(
@@ -239,7 +243,9 @@ function replace(
   return remove(now, target, oldId, false)
 }
 
-/** The first reason why a learner cannot become a voter yet, as one sentence. */
+/**
+ * The first reason why a learner cannot become a voter yet, as one sentence; null if there is none.
+ */
 function obstacleToVote(
   now: MembershipSnapshot,
   { id, promote: isPromoted }: Member,
@@ -282,8 +288,8 @@ function generalWarnings(
 }
 
 /**
- * Text that an operator must type if the change reduces the failure tolerance; the text states the
- * loss.
+ * Text that an operator must type if the change reduces the failure tolerance; the text names the
+ * reduction. null for other changes.
  */
 function confirmationOf(
   change: MembershipChange,

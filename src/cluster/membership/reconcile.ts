@@ -7,7 +7,7 @@ import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
- * Facts from which the leader derives its steps. All except `silentMs` are the same on the next
+ * Facts from which the leader chooses its next step. All except `silentMs` are equal on the next
  * leader.
  */
 export interface ReconcilerView extends Pick<
@@ -20,13 +20,13 @@ export interface ReconcilerView extends Pick<
   readonly reachedBy: (id: NodeId) => ReadonlySet<NodeId>
   /** Time since this leader was last connected to the member, or since it became leader. */
   readonly silentMs: (id: NodeId) => number
-  /** Whether a former member could decrypt a shared secret in force. */
+  /** Whether a former member could decrypt a current shared secret. */
   readonly isRotationDue: boolean
-  /** Whether a member cannot decrypt a shared secret in force. */
+  /** Whether a member cannot decrypt a current shared secret. */
   readonly lacksSecrets: boolean
   /** Controllers admitted by a ticket that has expired. */
   readonly membersWithExpiredTickets: readonly NodeId[]
-  /** Level in force, and the highest level that every voter supports. */
+  /** The cluster's level, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
 
@@ -34,12 +34,12 @@ export type ReconcileStep =
   /** Revokes the secrets that a removed member knew, and then deletes its departure record. */
   | { readonly type: 'settle'; readonly departure: Departure }
   /**
-   * Promotes all learners that are ready at once, which avoids an even number of voters in between.
+   * Promotes all ready learners in one change, which avoids an even number of voters in between.
    */
   | { readonly type: 'promote'; readonly ids: readonly NodeId[] }
   | { readonly type: 'rotate' }
   | { readonly type: 'share' }
-  /** Raises the feature level, because every voter runs a release that supports a higher one. */
+  /** Raises the feature level to one that every voter's release supports. */
   | { readonly type: 'raise'; readonly level: number }
   /**
    * Removes a learner that was to become a voter but stays disconnected, or a controller that never
@@ -49,7 +49,8 @@ export type ReconcileStep =
 
 /**
  * The most urgent step, or null if none is needed. Pure.
- * @param isHeld whether this type of step failed recently, so that it does not block the others.
+ * @param isHeld returns true for a type of step that failed recently, so that it does not block the
+ * others.
  */
 export function nextReconcileStep(
   view: ReconcilerView,
@@ -93,8 +94,8 @@ export function promotableLearners(record: ConfigurationRecord): readonly NodeId
 }
 
 /**
- * A voter must be able to reach every candidate that a majority may elect. So a majority of the
- * current voters must be connected to the learner; its connection to the leader alone is not
+ * A voter must be able to reach every candidate that a majority may elect. A majority of the
+ * current voters must therefore be connected to the learner; its connection to the leader is not
  * enough.
  */
 function isReady(view: ReconcilerView, id: NodeId): boolean {

@@ -33,23 +33,27 @@ import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
 import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './member-keys.ts'
 import { takeMembershipSnapshot } from './membership-snapshot.ts'
 
-/** Steps for the shared secrets. Each may be repeated at any time. */
+/** Steps for the shared secrets. A caller may repeat each step at any time. */
 interface MemberSecrets {
   /**
    * Deletes the admission of a former member and rotates the secrets that the member could decrypt.
    * @throws {Problem}
-   * @param manner isCompromised: the previous secrets are revoked at once, without an overlap.
-   * isAdmittedAgain: the id was admitted with another key, so its admission is not deleted.
+   * @param manner isCompromised: the previous secrets become invalid immediately, without an
+   * overlap. isAdmittedAgain: the id was admitted again with another key, so its admission is not
+   * deleted.
    */
   afterRemoval(
     id: NodeId,
     manner: { readonly isCompromised: boolean; readonly isAdmittedAgain: boolean },
   ): Promise<void>
-  /** Whether a former member could decrypt a secret in force. */
+  /** Whether a former member could decrypt a current secret. */
   isRotationDue(): boolean
-  /** @throws {Problem} */
+  /**
+   * Rotates the secrets for which a rotation is due.
+   * @throws {Problem}
+   */
   rotateIfDue(reason: string): Promise<void>
-  /** Admitted members that cannot decrypt every secret in force. */
+  /** Admitted members that cannot decrypt every current secret. */
   membersLackingSecrets(): readonly NodeId[]
   /** Sorted ids of controllers admitted by a ticket that has expired. */
   membersWithExpiredTickets(): readonly NodeId[]
@@ -68,7 +72,7 @@ export interface ReconcilerDeps {
     /** The newest feature level that this release supports. */
     readonly own: number
     /**
-     * Raises the level by one logged command, which may be repeated.
+     * Raises the level by one logged command. A caller may repeat it.
      * @throws {Problem}
      */
     raise(level: number): Promise<void>
@@ -91,8 +95,8 @@ const NOTHING_TO_SHARE = [
 ] as const
 
 /**
- * Carries out membership steps on the leader. Each step is derived from the replicated state and
- * is safe to repeat, so a leader may fail at any point.
+ * Carries out membership steps on the leader. Each step follows from the replicated state and is
+ * safe to repeat, so a leader may fail at any point.
  */
 export class MembershipReconciler {
   readonly #deps: ReconcilerDeps
@@ -154,7 +158,9 @@ export class MembershipReconciler {
     for (const id of connectedIds(consensus)) this.#lastContactMs.set(id, nowMs)
   }
 
-  /** Queries the other voters for their connections while a learner waits for promotion. */
+  /**
+   * While a learner waits for promotion, asks the other voters to which members they are connected.
+   */
   async #probe(): Promise<void> {
     const { consensus, state } = this.#deps
     this.#reachedBy.clear()
@@ -213,8 +219,8 @@ export class MembershipReconciler {
       await this.#record(step)
     } catch (error) {
       this.#heldUntilMs.set(step.type, clock.monotonicMs() + BACK_OFF_MS)
-      // Rethrowing would not help, because the next leaders would fail with the same error. So even
-      // unexpected errors are only logged.
+      // Rethrowing an unexpected error would stop this controller, and then the next leaders with
+      // the same error. Therefore all errors are only logged.
       const code = error instanceof Problem ? error.code : 'UNHANDLED'
       // These errors are normal while another change or a change of leader is in progress.
       if (code === 'MEMBERSHIP_BUSY' || code === 'CLUSTER_NO_LEADER') return
@@ -224,7 +230,7 @@ export class MembershipReconciler {
     }
   }
 
-  /** Records only steps that are not commands; the audit records commands anyway. */
+  /** Records only steps that are not commands, because apply audits commands anyway. */
   async #record(step: ReconcileStep): Promise<void> {
     const { actions } = this.#deps
     if (step.type === 'promote') {
@@ -242,7 +248,10 @@ export class MembershipReconciler {
     await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, SYSTEM_ACTOR)
   }
 
-  /** @returns the line for the log. */
+  /**
+   * Carries out a step.
+   * @returns the line for the log.
+   */
   async #do(step: ReconcileStep): Promise<string> {
     switch (step.type) {
       case 'settle':
@@ -305,7 +314,7 @@ export class MembershipReconciler {
 
 function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)
-  // Skips a member that was demoted or removed meanwhile.
+  // A member that was demoted or removed meanwhile is skipped.
   for (const member of target.members) {
     if (member.promote && ids.includes(member.id)) makeVoter(member)
   }
@@ -313,8 +322,9 @@ function promoted(record: ConfigurationRecord, ids: readonly NodeId[]): Configur
 }
 
 /**
- * @returns the configuration without the departure. The departure stays if an operator has declared
- * the removal compromised meanwhile: that removal is not complete yet.
+ * Removes a completed departure from the configuration.
+ * @returns the configuration without the departure record. The record stays if an operator has
+ * meanwhile declared the removed member compromised: that removal is not complete yet.
  */
 function settled(record: ConfigurationRecord, departure: Departure): ConfigurationRecord {
   const target = clone(ConfigurationSchema, record)

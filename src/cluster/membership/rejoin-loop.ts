@@ -14,7 +14,9 @@ interface RejoinDeps {
   /** host:port, tried after the addresses of known members. */
   readonly seeds: () => readonly string[]
   readonly enter: (addresses: readonly string[]) => Promise<AdmissionOutcome>
-  /** Called with each response, including refusals; the caller decides what to do. */
+  /**
+   * Called with each response, including refusals. It decides whether this controller continues.
+   */
   readonly onAnswer: (answer: AdmissionOutcome) => void
   readonly clock: Clock
   readonly log: Pick<Logger, 'info' | 'warn'>
@@ -25,10 +27,17 @@ const TURN_MS = 250
 const INTERVAL_MS = 2_000
 const ADDRESSES_MAX = 32
 /**
- * Time for which a refusal by a peer counts. The peer repeats the refusal as long as its reason
- * exists.
+ * Time for which this controller remembers a peer's refusal. The peer repeats the refusal as long
+ * as its reason exists.
  */
 const REFUSED_MS = 5_000
+
+/** Messages about the ways in which the leader has admitted this controller. */
+const admittedAs = {
+  member: 'the leader confirms this controller as a member',
+  added: 'admitted as a learner; catching up',
+  returning: 're-admitted as a learner with an empty data folder; catching up',
+} as const
 
 /**
  * Requests admission while the log of this controller does not list this controller with its
@@ -36,12 +45,6 @@ const REFUSED_MS = 5_000
  * that lists this controller may never be committed, and the removal of this controller may have
  * been committed after it stopped.
  */
-const admittedAs = {
-  member: 'the leader confirms this controller as a member',
-  added: 'admitted as a learner; catching up',
-  returning: 're-admitted as a learner with an empty data folder; catching up',
-} as const
-
 export class RejoinLoop {
   readonly #deps: RejoinDeps
   #stopTimer: (() => void) | null = null
@@ -77,7 +80,8 @@ export class RejoinLoop {
   }
 
   async #turn(): Promise<void> {
-    // Before the first status of the host the members are unknown, so nothing can be decided yet.
+    // Before the first status of the consensus thread, the members are unknown, so no decision is
+    // possible yet.
     const isKnown = this.#deps.consensus.configuration().record.members.length > 0
     const nowMs = this.#deps.clock.monotonicMs()
     const isEarly = this.#isAsking || nowMs < this.#askAgainMs
@@ -112,7 +116,7 @@ export class RejoinLoop {
     else this.#once('info', admittedAs[answer.outcome])
   }
 
-  /** Logs a message unless the last logged message was the same. */
+  /** Logs a message unless it equals the last logged message. */
   #once(level: 'info' | 'warn', message: string): void {
     if (message === this.#lastSaid) return
     this.#lastSaid = message

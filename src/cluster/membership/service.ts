@@ -53,29 +53,32 @@ interface MembershipServiceDeps {
 const CHANGE_TIMEOUT_MS = 8_000
 const PLAN_TIMEOUT_MS = 5_000
 /**
- * Maximum wait for an automatic admission or promotion in progress; when it passes, the caller
- * receives MEMBERSHIP_BUSY.
+ * Maximum wait for an automatic admission or promotion in progress; after it, the caller receives
+ * MEMBERSHIP_BUSY.
  */
 const TURN_MS = 4_000
-/** Time in which the cluster must show a new leader after the old one has stepped down. */
+/** Time in which another controller must become leader after the old leader has stepped down. */
 const SUCCESSION_MS = 5_000
 /**
  * Pause between two transfer attempts. Each attempt blocks writes for up to an election timeout.
  */
 const TRANSFER_PAUSE_MS = 500
 /**
- * Maximum time that a leader waits for contact with a member before it refuses a change that needs
- * it.
+ * Maximum time for which a leader waits for contact with a member before it refuses a change that
+ * needs this member.
  */
 const HEARD_MS = 3_000
 
 /**
- * Membership changes of operators, on every controller. The leader plans and applies all changes. A
- * leader that must leave transfers leadership first, and its successor applies the change.
+ * Membership changes that operators request, on every controller. The leader plans and applies all
+ * changes. If a change removes the leader or its vote, the leader first transfers leadership, and
+ * its successor applies the change.
  */
 export class MembershipService implements MembershipControl {
   readonly #deps: MembershipServiceDeps
-  /** Changes in progress on the leader. A repeated request waits for the same result. */
+  /**
+   * Changes in progress on the leader. A repeated request waits for the result of the first one.
+   */
   readonly #running = new Map<string, Promise<ChangePlan>>()
   #isSelfRemoved = false
 
@@ -138,8 +141,8 @@ export class MembershipService implements MembershipControl {
       membershipLimits.transferTimeoutMs,
     )
     const leaderId = controllerId(answer.leaderId, 'leaderId')
-    // The caller may next ask this controller who leads. So the response waits until this
-    // controller knows the new leader.
+    // The caller may next ask this controller for the leader, so the response waits until this
+    // controller knows the new one.
     const deadlineMs = clock.monotonicMs() + SUCCESSION_MS
     await waitUntil(clock, deadlineMs, () => consensus.leaderId() === leaderId)
     return leaderId
@@ -152,8 +155,8 @@ export class MembershipService implements MembershipControl {
 
   /**
    * A non-joint configuration is logged only after the joint configuration before it is committed,
-   * and every later leader would log the same one again. So its content is final even before it is
-   * committed.
+   * and every later leader would log the same one again. Its content is therefore final even before
+   * it is committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#deps
@@ -174,7 +177,11 @@ export class MembershipService implements MembershipControl {
     return !planned.ok && planned.mayPass
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile. */
+  /**
+   * Waits until the leader has had contact with the members that a change needs, but at most
+   * `HEARD_MS`.
+   * @throws {Problem} CLUSTER_NO_LEADER when leadership is lost meanwhile.
+   */
   async #untilHeard(isTooEarly: () => boolean): Promise<void> {
     const { consensus, clock } = this.#deps
     const isLeader = (): boolean => consensus.status().role === 'leader'
@@ -212,8 +219,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Does nothing if the change is already done, and refuses an impossible change before it is
-   * recorded.
+   * Records the change and then makes it. Does nothing if the change is already complete, and
+   * refuses an impossible change without recording it.
    */
   async #changeRecorded(
     change: MembershipChange,
@@ -230,7 +237,8 @@ export class MembershipService implements MembershipControl {
         if (!plan.isNeeded) return plan
         refuseUnconfirmed(plan, confirmation)
       } catch (error) {
-        // Not awaited: without a majority no audit record can be written. Nothing was changed.
+        // This promise is not awaited: without a majority, no audit record can be written. The
+        // change had no effect.
         if (error instanceof Problem) void actions.note({ ...wanted, outcome: error.code }, by)
         throw error
       }
@@ -281,6 +289,7 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
+   * Transfers leadership to the controller that will make the change.
    * @throws {Problem} CLUSTER_NO_LEADER in every case, so that the caller retries on the successor.
    */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
@@ -293,8 +302,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Repeats the transfer while this controller leads: on a busy machine the target may catch up too
-   * late, or lose its election.
+   * Transfers leadership, and repeats that while this controller leads: on a busy machine the
+   * target may catch up too late, or lose its election.
    * @throws {Problem} CLUSTER_NO_LEADER if a controller other than the target leads now, so that
    * the caller sends its request to that leader.
    */
@@ -322,7 +331,10 @@ export class MembershipService implements MembershipControl {
     }
   }
 
-  /** @returns the new leader, or why this controller still leads. */
+  /**
+   * Makes one attempt to transfer leadership.
+   * @returns the new leader, or the reason why this controller still leads.
+   */
   async #transferOnce(
     target: NodeId | null,
     deadlineMs: number,
@@ -373,9 +385,9 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Chooses the successor of a leader that will no longer vote, preferably a voter with the whole
- * log. null if the leader stays a voter, or if no other voter is connected: the core then leads
- * until the change is committed, and steps down.
+ * Chooses the successor of a leader that will lose its vote, preferably a voter with the whole log.
+ * null if the leader stays a voter, or if no other voter is connected: the core then leads until
+ * the change is committed, and steps down.
  */
 function heirOf(now: MembershipSnapshot, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

@@ -30,7 +30,10 @@ interface AddressBookOptions {
   readonly hints?: ReadonlyMap<NodeId, string>
 }
 
-/** Limits for an address claim; a claim above them is ignored. */
+/**
+ * Limits for a claim (a signed statement of a member about its address); a claim above them is
+ * ignored.
+ */
 export const ADDRESS_CLAIM_LIMITS = {
   /** Maximum bytes of the public key in an address claim. */
   publicKeyBytesMax: 4096,
@@ -42,16 +45,16 @@ export const ADDRESS_CLAIM_LIMITS = {
 const DOMAIN = 'flotilla address claim 1'
 
 /**
- * Addresses of members. Members are identified by their keys, so an address is only a hint. It
- * comes from the member itself over mutual TLS, or from anyone if the member's pinned key signed
- * it. Works without a quorum.
+ * Addresses of members. Keys identify members, so an address is only a hint. It comes from the
+ * member itself over mutual TLS, or from another source if the member's pinned key signed it. Works
+ * without a quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
   readonly #claims = new Map<NodeId, AddressClaim>()
   /**
-   * Addresses at which seed probing found a member's certificate. An entry is used until the member
-   * itself reports its address.
+   * Addresses at which seed probing found a member's certificate. The mesh uses an entry until the
+   * member itself reports its address.
    */
   readonly #seen = new Map<NodeId, string>()
   #identity: MeshIdentity
@@ -64,12 +67,12 @@ export class AddressBook {
     this.#own = this.#sign(BigInt(options.nowMs))
   }
 
-  /** This member's own claim. */
+  /** The claim that this member signed about its own address. */
   get own(): AddressClaim {
     return this.#own
   }
 
-  /** Valid claims of the present members, with this member's own claim first. */
+  /** Valid claims of the current members, with this member's own claim first. */
   claims(): AddressClaim[] {
     return [this.#own, ...this.#claims.values()]
   }
@@ -80,7 +83,7 @@ export class AddressBook {
     this.#own = this.#sign(this.#own.issuedAtMs + 1n)
   }
 
-  /** Drops claims of former members and of keys that are no longer pinned. */
+  /** Drops claims of former members and of keys that are not pinned. */
   setMembers(members: ReadonlyMap<NodeId, Member>): void {
     this.#members = members
     for (const [id, claim] of Array.from(this.#claims)) {
@@ -90,6 +93,7 @@ export class AddressBook {
   }
 
   /**
+   * Accepts a valid claim.
    * @returns whether the claim is newer than the known one and signed by the key in the member
    * record.
    */
@@ -99,8 +103,8 @@ export class AddressBook {
     if (known !== undefined && claim.issuedAtMs <= known.issuedAtMs) return false
     if (!this.#isPinned(claim) || !this.#isSigned(claim)) return false
     if (claim.nodeId === this.#options.selfId) {
-      // A peer still has a claim that this member signed while the clock of this host was ahead.
-      // The current claim must be newer than that claim.
+      // A peer still has a claim that this member signed while the clock of its host was ahead. The
+      // current claim must be newer than that one.
       this.#own = this.#sign(claim.issuedAtMs + 1n)
       return true
     }
@@ -110,8 +114,8 @@ export class AddressBook {
   }
 
   /**
-   * The member has just proven its certificate at this address. @returns whether the address is
-   * new.
+   * Records that the member has just proven its certificate at this address. @returns whether the
+   * address is new.
    */
   noteSeen(id: NodeId, address: string): boolean {
     if (this.#seen.get(id) === address) return false
@@ -167,8 +171,8 @@ export class AddressBook {
   }
 
   /**
-   * The text to sign. It names its purpose and the cluster, so that a signature made with this key
-   * for another purpose is never a valid claim.
+   * The text of a claim's signature. It names its purpose and the cluster, so that a signature made
+   * with this key for another purpose is never a valid claim.
    */
   #text({ nodeId, address, issuedAtMs, publicKeySpki }: AddressClaim): Uint8Array {
     const bare = create(AddressClaimSchema, { nodeId, address, issuedAtMs, publicKeySpki })
@@ -182,7 +186,7 @@ interface Signer {
   readonly publicKeySpki: Uint8Array
 }
 
-/** Cached, because parsing the PEM files costs much more than signing. */
+/** The signers are cached, because parsing the PEM files costs much more than signing. */
 const signers = new WeakMap<MeshIdentity, Signer>()
 
 function signerOf(identity: MeshIdentity): Signer {

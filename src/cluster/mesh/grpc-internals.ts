@@ -9,27 +9,27 @@ import { assert } from '../../lib/assert.ts'
  * with the installed version; docs/internals/dependencies.md says what to check before an update.
  */
 interface ServerInternals {
-  /** Options of each HTTP/2 server that grpc-js creates. */
+  /** Options for each HTTP/2 server that grpc-js creates. */
   commonServerOptions: ServerOptions
   createHttp2Server(credentials: ServerCredentials): Http2Server
 }
 
-/** Private members that this file relies on, with the `typeof` of each. */
+/** The private members on which this file relies, with the `typeof` of each. */
 export const grpcServerInternals = {
   commonServerOptions: 'object',
   createHttp2Server: 'function',
 } as const satisfies Record<keyof ServerInternals, string>
 
-/** The HTTP/2 server of a gRPC server, and the injector of its connections. */
+/** The HTTP/2 server of a gRPC server, and the function that injects connections into it. */
 interface InjectedHttp2 {
   readonly injector: ConnectionInjector
   readonly http2: Http2Server
 }
 
 /**
- * Creates the HTTP/2 server of a gRPC server that never listens. The TLS handshake is complete
- * before a connection is injected, so the server has no credentials; the socket provides the peer
- * certificate.
+ * Creates the HTTP/2 server of a gRPC server that never listens. The TLS handshake of a connection
+ * is complete before the connection is injected, so the server has no credentials; the socket
+ * provides the peer certificate.
  * @param options for node:http2, in addition to those that grpc-js sets.
  */
 export function createInjectedHttp2(server: Server, options: ServerOptions): InjectedHttp2 {

@@ -40,7 +40,8 @@ export class GrpcServer {
     this.#http2.removeAllListeners('stream')
     this.#http2.on('stream', (stream: ServerHttp2Stream, ...more: unknown[]) => {
       const { session } = stream
-      // Checked first, because grpc-js throws for a stream of a session that has just ended.
+      // This check comes first, because grpc-js throws for a stream of a session that has just
+      // closed.
       if (
         session === undefined ||
         session.destroyed ||

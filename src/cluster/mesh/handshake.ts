@@ -7,26 +7,26 @@ import { type Certificate, leafControllerId, parseCertificate } from '../../pki/
 import type { NodeId } from '../../raft/types.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
-/** Facts about this member and its cluster, with which every peer is compared. */
+/** Facts about this member and its cluster, with which this member compares every peer. */
 export interface PeerVerificationFacts {
   readonly selfId: NodeId
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
-  /** The configuration in force. */
+  /** The members in the current configuration. */
   readonly members: ReadonlyMap<NodeId, Member>
 }
 
-/** Claims that a peer has presented on a stream so far. */
+/** The certificate and Hello that a peer has presented on a stream so far. */
 export interface PeerHandshakeInput {
   /**
-   * DER of the leaf certificate whose key TLS has proven and whose chain TLS has verified against
-   * the cluster CA; null otherwise.
+   * DER of the leaf certificate. TLS has proven that the peer has its key and has verified its
+   * chain against the cluster CA; null otherwise.
    */
   readonly leafDer: Uint8Array | null
   /** The first frame; null if it was not a Hello; undefined before the first frame. */
   readonly hello: Hello | null | undefined
-  /** Peer that this member dialed; null for an incoming connection. */
+  /** Id of the peer that this member dialed; null for an incoming connection. */
   readonly expectedId: NodeId | null
 }
 
@@ -64,24 +64,24 @@ export type PeerVerdict =
 /** Limits for the fields of a Hello that appear in the list of controllers. */
 export const HELLO_LIMITS = {
   /**
-   * Maximum characters of the version, the advertised address, or the name and version of an
-   * API; above that, the peer is refused.
+   * Maximum characters of the version, the advertised address, or the name and version of an API; a
+   * peer that sends more is refused.
    */
   textBytesMax: 256,
-  /** Maximum characters of the URL of one API; above that, the peer is refused. */
+  /** Maximum characters of the URL of one API; a peer that sends more is refused. */
   urlBytesMax: 2048,
-  /** Maximum API addresses in one Hello; above that, the peer is refused. */
+  /** Maximum API addresses in one Hello; a peer that sends more is refused. */
   apiAddressesMax: 32,
-  /** Maximum characters of the PEM certificate in a Hello; above that, the peer is refused. */
+  /** Maximum characters of the PEM certificate in a Hello; a peer that sends more is refused. */
   certificateBytesMax: 64 * 1024,
 } as const
 
 /**
  * Decides whether to trust a peer; no other code does. It checks, in this order: the proven
  * certificate, its identity, membership, the pinned key, and the first frame, which binds the
- * stream. If `hello` is undefined, it checks only the certificate: this happens before this member
- * sends anything to a peer that it dialed. A newer release or feature level is no reason for a
- * refusal: members of two releases work together and ignore unknown frames.
+ * stream to a store. If `hello` is undefined, it checks only the certificate: the dialing member
+ * does that before it sends anything. A newer release or feature level is no reason for a refusal:
+ * members of two releases work together and ignore unknown frames.
  */
 export function verifyPeer(claim: PeerHandshakeInput, roster: PeerVerificationFacts): PeerVerdict {
   if (claim.leafDer === null) {
@@ -119,8 +119,8 @@ export function verifyPeer(claim: PeerHandshakeInput, roster: PeerVerificationFa
 }
 
 /**
- * Caches the parsed leaf by its DER, which is never modified: the mesh verifies connections again
- * after every change of members.
+ * Caches the parsed leaf by its DER bytes, which are never modified: the mesh verifies connections
+ * again after every change of members.
  */
 const parsedLeaves = new WeakMap<Uint8Array, Certificate>()
 
@@ -156,7 +156,7 @@ export function verifyCaller(
 }
 
 /**
- * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and under which
+ * Decides, before the first byte of HTTP/2, whether a caller may use the mesh port, and with which
  * identity. Every controller with a certificate of the cluster CA may use it.
  */
 export function verifyConnection(
@@ -275,12 +275,12 @@ function isTooLarge(hello: Hello): boolean {
   )
 }
 
-/** Both values are public, so constant time is not needed. */
+/** The comparison need not take constant time, because both values are public. */
 function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.length > 0 && Buffer.compare(a, b) === 0
 }
 
-/** Text chosen by the peer, cut and escaped, so that it cannot forge a log line. */
+/** Text that a peer chose, shortened and escaped, so that it cannot forge a log line. */
 function quoted(text: string): string {
   return JSON.stringify(text.slice(0, 100))
 }

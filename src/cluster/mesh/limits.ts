@@ -1,7 +1,7 @@
 /** Limits for callers of the mesh port, before and after their authentication. */
 export const meshLimits = {
   /**
-   * Maximum time from the first packet to the end of the TLS handshake; then the connection is
+   * Maximum time from the first packet to the end of the TLS handshake; after it, the connection is
    * closed.
    */
   meshHandshakeTimeoutMs: 10_000,
@@ -15,15 +15,16 @@ export const meshLimits = {
    * source.
    */
   meshHandshakesPerSourceMax: 32,
-  /** Maximum connections of one source; connections above the limit are closed at once. */
+  /** Maximum connections of one source; further connections are immediately closed. */
   meshConnectionsPerSourceMax: 192,
   /**
-   * Connections that one source may open at once (burst); further connections are closed at once.
+   * Connections that one source may open without a pause (burst); further connections are
+   * immediately closed.
    */
   meshConnectionsBurst: 128,
   /**
    * Connections that one source may open per second after the burst; further connections are
-   * closed at once.
+   * immediately closed.
    */
   meshConnectionsPerSecond: 32,
   /** Maximum sources whose rate is tracked. */
@@ -38,7 +39,7 @@ export const meshLimits = {
    * record.
    */
   meshSessionsPerStrangerMax: 2,
-  /** Maximum connections of all non-members; connections above the limit are closed at once. */
+  /** Maximum connections of all non-members; further connections are immediately closed. */
   meshStrangersMax: 16,
   /** Maximum time that a non-member may be connected. */
   meshStrangerMs: 30_000,
@@ -47,7 +48,8 @@ export const meshLimits = {
   /** Maximum concurrent streams of one connection of a non-member. */
   meshStreamsOfStrangerMax: 4,
   /**
-   * Streams that a connection may open at once (burst); a connection that exceeds this is closed.
+   * Streams that a connection may open without a pause (burst); a connection that exceeds this is
+   * closed.
    */
   meshStreamsBurst: 16,
   /**
@@ -56,8 +58,8 @@ export const meshLimits = {
    */
   meshStreamsPerSecond: 2,
   /**
-   * Pings and settings that a connection may send at once (burst); a connection that exceeds this
-   * is closed.
+   * Pings and settings that a connection may send without a pause (burst); a connection that
+   * exceeds this is closed.
    */
   meshControlsBurst: 64,
   /**

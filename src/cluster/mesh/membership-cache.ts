@@ -28,12 +28,12 @@ interface MembershipCacheDeps {
   readonly generation: number
   readonly book: AddressBook
   /**
-   * Detects members whose disk was rolled back. Its high-water marks are stored in the file of the
-   * members.
+   * Detects members whose disk was rolled back. The membership cache stores the positions that it
+   * has recorded.
    */
   readonly witness: Pick<RollbackDetector, 'marks' | 'takeChanged'>
   readonly monotonicMs: () => number
-  /** Called when the set of accepted and dialed members may have changed. */
+  /** Called when the set of members that this one accepts and dials may have changed. */
   readonly onView: (view: MembershipView) => void
   /** Sends a frame to every connected peer. */
   readonly broadcast: (frame: ForwardFrame['frame']) => void
@@ -68,11 +68,11 @@ const POST_MS = 1000
 const SELF_REFUSED_MS = 1000
 
 /**
- * Members that may use the mesh. Normally the log of this member decides: the configuration in
- * force, plus members of the last committed configuration, because a removal counts only once it is
- * committed. On a member that lags, the log alone would refuse newer members and accept removed
- * ones. Members therefore send each other the newest configuration that they know to be committed,
- * and this configuration decides until the log of this member has caught up.
+ * Members that may use the mesh. Normally the log of this member decides: the current
+ * configuration, plus members of the last committed configuration, because a removal takes effect
+ * only once it is committed. On a member that lags, the log alone would refuse newer members and
+ * accept removed ones. Members therefore send each other the newest configuration that they know to
+ * be committed, and this configuration decides until the log of this member has caught up.
  */
 export class MembershipCache {
   readonly #deps: MembershipCacheDeps
@@ -87,8 +87,8 @@ export class MembershipCache {
   #postedMs = -Infinity
 
   /**
-   * @param heard members stored by an earlier run, or sent by the controllers that admitted this
-   * member.
+   * @param heard members that an earlier process stored, or that the controllers that admitted this
+   * member sent.
    */
   constructor(status: CoreStatus, heard: MembershipRecord | null, deps: MembershipCacheDeps) {
     this.#deps = deps
@@ -117,7 +117,10 @@ export class MembershipCache {
     })
   }
 
-  /** @param from a member with a proven pinned key. */
+  /**
+   * Compares a received configuration and received claims with the known ones.
+   * @param from a member that has proven its pinned key.
+   */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
     const at = integer(index)
     const isNews = at > this.#newest().index && at > this.#inForce.index
@@ -143,7 +146,7 @@ export class MembershipCache {
     this.#deps.onView(this.#view)
   }
 
-  /** Frame for a peer whose link has become ready. */
+  /** The frame that this member sends when a link to a peer becomes ready. */
   frame(): ForwardFrame['frame'] {
     const newest = this.#newest()
     const configuration = toBinary(ConfigurationSchema, newest.record)
@@ -154,8 +157,8 @@ export class MembershipCache {
 
   /** Called when a peer with a pinned key refuses this member. */
   onRefused(by: NodeId, { reason, configurationIndex: index, generation }: MeshRefusal): void {
-    // Checked first: a newer generation shows that the cluster was recovered without this member,
-    // no matter what reason the refusal gives.
+    // This check comes first: a newer generation shows that an operator recovered the cluster
+    // without this member, whatever reason the refusal gives.
     if (generation > this.#deps.generation) {
       this.#report(by, 'fenced', index, generation)
       return
@@ -172,7 +175,7 @@ export class MembershipCache {
   }
 
   /**
-   * Runs periodically: sends changes to the peers, and to the main thread at most once a second.
+   * Sends changes to the peers, and to the main thread at most once a second. Called periodically.
    */
   flush(): void {
     if (this.#isFrameDue) {

@@ -23,29 +23,30 @@ export interface MeshOptions {
   /** Returns the current Hello of this member, the first frame on every stream. */
   readonly hello: () => Hello
   /**
-   * False while `hello` would report a lower position than this member has already acknowledged.
+   * False while `hello` would report a lower position than one that this member has already
+   * acknowledged.
    */
   readonly canDial?: () => boolean
   readonly members: readonly Member[]
-  /** Index at which `members` are known to be committed; sent to refused peers. */
+  /** Index at which `members` are known to be committed; refused peers receive it. */
   readonly configurationIndex?: Index
   readonly book: AddressBook
   /**
-   * Detects rolled-back disks, also by reports to earlier processes of this member. Absent: only
-   * reports of peers since the start of this process are compared.
+   * Detects rolled-back disks, including disks that reported to earlier processes of this member.
+   * Absent: this member compares only the reports of peers since its process started.
    */
   readonly witness?: RollbackDetector
-  /** See {@link SeedFinder}. */
+  /** host:port of the seeds that {@link SeedFinder} probes. */
   readonly seeds?: readonly string[]
-  /** address:port of DNS servers for names; the system's resolver when empty. */
+  /** address:port of DNS servers that resolve names; if empty, the system's resolver. */
   readonly resolvers?: readonly string[]
   /**
    * File that stores the last resolved addresses of host names (lib/runtime/cached-resolver.ts);
-   * null: they are kept in memory only.
+   * null: they are only in memory.
    */
   readonly lastAddressesFile?: string | null
   /**
-   * Maximum bytes of Raft frames queued for one peer. Further frames are dropped, and the core
+   * Maximum bytes of Raft frames queued for one peer. The mesh drops further frames, and the core
    * sends them again.
    */
   readonly raftQueueBytesMax?: number
@@ -60,44 +61,52 @@ export interface MeshDeps {
   readonly log: Logger
 }
 
-/** Called in the order in which frames arrive on a stream. */
+/** Callbacks of the mesh, called in the order in which frames arrive on a stream. */
 export interface MeshEvents {
   readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
-  /** `isAnswer`: the frame arrived on a stream that this member dialed. */
+  /**
+   * Called with each frame on a forward stream. `isAnswer`: the frame arrived on a stream that this
+   * member dialed.
+   */
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean) => void
-  /** A single request outside of streams, from a controller that may not be a member. */
+  /**
+   * Called with a single request outside of streams, from a controller that may not be a member.
+   */
   readonly onCall: (
     caller: PeerCaller,
     request: CallRequest,
     answer: (response: CallResponse) => void,
   ) => void
   /**
-   * The dialed streams to a peer are ready, or have ended. When they end, frames forwarded before
-   * may be lost.
+   * Called when the dialed streams to a peer become ready, or close. When they close, frames
+   * forwarded before may be lost.
    */
   readonly onLink: (to: NodeId, isReady: boolean) => void
-  /** A member with a proven pinned key refuses this one. */
+  /** Called when a member that has proven its pinned key refuses this one. */
   readonly onRefusedByPeer: (by: NodeId, refusal: MeshRefusal) => void
-  /** The address book has learned an address from a peer itself. */
+  /** Called when the address book has learned an address from the peer itself. */
   readonly onAddresses: () => void
-  /** `isConnected` of a peer may have changed. */
+  /** Called when `isConnected` of a peer may have changed. */
   readonly onPeers: () => void
 }
 
 export interface MeshPeer {
   readonly id: NodeId
   readonly address: string
-  /** True: streams are open in both directions, and the peer sent data recently. */
+  /** True if streams are open in both directions, and the peer sent data recently. */
   readonly isConnected: boolean
   /** Time since the last data from the peer; null if there was none in this process. */
   readonly silentMs: number | null
-  /** The accepted Hello of the peer; null if there was none. */
+  /** The last Hello of the peer that this member accepted; null if there was none. */
   readonly hello: Hello | null
-  /** The leaf certificate that the peer has proven; empty before that. */
+  /** The leaf certificate that the peer has proven; empty before the proof. */
   readonly leafPem: string
 }
 
-/** Facts about a member with these options, with which its peers are compared. */
+/**
+ * Facts about this member and its cluster, from these options, with which this member compares its
+ * peers.
+ */
 export function peerVerificationFacts(
   options: MeshOptions,
   members: readonly Member[],

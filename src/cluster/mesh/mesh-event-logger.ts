@@ -5,7 +5,7 @@ import type { PeerVerdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const LOGGED_MAX = 1000
-/** Time stamps in gRPC errors; without them, equal errors have equal text. */
+/** Timestamps in gRPC errors. Without them, equal errors have equal text. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
 /** Text that gRPC adds before the reason of a failure: the status and the attempted address. */
@@ -22,8 +22,9 @@ const systemWords: Readonly<Record<string, string>> = {
 const caWords = /issuer certificate|self-signed certificate|unable to verify/
 
 /**
- * @returns the reason in a gRPC error without its constant parts. The log line already has the
+ * Removes constant text and the address from a gRPC error, because the log line already has the
  * `address`.
+ * @returns the reason.
  */
 export function stripGrpcPrefix(reason: string, address: string): string {
   const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
@@ -36,7 +37,7 @@ export function stripGrpcPrefix(reason: string, address: string): string {
   return caWords.test(named) ? `its certificate is of another CA (${named})` : named
 }
 
-/** Logs events about peers for an operator, each once or at a limited rate. */
+/** Logs events about peers for an operator, each only once or at a limited rate. */
 export class MeshEventLogger {
   readonly #clock: Clock
   readonly #log: Logger
@@ -61,6 +62,7 @@ export class MeshEventLogger {
   }
 
   /**
+   * Logs that a peer is unreachable.
    * @param reason null if no address was tried.
    * @param dnsFault why the tried address is not current; null if it is.
    */

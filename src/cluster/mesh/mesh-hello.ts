@@ -12,7 +12,10 @@ import type { FullCoreStatus } from '../../raft/core.ts'
 import type { Index, Position } from '../../raft/types.ts'
 import type { ConsensusOptions } from '../consensus-options.ts'
 
-/** Hello of this member with its current positions, the first frame on every stream. */
+/**
+ * Creates the Hello of this member with its current positions. It is the first frame on every
+ * stream.
+ */
 export function createMeshHello(
   options: ConsensusOptions,
   now: {
@@ -25,8 +28,8 @@ export function createMeshHello(
   },
 ): Hello {
   const { last, term } = now.onDisk
-  // Just after a snapshot, applied entries are durable only in the state and not in the log, so the
-  // higher index counts.
+  // After a snapshot and before the log is reset, the state is ahead of the log, so the higher
+  // index counts.
   const lastIndex = Math.max(last.index, now.applied)
   const lastTerm = lastIndex === last.index ? last.term : 0
   return create(HelloSchema, {

@@ -16,13 +16,13 @@ interface MeshListenerDeps {
 }
 
 /**
- * Accepts connections at the mesh port and handles them until the end of the TLS handshake: limits
+ * Accepts connections at the mesh port and handles them until the TLS handshake is complete: limits
  * the number and rate of connections, and requires a certificate of the cluster CA.
  */
 export class MeshListener {
   readonly #deps: MeshListenerDeps
   readonly #servers: Server[] = []
-  /** Shared by all addresses of the port. */
+  /** All addresses of the port share this limit. */
   readonly #rate: KeyedRate
   #identity: MeshIdentity
   #isClosed = false
@@ -41,7 +41,8 @@ export class MeshListener {
   }
 
   /**
-   * @param bind host:port; port 0 selects a free one. Listens on every address of the name.
+   * Listens on every address of the name.
+   * @param bind host:port; port 0 selects a free one.
    * @returns the port. Rejects with the system's reason when it cannot listen.
    */
   async listen(bind: string): Promise<number> {
@@ -58,13 +59,13 @@ export class MeshListener {
     }
   }
 
-  /** Affects new connections only. */
+  /** Sets the identity for new connections. */
   setIdentity(identity: MeshIdentity): void {
     this.#identity = identity
     for (const server of this.#servers) server.setSecureContext(tlsOptions(identity))
   }
 
-  /** Stops listening. Connections that were already passed on stay open. */
+  /** Stops listening. Connections that `onConnection` has received stay open. */
   close(): void {
     this.#isClosed = true
     for (const server of this.#servers) server.close()
@@ -104,8 +105,8 @@ function hostAndPort(bind: string): { readonly host: string; readonly port: numb
 }
 
 /**
- * TLS 1.3 only. Tickets are disabled, so every connection proves possession of the certificate's
- * key.
+ * TLS options of the mesh: TLS 1.3 only. Session tickets are disabled, so every connection proves
+ * that its peer has the key of the certificate.
  */
 function tlsOptions(identity: MeshIdentity) {
   return {

@@ -27,7 +27,10 @@ export function refusalMetadata({ reason, configurationIndex, generation }: Mesh
   return metadata
 }
 
-/** @returns null when the metadata has no refusal that this release knows. */
+/**
+ * Decodes a refusal.
+ * @returns null when the metadata has none, or one that this release does not know.
+ */
 export function readMeshRefusal(metadata: Metadata | undefined): MeshRefusal | null {
   const [reason] = metadata?.get(REASON) ?? []
   const [index] = metadata?.get(INDEX) ?? []

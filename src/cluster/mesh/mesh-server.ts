@@ -39,35 +39,40 @@ interface MeshServerDeps {
   readonly clock: Clock
   readonly selfId: NodeId
   readonly hello: () => Hello
-  /** Judges a connection by its certificate, before the first byte of HTTP/2. */
+  /** Decides about a connection by its certificate, before the first byte of HTTP/2. */
   readonly standing: (leafDer: Uint8Array, remote: string) => CallerMembership
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
   /**
-   * Judges like `judge`, and also compares the first Hello of a stream with the history of the
-   * member.
+   * Decides like `judge`, and also compares the first Hello of a stream with the peer's earlier
+   * reports.
    */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
-  /** Index of the newest configuration known to be committed; sent to refused peers. */
+  /** Index of the newest configuration known to be committed; refused peers receive it. */
   readonly configurationIndex: () => Index
-  /** Generation of the cluster; sent to refused peers as well. */
+  /** Generation of the cluster; refused peers receive it too. */
   readonly generation: number
   readonly onRefused: (verdict: PeerVerdict & { ok: false }, remote: string) => void
   /**
-   * A stream of the caller was accepted. Called for each stream, so the caller's other stream may
-   * still be missing.
+   * Called when a stream of the caller was accepted. Called for each stream, so the caller's other
+   * stream may still be missing.
    */
   readonly onCaller: (from: NodeId) => void
   readonly onHeard: (from: NodeId) => void
-  /** A message on a Raft stream has arrived. `storeId`: the disk to which the stream is bound. */
+  /**
+   * Called with each message on a Raft stream. `storeId`: the disk to which the stream is bound.
+   */
   readonly onRaft: (from: NodeId, content: RaftStreamFrame, storeId: Uint8Array) => void
   readonly onForward: (from: NodeId, frame: ForwardFrame['frame']) => void
-  /** A single request, outside of streams, whose caller has only proven its certificate. */
+  /**
+   * Called with a single request, outside of streams, from a caller that has only proven its
+   * certificate.
+   */
   readonly onCall: (
     leafDer: Uint8Array | null,
     request: CallRequest,
     answer: (response: CallResponse) => void,
   ) => void
-  /** One of the caller's streams has ended. */
+  /** Called when one of the caller's streams has closed. */
   readonly onGone: (from: NodeId) => void
 }
 
@@ -80,7 +85,7 @@ interface Inbound {
   readonly call: FrameCall
   readonly out: OutboundStream
   readonly leafDer: Uint8Array | null
-  /** null until the caller's Hello is accepted. */
+  /** Id of the caller; null until its Hello is accepted. */
   peerId: NodeId | null
   hello: Hello | null
   isOver: boolean
@@ -121,6 +126,7 @@ export class MeshServer {
   }
 
   /**
+   * Starts to listen.
    * @param bind host:port; port 0 selects a free one.
    * @returns the port. Rejects with the system's reason when it cannot listen.
    */
@@ -159,7 +165,7 @@ export class MeshServer {
     return this.#bound.forward.get(to)?.out.write(frame, queueBytesMax) ?? false
   }
 
-  /** Ends a peer's streams and sends the peer the reason. */
+  /** Closes a peer's streams and sends the peer the reason. */
   drop(id: NodeId, code: Status, reason: string): void {
     for (const kind of ['raft', 'forward'] as const) {
       const inbound = this.#bound[kind].get(id)
@@ -167,7 +173,7 @@ export class MeshServer {
     }
   }
 
-  /** Judges every open stream again; called after a change of the members. */
+  /** Checks the peer of every open stream again; called after a change of the members. */
   judgeAgain(): void {
     for (const inbound of Array.from(this.#all)) {
       if (inbound.hello === null) continue
@@ -278,8 +284,8 @@ export class MeshServer {
   }
 
   /**
-   * Ends streams of another process with the same id, for example one on a copied data folder. The
-   * two processes must never share a pair of streams.
+   * Closes streams of another process with the same id, for example one that uses a copy of the
+   * data folder. The two processes must never share a pair of streams.
    */
   #endOtherLives({ peerId, hello }: Inbound): void {
     for (const other of Array.from(this.#all)) {

@@ -7,10 +7,15 @@ import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 /** Maximum frame in both directions: the largest entry plus its envelope. */
 export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
-/** HTTP/2 window of a stream: a whole batch of entries fits in one round trip. */
+/**
+ * HTTP/2 window of a stream. A whole batch of entries fits into it, so that a batch takes one round
+ * trip.
+ */
 export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
 
-/** Own leaf with its chain, its key, and the CA certificates for peers; all PEM. */
+/**
+ * This member's leaf with its chain, its key, and the CA certificates for verifying peers; all PEM.
+ */
 export interface MeshIdentity {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -64,7 +69,8 @@ export const grpcClientOptions: ChannelOptions = {
   // another.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_http_proxy': 0,
-  // Sent as TLS server name instead of the host, which may be an IP address and is not verified.
+  // The client sends this TLS server name instead of the host, which may be an IP address and is
+  // not verified.
   'grpc.ssl_target_name_override': 'mesh.flotilla',
   'grpc.enable_retries': 0,
   'grpc.service_config_disable_resolution': 1,
@@ -73,7 +79,10 @@ export const grpcClientOptions: ChannelOptions = {
   'grpc-node.flow_control_window': STREAM_WINDOW_BYTES,
 }
 
-/** TLS 1.3 only: no renegotiation, no static key exchange, and an encrypted client certificate. */
+/**
+ * TLS 1.3 only: it has no renegotiation and no static key exchange, and it encrypts the client
+ * certificate.
+ */
 export function meshSecureContext(identity: MeshIdentity): SecureContext {
   return createSecureContext({ ...tlsContextOptions(identity), minVersion: 'TLSv1.3' })
 }

@@ -8,8 +8,8 @@ import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
 
 /**
- * Status of a caller, by its certificate and the configuration in force: the id, and whether it is
- * a member. null: the caller may not connect.
+ * Status of a caller according to its certificate and the current configuration: the id, and
+ * whether it is a member. null: the caller may not connect.
  */
 export type CallerMembership = { readonly id: NodeId; readonly isMember: boolean } | null
 
@@ -23,7 +23,7 @@ interface Caller {
   readonly leafDer: Uint8Array
   id: NodeId
   isMember: boolean
-  /** Closes the connection of a non-member when its time limit is over. */
+  /** Closes the connection of a non-member after its time limit. */
   timer: NodeJS.Timeout | null
 }
 
@@ -35,12 +35,12 @@ interface StreamUse {
 
 /**
  * Admits and limits HTTP/2 connections at the mesh port. Each member has its own connections. Other
- * controllers of the CA, for example one that requests admission or that was removed, share a few
- * connections for a short time. All other callers are refused.
+ * controllers with a certificate of the CA (for example one that requests admission or was removed)
+ * share a few connections for a short time. All other callers are refused.
  */
 export class MeshSessions {
   readonly #deps: MeshSessionsDeps
-  /** Oldest first. */
+  /** The connected callers, oldest first. */
   readonly #callers = new Set<Caller>()
   readonly #streams = new WeakMap<ServerHttp2Session, StreamUse>()
 
@@ -48,7 +48,10 @@ export class MeshSessions {
     this.#deps = deps
   }
 
-  /** @returns false when the caller is not admitted; its connection is closed. */
+  /**
+   * Decides whether a connection may stay open.
+   * @returns false when the caller is not admitted; its connection is then closed.
+   */
   admit(socket: TLSSocket): boolean {
     const leafDer = peerLeafDer(socket)
     const standing = leafDer === null ? null : this.#deps.standing(leafDer, remoteOf(socket))
@@ -100,7 +103,7 @@ export class MeshSessions {
     return use.open <= (isMember ? meshStreamsMax : meshStreamsOfStrangerMax)
   }
 
-  /** Judges all connections again after a change of the configuration. */
+  /** Checks all connections again after a change of the configuration. */
   judgeAgain(): void {
     for (const caller of Array.from(this.#callers)) {
       const standing = this.#deps.standing(caller.leafDer, remoteOf(caller.socket))

@@ -55,12 +55,12 @@ interface PeerRecord {
 }
 
 const WATCH_MS = 250
-/** Extra queue space for elections and heartbeats when entries fill the queue. */
+/** Additional queue space that elections and heartbeats may use when entries fill the queue. */
 const URGENT_BYTES = 1024 * 1024
 
 /**
  * Connections between members: each member dials every other one and keeps one stream for Raft and
- * one for forwarding. As a {@link Transport} it may lose messages and never waits.
+ * one for forwarding. It implements {@link Transport}, so it may lose messages and never waits.
  */
 export class Mesh implements Transport {
   readonly #options: MeshOptions
@@ -131,7 +131,10 @@ export class Mesh implements Transport {
     })
   }
 
-  /** @returns the port. */
+  /**
+   * Starts to listen.
+   * @returns the port.
+   */
   async start(): Promise<number> {
     // gRPC would write messages to stderr; this class logs them with the peer's name and a rate
     // limit.
@@ -171,8 +174,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Sets the members that may use the mesh; streams of others end at once. Also called when only
-   * addresses have changed.
+   * Sets the members that may use the mesh, and immediately closes the streams of others. Also
+   * called when only addresses have changed.
    */
   setMembers(members: readonly Member[], configurationIndex: Index = 0): void {
     this.#roster = peerVerificationFacts(this.#options, members)
@@ -184,18 +187,18 @@ export class Mesh implements Transport {
     this.#review()
   }
 
-  /** New connections use this identity; open ones keep theirs. */
+  /** Sets the identity for new connections; open ones keep theirs. */
   setIdentity(identity: MeshIdentity): void {
     this.#secureContext = meshSecureContext(identity)
     this.#server.setIdentity(identity)
   }
 
-  /** Records a follower's acknowledgment in a term, up to an index. */
+  /** Records that a follower has acknowledged the leader's log of a term up to an index. */
   noteMatch(from: NodeId, term: Term, index: Index): void {
     this.#witness.noteMatch(from, term, index)
   }
 
-  /** Sorted by id, without this member. */
+  /** The peers with their connections, sorted by id, without this member. */
   peers(): MeshPeer[] {
     const nowMs = this.#deps.clock.monotonicMs()
     return [...this.#peers]
@@ -211,8 +214,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * The address shown to operators, routers and joining controllers: the name that the member
-   * advertises, although a member found through a seed is dialed at its IP address.
+   * The address that operators, routers and joining controllers see: the name that the member
+   * advertises, although the mesh dials a member found through a seed at its IP address.
    */
   #shownAddress(id: NodeId, { isConnected, link }: PeerRecord): string {
     const advertised = isConnected ? this.#options.book.advertisedBy(id) : null
@@ -231,18 +234,27 @@ export class Mesh implements Transport {
     if (!link.sendRaft(this.#encoder.encode(message), queueBytesMax)) this.#droppedFrames += 1
   }
 
-  /** @returns false when the chunk was not sent; the transfer must then be aborted. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk was not sent; the transfer must then be aborted.
+   */
   sendSnapshotChunk(to: NodeId, term: Term, chunk: SnapshotChunk): boolean {
     return this.#sendRaftFrame(to, encodeSnapshotChunk(term, chunk), this.#raftQueueBytesMax)
   }
 
-  /** @returns as {@link sendSnapshotChunk}. */
+  /**
+   * Sends the acknowledgment of a chunk.
+   * @returns as {@link sendSnapshotChunk}.
+   */
   sendSnapshotAck(to: NodeId, term: Term, ack: SnapshotAck): boolean {
     const queueBytesMax = this.#raftQueueBytesMax + URGENT_BYTES
     return this.#sendRaftFrame(to, encodeSnapshotAck(term, ack), queueBytesMax)
   }
 
-  /** @returns false when the frame was not sent for lack of a connection or queue space. */
+  /**
+   * Sends a frame on the forward stream to a peer.
+   * @returns false when the frame was not sent for lack of a connection or queue space.
+   */
   forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || !link.isReady) return false
@@ -250,7 +262,7 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Responds on the stream that the peer dialed. If that fails, ends the stream, so that the peer
+   * Responds on the stream that the peer dialed. If that fails, closes the stream, so that the peer
    * learns that no response will come.
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
@@ -259,7 +271,9 @@ export class Mesh implements Transport {
     }
   }
 
-  /** Caller authenticated by the open streams of a member; null if it has none. */
+  /**
+   * The caller, as the open streams of a member have authenticated it; null if the member has none.
+   */
   callerOf(id: NodeId): PeerCaller | null {
     const leafDer = this.#server.leafOf(id)
     if (leafDer === null) return null
@@ -347,7 +361,7 @@ export class Mesh implements Transport {
     link.start()
   }
 
-  /** Judges the first Hello of a caller (`expectedId` null) or of a dialed peer. */
+  /** Decides about the first Hello of a caller (`expectedId` null) or of a dialed peer. */
   #greet(claim: PeerHandshakeInput): PeerVerdict {
     const verdict = verifyPeer(claim, this.#roster)
     const { hello, expectedId } = claim
@@ -373,8 +387,8 @@ export class Mesh implements Transport {
   }
 
   /**
-   * Passes the name itself to gRPC while the name resolves, because gRPC then tries all addresses
-   * of the name at once.
+   * While a name resolves, gRPC gets the name itself, because it then tries all addresses of the
+   * name concurrently.
    */
   async #resolveForGrpc(address: string): Promise<Resolution> {
     const { resolvers = [] } = this.#options
@@ -431,8 +445,8 @@ export class Mesh implements Transport {
     const nowMs = this.#deps.clock.monotonicMs()
     const isStalled = nowMs - this.#watchedMs > WATCH_MS + 1000
     this.#watchedMs = nowMs
-    // After a stall of this thread, frames may have arrived that it has not read yet. So silence
-    // proves nothing now.
+    // After a stall of this thread, it may not yet have read frames that have arrived, so the
+    // silence of a peer proves nothing.
     if (isStalled) return
     for (const [id, peer] of this.#peers) {
       const isSilent = peer.lastHeardMs !== null && nowMs - peer.lastHeardMs > this.#silenceMsMax

@@ -5,8 +5,8 @@ interface FrameWriter {
 
 /**
  * Counts bytes that were written to a stream but that its connection has not accepted yet, and
- * refuses frames beyond a limit. So a slow peer costs bounded memory, and the sender learns at once
- * that a frame was refused.
+ * refuses frames beyond a limit. A slow peer therefore occupies limited memory, and the sender
+ * immediately learns that a frame was refused.
  */
 export class OutboundStream {
   readonly #writer: FrameWriter
@@ -21,8 +21,9 @@ export class OutboundStream {
   }
 
   /**
-   * @returns false when the frame does not fit under `bytesMax` with the queued bytes; it was not
-   * sent.
+   * Writes a frame.
+   * @returns false when the frame and the queued bytes together exceed `bytesMax`; the frame was
+   * then not sent.
    */
   write(frame: Uint8Array, bytesMax: number): boolean {
     if (this.#queuedBytes + frame.length > bytesMax) return false

@@ -16,7 +16,7 @@ import { stripGrpcPrefix } from './mesh-event-logger.ts'
 import { toCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
-  /** Id of the responding controller from its certificate. */
+  /** Id of the responding controller, from its certificate. */
   readonly calleeId: NodeId
   readonly payload: Uint8Array
 }
@@ -24,7 +24,7 @@ interface PeerAnswer {
 /**
  * Sends one request to the controller at an address, outside of links, for controllers that are not
  * members yet. The callee must have a controller's certificate of the same CA and trust domain; the
- * caller decides whether the callee's id is acceptable.
+ * caller must check whether the callee's id is acceptable.
  * @param address host:port of the mesh.
  * @throws {Problem} the error that the callee returned, or PEER_UNREACHABLE with the reason.
  */

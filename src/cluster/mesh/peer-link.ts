@@ -14,7 +14,7 @@ import { OutboundStream } from './outbound-stream.ts'
 const HELLO_TIMEOUT_MS = 5000
 /** Timeout for the Hello when there is another address to try. */
 const HELLO_TIMEOUT_MS_OF_MANY = 2500
-/** Time for written frames to be sent before the connection is closed. */
+/** Maximum time to send the written frames before the connection is closed. */
 const DRAIN_MS = 1000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1000
@@ -30,38 +30,35 @@ interface PeerLinkDeps {
   /** Resolves a name to host:port with IP addresses; null for tests without names. */
   readonly resolve: ((address: string) => Promise<Resolution>) | null
   readonly secureContext: () => SecureContext
-  /** `hello` undefined: judges only the certificate. */
+  /** Decides whether to trust the peer. If `hello` is undefined, checks only the certificate. */
   readonly judge: (leafDer: Uint8Array | null, hello: Hello | null | undefined) => PeerVerdict
   readonly random: Random
-  /** Both streams are open and the peer is authenticated. */
+  /** Called when both streams are open and the peer is authenticated. */
   readonly onReady: (hello: Hello, leafPem: string) => void
-  /** A ready link has ended. Frames without a response may or may not have arrived. */
+  /** Called when a ready link has closed. Frames without a response may or may not have arrived. */
   readonly onLost: () => void
   readonly onForward: (frame: ForwardFrame['frame']) => void
   readonly onHeard: () => void
   readonly onRefused: (verdict: PeerVerdict & { ok: false }) => void
-  /** Judges like `judge`, and also compares the Hello with the history of the peer. */
+  /** Decides like `judge`, and also compares the Hello with the peer's earlier reports. */
   readonly greet: (leafDer: Uint8Array | null, hello: Hello | null) => PeerVerdict
-  /** The callee, authenticated by its pinned key, refuses this member. */
+  /** Called when the callee, authenticated by its pinned key, refuses this member. */
   readonly onRefusedByPeer: (refusal: MeshRefusal) => void
   /**
-   * The attempt failed, and not because this member refused the peer. `dnsFault`: why the tried
-   * address is not current, or why there was no address; null if a name server has responded.
+   * Called when the attempt failed, except when this member refused the peer. `dnsFault`: why the
+   * tried address is not current, or why there was no address; null if a name server has responded.
    */
   readonly onFailed: (reason: string | null, dnsFault: string | null) => void
 }
 
 type FrameStream = ClientDuplexStream<Buffer, Buffer>
 
-/**
- * One connection with its two streams, from dialing to closing. A link makes one attempt after
- * another.
- */
+/** One connection with its two streams, from dialing to closing. */
 interface Attempt {
   readonly address: string
   /** Resolved target of the address. */
   readonly target: string
-  /** Why the target is an earlier address of the name; null if it is current. */
+  /** Reason why the target is an earlier address of the name; null if the target is current. */
   readonly dnsFault: string | null
   readonly client: Client
   readonly raft: FrameStream
@@ -69,7 +66,10 @@ interface Attempt {
   readonly raftOut: OutboundStream
   readonly forwardOut: OutboundStream
   readonly helloTimer: NodeJS.Timeout
-  /** `isGiven`: the callee has proven the expected certificate; its Hello may still be missing. */
+  /**
+   * `isGiven` becomes true when the callee has proven the expected certificate; its Hello may still
+   * be missing.
+   */
   readonly proof: { isGiven: boolean }
   raftHello: Hello | null
   isForwardProven: boolean
@@ -79,30 +79,33 @@ interface Attempt {
 /**
  * The streams that this member dials to one peer: one for Raft messages, one for proposals, reads
  * and presence. Redials with backoff (50 ms to 1 s, with jitter) until stopped. The two streams
- * always end together.
+ * always close together.
  */
 export class PeerLink {
   readonly peerId: NodeId
   readonly #deps: PeerLinkDeps
   #addresses: readonly string[]
-  /** Selects the address to dial; incremented by each failed attempt. */
+  /** Selects the address to dial. Each failed attempt increments the number. */
   #turn = 0
   #attempt: Attempt | null = null
   #redialTimer: NodeJS.Timeout | null = null
-  /** Number of the DNS lookup in progress; a later one replaces it. */
+  /** Number of the DNS lookup in progress; the result of an earlier lookup is ignored. */
   #resolving: number | null = null
   #resolved = 0
   #failures = 0
   #isStopped = true
 
-  /** @param addresses host:port, best first; tried in order. */
+  /** @param addresses host:port, best first; the link tries them in order. */
   constructor(peerId: NodeId, addresses: readonly string[], deps: PeerLinkDeps) {
     this.peerId = peerId
     this.#addresses = addresses
     this.#deps = deps
   }
 
-  /** The address that is connected or being dialed; otherwise the one that is dialed next. */
+  /**
+   * The address to which the link is connected or which it is dialing; otherwise the one that it
+   * will dial next.
+   */
   get address(): string {
     return this.#attempt?.address ?? this.#nextAddress
   }
@@ -147,13 +150,13 @@ export class PeerLink {
     this.#addresses = addresses
     const current = this.#attempt?.address ?? null
     if (this.#attempt?.proof.isGiven === true) {
-      // The new list is used only after this connection ends.
+      // The link uses the new list only after the current connection has closed.
       this.#turn = Math.max(0, addresses.indexOf(current ?? ''))
       return
     }
     this.#turn = 0
     if (this.#isStopped || current === this.#nextAddress) return
-    // Ends an attempt at a former address of the peer, which could otherwise last until its
+    // An attempt at a former address of the peer is abandoned, because it could last until its
     // timeout.
     this.#end(this.#attempt)
     if (this.#redialTimer !== null) clearTimeout(this.#redialTimer)
@@ -180,7 +183,7 @@ export class PeerLink {
     setTimeout(() => this.#end(attempt), DRAIN_MS).unref()
   }
 
-  /** The peer has just contacted this member, so the rest of the backoff is skipped. */
+  /** Skips the rest of the backoff, because the peer has just contacted this member. */
   redialNow(): void {
     if (this.#isStopped || this.#redialTimer === null) return
     clearTimeout(this.#redialTimer)
@@ -190,8 +193,8 @@ export class PeerLink {
   }
 
   /**
-   * Judges the connection again after a change of members. If it is no longer accepted, closes it
-   * and retries.
+   * Checks the peer again after a change of members. If the link no longer accepts the peer, it
+   * closes the connection and retries.
    */
   judgeAgain(): void {
     const attempt = this.#attempt
@@ -201,14 +204,18 @@ export class PeerLink {
   }
 
   /**
-   * @returns false when nothing was sent because the link is not connected or the queue is full.
+   * Sends a frame on the Raft stream.
+   * @returns false when nothing was sent, because the link is not connected or the queue is full.
    */
   sendRaft(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && attempt.raftOut.write(frame, queueBytesMax)
   }
 
-  /** @returns like {@link sendRaft}. */
+  /**
+   * Sends a frame on the forward stream.
+   * @returns false in the same cases as {@link sendRaft}.
+   */
   sendForward(frame: Uint8Array, queueBytesMax: number): boolean {
     const attempt = this.#attempt
     return attempt?.isReady === true && attempt.forwardOut.write(frame, queueBytesMax)
@@ -242,7 +249,7 @@ export class PeerLink {
   }
 
   #connect(address: string, target: string, dnsFault: string | null): void {
-    // Waits, because a Hello must not report less than this member has acknowledged.
+    // The link waits, because a Hello must not report less than this member has acknowledged.
     if (!this.#deps.canDial()) {
       this.#redialLater()
       return
@@ -251,8 +258,8 @@ export class PeerLink {
     const client = new Client(
       target,
       credentials.createFromSecureContext(this.#deps.secureContext(), {
-        // Host names and addresses prove nothing here. The SPIFFE id and the pinned key identify
-        // the callee.
+        // Host names and addresses prove nothing here. Instead, the SPIFFE id and the pinned key
+        // identify the callee.
         checkServerIdentity: (_host, { raw }) => {
           const fault = this.#checkCallee(raw)
           proof.isGiven = fault === undefined
@@ -319,8 +326,8 @@ export class PeerLink {
     this.#deps.onHeard()
     const content = decodeRaft(bytes, this.peerId, this.#deps.selfId)
     if (attempt.raftHello !== null) {
-      // On this stream, a callee sends only its Hello. A newer release may send other frames, which
-      // are ignored.
+      // On this stream, the callee sends only its Hello. A newer release may send other frames,
+      // which are ignored.
       if (content.kind !== 'unknown') this.#fail(attempt, 'it sent more than its Hello')
       return
     }
@@ -366,7 +373,7 @@ export class PeerLink {
   }
 
   /**
-   * Ends the attempt and dials again later.
+   * Closes the attempt and dials again later.
    * @param reason null if it was already reported.
    */
   #fail(attempt: Attempt, reason: string | null): void {
@@ -376,7 +383,7 @@ export class PeerLink {
     if (reason !== null) this.#deps.onFailed(reason, attempt.dnsFault)
     if (wasReady) this.#deps.onLost()
     if (this.#isStopped || this.#redialTimer !== null) return
-    // After a working connection, the same address is tried first.
+    // After a connection that worked, the link first tries the same address.
     if (!wasReady) this.#turn += 1
     this.#redialLater()
   }

@@ -12,10 +12,11 @@ import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 const TIMEOUT_MS = 1500
 
 /**
+ * Resolves the name in an address.
  * @param address host:port; a name may resolve to many addresses.
- * @param resolvers address:port of the DNS servers to query first; the system's resolver is used if
- * the list is empty or its servers do not know the name.
- * @returns host:port with IP addresses; empty when the name does not resolve now.
+ * @param resolvers address:port of the DNS servers that are queried first; the system's resolver is
+ * used if the list is empty or its servers do not know the name.
+ * @returns host:port with IP addresses; empty when the name does not resolve at present.
  */
 export async function resolveAddress(
   address: string,
@@ -28,7 +29,10 @@ export async function resolveAddress(
   return addresses
 }
 
-/** @returns host:port with IP addresses, and the reason why the lookup failed. */
+/**
+ * Resolves a host:port.
+ * @returns host:port with IP addresses, and the reason if the lookup failed.
+ */
 export async function resolveHostPort(
   address: string,
   resolve: (host: string) => Promise<Resolution>,
@@ -40,7 +44,10 @@ export async function resolveHostPort(
   return { addresses: addresses.map((one) => formatHostPort({ host: one, port })), fault }
 }
 
-/** @param resolvers as in `resolveAddress`. */
+/**
+ * Looks up the addresses of a host name.
+ * @param resolvers address:port of the DNS servers that are queried first.
+ */
 export async function lookUpWithResolvers(
   host: string,
   resolvers: readonly string[],
@@ -49,7 +56,7 @@ export async function lookUpWithResolvers(
   if (first !== null && first.addresses.length > 0) return first
   const second = await lookUpHost(host)
   // "Not found" from the system's resolver is not final, because only the given resolvers may know
-  // the name. So both must have responded.
+  // the name. The lookup therefore counts as answered only if both have responded.
   const isAnswered = second.isAnswered && first?.isAnswered !== false
   return second.addresses.length > 0 ? second : { addresses: [], isAnswered }
 }

@@ -6,7 +6,7 @@ import { integer } from '../message-codec.ts'
 
 type Mark = { -readonly [name in keyof DurablePosition]: DurablePosition[name] }
 
-/** One start of a process on a store. */
+/** One start of a process with a store. */
 interface ProcessStart {
   readonly boot: bigint
   readonly startedAtMs: bigint
@@ -15,17 +15,21 @@ interface ProcessStart {
 interface Remembered {
   readonly store: string
   start: ProcessStart
-  /** Positions reported since this process start, on the streams that the peer dialed. */
+  /**
+   * Positions that the process has reported since this start, on the streams that the peer dialed.
+   */
   readonly heard: Mark
-  /** Positions reported since this process start, in responses to this member's dials. */
+  /**
+   * Positions that the process has reported since this start, in responses to this member's dials.
+   */
   readonly answered: Mark
-  /** Positions reported by earlier process starts on this store. */
+  /** Positions that earlier processes with this store reported. */
   readonly past: Mark
 }
 
 /**
- * `rolled-back`: the store is older than before. `superseded`: a later process has started on a
- * copy of the store.
+ * `rolled-back`: the store is in an older state than one that the peer has reported. `superseded`:
+ * a later process has started on a copy of the store.
  */
 type HistoryFault = 'rolled-back' | 'superseded'
 
@@ -61,7 +65,7 @@ export class RollbackDetector {
   readonly #peers = new Map<NodeId, Remembered>()
   #isChanged = false
 
-  /** @param kept marks stored by an earlier process of this member. */
+  /** @param kept positions that an earlier process of this member stored. */
   constructor(generation: number, kept: readonly PeerDiskRecord[] = []) {
     this.#generation = generation
     for (const { id, boot, startedAtMs, storeId, ...mark } of kept) {
@@ -72,7 +76,7 @@ export class RollbackDetector {
     }
   }
 
-  /** Marks to store for the next process. */
+  /** The recorded positions, to store for the next process. */
   marks(): PeerDiskRecord[] {
     return [...this.#peers].map(([id, { store, start, heard, answered, past }]) => ({
       id,
@@ -85,7 +89,7 @@ export class RollbackDetector {
     }))
   }
 
-  /** @returns whether the marks have changed since the last call. */
+  /** @returns whether the recorded positions have changed since the last call. */
   takeChanged(): boolean {
     const isChanged = this.#isChanged
     this.#isChanged = false
@@ -93,6 +97,7 @@ export class RollbackDetector {
   }
 
   /**
+   * Compares a Hello with the earlier reports of its sender.
    * @param isCaller whether the peer dialed the stream of this Hello.
    * @returns null when the history is consistent; the Hello is then recorded.
    */
@@ -115,7 +120,10 @@ export class RollbackDetector {
     return null
   }
 
-  /** Called for messages that are sent only after their term is durable. */
+  /**
+   * Records a term that the peer's disk has. Called for messages that are sent only after their
+   * term is durable.
+   */
   noteTerm(id: NodeId, term: Term): void {
     const mark = this.#peers.get(id)?.heard
     if (mark === undefined || term <= mark.term) return
@@ -124,7 +132,10 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** Records an acknowledgment: the store has the log of the leader of `term` through `index`. */
+  /**
+   * Records an acknowledgment: the peer's store has the log of the leader of `term` through
+   * `index`.
+   */
   noteMatch(id: NodeId, term: Term, index: Index): void {
     this.noteTerm(id, term)
     const mark = this.#peers.get(id)?.heard
@@ -134,6 +145,7 @@ export class RollbackDetector {
   }
 
   /**
+   * Records an applied index that a peer reported.
    * @param startedAtMs start of the process that reported. Another process may have replaced it
    * before the report arrives.
    */
@@ -145,7 +157,7 @@ export class RollbackDetector {
     this.#isChanged = true
   }
 
-  /** Drops the marks of everyone who is not a member. */
+  /** Drops the recorded positions of all nodes that are not members. */
   retain(isMember: (id: NodeId) => boolean): void {
     for (const id of Array.from(this.#peers.keys())) {
       if (!isMember(id)) this.#isChanged = this.#peers.delete(id) || this.#isChanged

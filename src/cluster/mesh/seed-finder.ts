@@ -17,38 +17,39 @@ interface SeedFinderDeps {
   /** Resolves a seed to host:port with IP addresses. */
   readonly resolve: (seed: string) => Promise<Resolution>
   readonly secureContext: () => SecureContext
-  /** Whether any member is missing. */
+  /** True while any member is missing. */
   readonly isSearching: () => boolean
-  /** Whether a known member uses this address; an address in use is not probed. */
+  /** Whether a known member uses this address, so that it need not be probed. */
   readonly isTaken: (address: string) => boolean
-  /** A controller with a certificate of this cluster's CA responded at this address. */
+  /** Called when a controller with a certificate of this cluster's CA responded at this address. */
   readonly onFound: (id: NodeId, address: string) => void
 }
 
 const SEARCH_MS = 1000
 const TIMEOUT_MS = 1500
 /**
- * Pause before the same address is probed again. It also limits probes of this controller's own
- * address, which is often a seed.
+ * Pause before the finder probes the same address again. It also limits probes of this controller's
+ * own address, which is often a seed.
  */
 const REST_MS = 5000
 const RESTING_MAX = 1000
 export const SEED_LIMITS = {
-  /** Maximum addresses probed in one search; further addresses are ignored. */
+  /** Maximum addresses that one search probes; further addresses are ignored. */
   addressesMax: 64,
 } as const
 
 /**
  * While members are unreachable, probes every address of the seeds with a TLS handshake, without
- * sending a request. So the members find each other through one DNS name, without a quorum, even if
- * all their addresses have changed.
+ * sending a request. The members thereby find each other through one DNS name, without a quorum,
+ * even if all their addresses have changed.
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions
   readonly #deps: SeedFinderDeps
   readonly #asking = new Set<string>()
   /**
-   * Monotonic ms until which an address is not probed again, because its controller was just found.
+   * Monotonic ms until which the finder does not probe an address again, because it has just found
+   * the controller there.
    */
   readonly #restingUntilMs = new Map<string, number>()
   #stopTimer: (() => void) | null = null
@@ -95,7 +96,8 @@ export class SeedFinder {
 }
 
 /**
- * Id of the controller whose mesh listens at an address (host:port), without sending a request.
+ * Id of the controller whose mesh listens at an address (host:port), found without sending a
+ * request.
  * @param secureContext with the CA of the cluster.
  * @returns null when no peer responds in time, or the peer is not a controller of this CA and trust
  * domain.

@@ -12,7 +12,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/** A method that a controller's main thread calls on another one. */
+/** A method that the main thread of one controller calls on the main thread of another. */
 export interface PeerMethod<Q extends DescMessage, A extends DescMessage> {
   readonly name: string
   readonly request: Q
@@ -26,7 +26,10 @@ export function encodePeerMessage<T extends DescMessage>(
   return toBinary(schema, create(schema, init))
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes a message of another controller.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodePeerMessage<T extends DescMessage>(
   schema: T,
   payload: Uint8Array,
@@ -59,7 +62,7 @@ interface OpenedLeaderCall<Q extends DescMessage> {
   readonly timeoutMs: number
 }
 
-/** Encodes a request for the leader, with the time that the caller still waits. */
+/** Encodes a request for the leader, with the time for which the caller still waits. */
 export function encodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   init: MessageInitShape<Q>,
@@ -69,7 +72,10 @@ export function encodeLeaderCall<Q extends DescMessage>(
   return encodePeerMessage(LeaderCallSchema, { request, timeoutMs })
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes a request for the leader.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 export function decodeLeaderCall<Q extends DescMessage>(
   schema: Q,
   payload: Uint8Array,

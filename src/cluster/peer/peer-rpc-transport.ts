@@ -22,7 +22,9 @@ import { integer } from '../message-codec.ts'
 interface PeerFramesDeps {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
-  /** Caller authenticated by the open streams of a member; null if it has none. */
+  /**
+   * The caller, as the open streams of a member have authenticated it; null if the member has none.
+   */
   readonly callerOf: (id: NodeId) => PeerCaller | null
   readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
 }
@@ -32,8 +34,8 @@ type PeerCommand = Extract<ConsensusThreadCommand, { type: 'note' | 'call' | 'an
 /** Maximum concurrent calls of one peer, and of all non-members together. */
 const SERVED_MAX = 64
 /**
- * Maximum calls of the main thread that are tracked here. The main thread has fewer calls in
- * progress, but does not report the calls that it gave up.
+ * Maximum calls of the main thread that this class tracks. The main thread has fewer calls in
+ * progress, but does not report the calls that it has abandoned.
  */
 const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
@@ -41,7 +43,7 @@ const TEXT_CHARACTERS_MAX = 64
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
 export class PeerRpcFrames {
   readonly #deps: PeerFramesDeps
-  /** Calls that this controller's main thread has in progress: the callee by call id. */
+  /** Calls that this controller's main thread has in progress: the id of the callee by call id. */
   readonly #calls = new Map<number, NodeId>()
   /**
    * Calls that the main thread is processing, with their caller and the function that sends the
@@ -83,7 +85,10 @@ export class PeerRpcFrames {
     }
   }
 
-  /** @param isAnswer whether the frame came back on the stream that this member dialed. */
+  /**
+   * Handles a frame of a forward stream.
+   * @param isAnswer whether the frame arrived on the stream that this member dialed.
+   */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (frame.case === 'note') {
       const { topic, payload } = frame.value

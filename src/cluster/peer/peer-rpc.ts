@@ -29,7 +29,7 @@ type PeerEvent = Extract<
   { type: 'note' | 'called' | 'callAnswered' | 'link' }
 >
 
-/** The main thread's side of the {@link PeerChannel}; the host sends the frames. */
+/** The main thread's side of the {@link PeerChannel}. The consensus thread sends the frames. */
 export class PeerRpc implements PeerChannel {
   readonly #post: MainThreadLink['post']
   readonly #onUnhandled: (method: string, error: unknown) => void
@@ -110,7 +110,7 @@ export class PeerRpc implements PeerChannel {
     }
   }
 
-  /** Fails all calls in progress. */
+  /** Rejects all calls in progress. */
   close(): void {
     for (const { reject, timer } of this.#calls.values()) {
       clearTimeout(timer)

@@ -6,8 +6,8 @@ import { decodeEntries } from '../../raft/entry-codec.ts'
 import type { Entry, Index } from '../../raft/types.ts'
 
 /**
- * Maximum time for applying entries before other events run, so that requests are served while many
- * entries wait.
+ * Maximum time for applying entries before the event loop handles other events, so that the
+ * controller serves requests while many entries wait.
  */
 const SLICE_MS = 8
 /** Entries applied between two reads of the clock. */
@@ -20,23 +20,23 @@ interface ApplyQueueDeps {
   /** Called after every slice that applied entries. */
   readonly onProgress: () => void
   /**
-   * Called when an entry could not be applied. The entry is not skipped, and nothing after it is
-   * applied.
+   * Called when an entry could not be applied. The queue neither skips it nor applies anything
+   * after it.
    */
   readonly onFailed: (error: Error) => void
 }
 
 interface Batch {
   readonly packed: Uint8Array
-  /** Views into `packed`. */
+  /** Decoded entries; they are views into `packed`. */
   readonly entries: readonly Entry[]
 }
 
 const NO_BATCH: Batch = { packed: new Uint8Array(0), entries: [] }
 
 /**
- * Applies committed entries in order, in time slices. The host bounds the queue by the progress
- * reported to it.
+ * Applies committed entries in order, in time slices. The consensus thread limits the queue by the
+ * progress that this class reports.
  */
 export class ApplyQueue {
   readonly #deps: ApplyQueueDeps
@@ -79,11 +79,14 @@ export class ApplyQueue {
     if (!this.#isScheduled) this.#run()
   }
 
-  /** Called when the machine may accept entries again, because it has written pending changes. */
+  /**
+   * Continues to apply. Called when the state machine has written pending changes and may accept
+   * entries again.
+   */
   goOn(): void {
     if (this.#isScheduled || this.#batches.length === 0) return
     this.#isScheduled = true
-    // Runs in a later turn, because the machine is about to start its next write.
+    // The next run is in a later turn, because the state machine is about to start its next write.
     setImmediate(() => this.#run())
   }
 
@@ -93,15 +96,18 @@ export class ApplyQueue {
   }
 
   /**
-   * State and log continue after `applied`. Earlier entries that were not received yet will not
-   * arrive.
+   * Continues with the entries after `applied`, where state and log continue. Earlier entries that
+   * have not arrived yet will not arrive.
    */
   restartAfter(applied: Index): void {
     this.#received = Math.max(this.#received, applied)
     this.resumeAfter(applied)
   }
 
-  /** The state is now at `applied`: queued entries up to there are already in it. */
+  /**
+   * Continues after another state was installed at `applied`, which contains all queued entries up
+   * to that index.
+   */
   resumeAfter(applied: Index): void {
     this.#isPaused = false
     this.#standsAt = applied
@@ -131,7 +137,10 @@ export class ApplyQueue {
     if (!this.#hasFailed && !this.#deps.machine.isBehind) this.goOn()
   }
 
-  /** @returns false when nothing more can be applied now. */
+  /**
+   * Applies entries of the queue.
+   * @returns false when nothing more can be applied at present.
+   */
   #applySome(count: number): boolean {
     const { packed, entries: batch } = this.#batches[0] ?? NO_BATCH
     const end = Math.min(this.#at + count, batch.length)

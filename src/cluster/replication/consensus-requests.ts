@@ -5,7 +5,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import type { ConsensusThreadCommand, MainThreadLink } from '../thread-channel.ts'
 
 /**
- * Requests of the main thread to the consensus thread. Each receives one response with its id.
+ * Requests from the main thread to the consensus thread. Each receives one response with its id.
  */
 export class ConsensusRequests {
   readonly #post: MainThreadLink['post']
@@ -16,12 +16,18 @@ export class ConsensusRequests {
     this.#post = post
   }
 
-  /** @returns null when the leader has started the transfer, or the reason for the refusal. */
+  /**
+   * Requests a leadership transfer.
+   * @returns null when the leader has started the transfer, or the reason for the refusal.
+   */
   async transferLeadership(target: NodeId | null): Promise<string | null> {
     return await this.#ask((id) => ({ type: 'transferLeadership', id, target }))
   }
 
-  /** @returns null when the change was logged, or the reason for the refusal. */
+  /**
+   * Requests a change of the members.
+   * @returns null when the change was logged, or the reason for the refusal.
+   */
   async changeConfiguration(target: Configuration, basedOn: Index | null): Promise<string | null> {
     const configuration = toBinary(ConfigurationSchema, target)
     return await this.#ask((id) => ({ type: 'changeConfiguration', id, configuration, basedOn }))
@@ -32,7 +38,7 @@ export class ConsensusRequests {
     this.#waiting.delete(id)
   }
 
-  /** Resolves all requests, because no further responses arrive. */
+  /** Resolves all requests as failed, because no further responses arrive. */
   close(): void {
     for (const resolve of this.#waiting.values()) resolve('this controller is stopping')
     this.#waiting.clear()

@@ -34,7 +34,7 @@ export class ConsensusStatus {
   }
 
   countChanges(before: CoreStatus, now: CoreStatus): void {
-    // Counts an election when its pre-vote begins: a pre-candidate that becomes a candidate
+    // An election is counted when its pre-vote begins: a pre-candidate that becomes a candidate
     // continues the same election.
     if (now.role !== before.role && now.role === 'preCandidate') this.#counts.elections += 1
     if (now.leader !== null && now.leader !== before.leader) this.#counts.leaderChanges += 1
@@ -44,7 +44,10 @@ export class ConsensusStatus {
     this.#memory = readThreadMemory()
   }
 
-  /** @param configuration the encoded configuration in force. */
+  /**
+   * Builds the status.
+   * @param configuration the encoded current configuration.
+   */
   of(full: FullCoreStatus, configuration: Uint8Array): ConsensusThreadStatus {
     const { leaderSilenceTicks, peers } = full
     const matches = new Map(peers.map(({ id, matchIndex }) => [id, matchIndex]))

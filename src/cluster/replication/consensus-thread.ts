@@ -36,9 +36,9 @@ import { defaultCoreOptions } from '../../raft/options.ts'
 const STATUS_MS = 250
 
 /**
- * Consensus of one controller, and everything that must not wait for its API: Raft node, disk,
+ * Consensus of one controller, and everything else that must not wait for the API: Raft node, disk,
  * mesh, forwarding, snapshots. It exchanges only plain messages with the main thread, so it can run
- * in its own thread.
+ * in a separate thread.
  */
 export class ConsensusThread {
   readonly #options: ConsensusOptions
@@ -120,9 +120,7 @@ export class ConsensusThread {
     return this.#raft
   }
 
-  /**
-   * Starts to take part in the cluster. Reports a listener failure to the main thread as fatal.
-   */
+  /** Joins the cluster. If it cannot listen, reports that to the main thread as a fatal error. */
   async #start(): Promise<void> {
     let port: number
     try {
@@ -131,7 +129,7 @@ export class ConsensusThread {
       this.#fail(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    // Stops here if the thread was stopped meanwhile.
+    // If the thread was stopped meanwhile, nothing more must start.
     if (this.#isOver) return
     this.#node.start()
     this.#stopStatusTimer = periodicScheduler.every(STATUS_MS, () => this.#onStatusTimer())
@@ -296,8 +294,8 @@ export class ConsensusThread {
   #onRaft(from: NodeId, content: RaftStreamFrame, storeId: Uint8Array): void {
     switch (content.kind) {
       case 'message':
-        // Ignored: only this thread creates a snapshot message, and only from a complete, verified
-        // snapshot.
+        // The message is ignored: only this thread creates a snapshot message, and only from a
+        // complete, verified snapshot.
         if (content.message.type === 'snapshot') break
         this.#noteMatch(from, content.message)
         this.#node.receive(content.message, storeId)
@@ -315,7 +313,7 @@ export class ConsensusThread {
   }
 
   /**
-   * Records acknowledgments to the leader of this term: the disk that made them must never report
+   * Records acknowledgments to the leader of this term. The disk that made them must never report
    * less.
    */
   #noteMatch(from: NodeId, message: Message): void {
@@ -427,7 +425,7 @@ export class ConsensusThread {
 type ChangeConfiguration = Extract<ConsensusThreadCommand, { readonly type: 'changeConfiguration' }>
 
 /**
- * Executes the main thread's requests to the leader's core, and responds to them; the counterpart
+ * Executes the main thread's requests on the leader's core, and responds to them; the counterpart
  * of consensus-requests.ts.
  */
 class ConsensusReplies {
@@ -496,11 +494,14 @@ function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
   return new AddressBook({ selfId, clusterId, advertise, identity, nowMs: clock.nowMs(), hints })
 }
 
-/** @throws when neither the state nor the log has a configuration. */
+/**
+ * The membership configuration of log or state.
+ * @throws when neither of them has one.
+ */
 function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration
   const first = restored.entries.find(({ type }) => type === 'configuration')
-  // Copied, because the entry is a view of the whole log, which each status would transfer.
+  // The data is copied, because it is a view of the whole log, which each status would transfer.
   if (first !== undefined) return Uint8Array.from(first.data)
   if (options.roster !== undefined && options.roster !== null) return options.roster.configuration
   throw new Error(

@@ -16,7 +16,7 @@ import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
 import { integer } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
-/** The part of the local consensus node that forwarding uses. */
+/** The part of the local Raft node to which proposals and reads are passed. */
 interface ProposalTarget {
   /** Results arrive at {@link LeaderForwarder.onProposed} with the same ids. */
   propose(proposals: readonly { readonly id: number; readonly data: Uint8Array }[]): void
@@ -34,7 +34,8 @@ interface ForwardingDeps {
 }
 
 /**
- * Requester that waits for a response of the node: a peer, or the main thread if `from` is null.
+ * The requester of a proposal or a read, which waits for a response of the node: a peer, or the
+ * main thread if `from` is null.
  */
 interface ReadRequester {
   readonly from: NodeId | null
@@ -45,7 +46,7 @@ interface ReadRequester {
 /** Maximum bytes of commands in one frame; a larger batch is split over several frames. */
 const FRAME_COMMANDS_BYTES_MAX = 1024 * 1024
 /**
- * Maximum requests that wait for a response of the node; further requests of peers are refused.
+ * Maximum requests that wait for a response of the node; further requests from peers are refused.
  */
 const ASKERS_MAX = 262_144
 /** Maximum read rounds that were sent to peers and have no response yet. */
@@ -53,13 +54,15 @@ const REMOTE_READS_MAX = 16_384
 
 /**
  * Sends proposals and read rounds to the leader, which is either the local node or a peer. Accepts
- * requests of peers only on the leader, and responds to every request that it refuses.
+ * requests from peers only on the leader, and responds to every request that it refuses.
  */
 export class LeaderForwarder {
   readonly #deps: ForwardingDeps
   readonly #proposals = new Map<number, ReadRequester>()
   readonly #reads = new Map<number, ReadRequester>()
-  /** Read rounds of the main thread that were sent to a peer. */
+  /**
+   * Read rounds of the main thread that were sent to a peer: the peer's id by the round's number.
+   */
   readonly #remoteReads = new Map<number, NodeId>()
   #nextId = 1
 
@@ -97,7 +100,10 @@ export class LeaderForwarder {
     }
   }
 
-  /** @param isAnswer whether the frame arrived on the stream that this member dialed. */
+  /**
+   * Handles a frame of a forward stream.
+   * @param isAnswer whether the frame arrived on the stream that this member dialed.
+   */
   onFrame(from: NodeId, frame: ForwardFrame['frame'], isAnswer: boolean): void {
     if (isAnswer) {
       if (frame.case === 'refused') this.#onRefused(frame.value)
@@ -125,7 +131,10 @@ export class LeaderForwarder {
     }
   }
 
-  /** @param refusal null: the proposal was logged. */
+  /**
+   * Called with the result of a proposal.
+   * @param refusal null if the proposal was logged.
+   */
   onProposed(id: number, refusal: ProposalForwardRefusalCode | null): void {
     const asker = this.#proposals.get(id)
     this.#proposals.delete(id)
@@ -133,7 +142,10 @@ export class LeaderForwarder {
     this.#refuse(asker, refusal)
   }
 
-  /** @param index null: the read was refused. */
+  /**
+   * Called with the result of a read.
+   * @param index null if the read was refused.
+   */
   onRead(id: number, index: Index | null): void {
     const asker = this.#reads.get(id)
     this.#reads.delete(id)

@@ -29,8 +29,8 @@ export interface ProposalOptions {
   readonly outstandingMax: number
   readonly outstandingSpanMax: number
   /**
-   * Maximum bytes of outstanding commands; above it, writes are refused as if there were too many
-   * of them.
+   * Maximum bytes of outstanding commands; further writes are refused with the error for too many
+   * writes.
    */
   readonly outstandingBytesMax: number
 }
@@ -43,15 +43,20 @@ interface ProposalsDeps {
   readonly send: (proposals: Uint8Array<ArrayBuffer>) => void
   readonly hasLeader: () => boolean
   /**
-   * Feature level in force, as applied here. A write that needs a level is logged after the entry
-   * that raised the level.
+   * The cluster's feature level in the state of this controller. A write that requires a level is
+   * logged after the entry that raised the level.
    */
   readonly featureLevel: () => number
-  /** Called for each write that was proposed here, even if its caller no longer waits. */
+  /**
+   * Called for each write that this controller proposed, even if its caller has stopped waiting.
+   */
   readonly onAudited?: (record: AuditRecord, traceId?: string) => void
 }
 
-/** Writes of this controller, from the request to the outcome when it is applied here. */
+/**
+ * Tracks the writes of this controller, from the request until this controller has applied them and
+ * knows the outcome.
+ */
 export class LocalProposals {
   readonly #options: ProposalOptions
   readonly #deps: ProposalsDeps
@@ -76,7 +81,10 @@ export class LocalProposals {
     return this.#outstanding.count
   }
 
-  /** @throws {Problem} as {@link Proposer.propose}. */
+  /**
+   * Proposes a write and waits for its outcome.
+   * @throws {Problem} as {@link Proposer.propose}.
+   */
   async propose(input: ProposalInput): Promise<AppliedProposal> {
     if (this.#isClosed) throw new Problem('CLUSTER_NO_LEADER')
     const actor = this.#named(input.actor)
@@ -109,7 +117,10 @@ export class LocalProposals {
     })
   }
 
-  /** Called for each applied entry, which may be the outcome of a proposal of this controller. */
+  /**
+   * Completes a proposal. Called for each applied entry, which may be the outcome of a proposal of
+   * this controller.
+   */
   settle({ index, origin, outcome, audit }: AppliedEntry): void {
     if (origin === null) return
     if (origin.storeId !== this.#storeIdHex || origin.boot !== this.#options.boot) return
@@ -117,7 +128,7 @@ export class LocalProposals {
     if (audit !== null) this.#deps.onAudited?.(audit, proposal?.trace?.traceId)
     if (proposal === undefined) return
     this.#outstanding.remove(origin.sequence)
-    // The command took effect inside a snapshot that was installed meanwhile. Its outcome is
+    // The command took effect inside a snapshot that was installed meanwhile, so its outcome is
     // unknown.
     if (outcome === null) proposal.reject(new Problem('OUTCOME_UNKNOWN'))
     else proposal.resolve({ index, outcome })
@@ -137,7 +148,7 @@ export class LocalProposals {
 
   /**
    * Proposes outstanding writes again, because the former leader may or may not have logged them.
-   * The origin of a command makes a second attempt harmless.
+   * Apply recognizes the origin of a command, so a command that was logged twice takes effect once.
    */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()
@@ -149,18 +160,21 @@ export class LocalProposals {
     }
   }
 
-  /** Called periodically. */
+  /** Rejects writes whose time is over. Called periodically. */
   sweep(): void {
     this.#outstanding.expire(this.#deps.clock.monotonicMs())
     this.sendParked()
   }
 
-  /** Rejects outstanding proposals without an outcome. New proposals are still accepted. */
+  /**
+   * Rejects all outstanding proposals before their outcome is known. New proposals are still
+   * accepted.
+   */
   giveUp(): void {
     this.#outstanding.abandon()
   }
 
-  /** Rejects outstanding and new proposals, because nothing more will be applied here. */
+  /** Rejects outstanding and new proposals, because this controller applies nothing more. */
   close(): void {
     this.#isClosed = true
     this.#outstanding.abandon()
@@ -189,8 +203,8 @@ export class LocalProposals {
   }
 
   /**
-   * Adds the name of this controller to its own writes, so that the code that proposes them need
-   * not know it.
+   * Adds the name of this controller to an actor without a name, so that the code that proposes the
+   * controller's own writes need not know it.
    */
   #named<A extends LoggedActor>(actor: A): A | Actor {
     if (actor?.case !== 'system' || actor.value.name !== '') return actor
@@ -198,8 +212,8 @@ export class LocalProposals {
   }
 
   /**
-   * Refuses a write above this level, because some voter may not support it, and any voter may
-   * lead.
+   * Refuses a write that requires a higher level, because some voter may not support it, and any
+   * voter may lead.
    */
   #refuseAbove(level: number): void {
     const inForce = this.#deps.featureLevel()

@@ -8,8 +8,8 @@ import type { AppliedProposal } from '../../ports/proposer.ts'
 import type { ProposalForwardRefusalCode } from '../thread-channel.ts'
 
 /**
- * queued: sent with the next batch. sent: passed to the host and not refused since. parked:
- * refused, or its leader was lost; sent again once there is a leader.
+ * queued: sent with the next batch. sent: passed to the consensus thread and not refused since.
+ * parked: refused, or its leader failed; sent again once there is a leader.
  */
 type Stage = 'queued' | 'sent' | 'parked'
 
@@ -18,14 +18,16 @@ export interface OutstandingProposal {
   readonly command: Uint8Array
   /** Trace of the request behind the proposal. */
   readonly trace?: TraceContext
-  /** Caller for the fair share of the queue; '' for the controller itself, which has no limit. */
+  /**
+   * Caller with whom the queue is shared fairly; '' for the controller itself, which has no limit.
+   */
   readonly caller: string
   readonly deadlineMs: number
   readonly resolve: (applied: AppliedProposal) => void
   readonly reject: (problem: Problem) => void
   stage: Stage
   /**
-   * An attempt was sent, and its outcome is unknown. Only the outcome itself completes the
+   * True if an attempt was sent and its outcome is unknown. Only the outcome itself completes the
    * proposal; a refusal of a later attempt does not.
    */
   isFateOpen: boolean
@@ -34,8 +36,8 @@ export interface OutstandingProposal {
 
 /**
  * Proposals of this controller whose outcome is not known yet. Each command contains the lowest
- * sequence number that is still outstanding. Apply ignores commands with a lower number, so an
- * abandoned proposal never takes effect later.
+ * sequence number that is outstanding at that time. Apply ignores commands with a lower number, so
+ * an abandoned proposal never takes effect later.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()
@@ -48,8 +50,8 @@ export class OutstandingProposals {
 
   /**
    * @param limits.countMax maximum number of proposals.
-   * @param limits.spanMax maximum distance from the lowest outstanding sequence to the newest,
-   * which bounds what apply remembers about this controller.
+   * @param limits.spanMax maximum distance from the lowest outstanding sequence number to the
+   * newest, which limits the outcomes that apply stores for this controller.
    * @param limits.bytesMax maximum bytes of all commands.
    */
   constructor(limits: {
@@ -83,12 +85,12 @@ export class OutstandingProposals {
     return this.#counts.hasRoomFor(caller) && this.#byteShares.hasRoomFor(caller)
   }
 
-  /** Sequence of the next proposal. */
+  /** Sequence number of the next proposal. */
   get nextSequence(): number {
     return this.#window.next
   }
 
-  /** The lowest outstanding sequence. Results of lower sequences are never needed again. */
+  /** The lowest outstanding sequence number. No caller waits for the results of lower numbers. */
   get lowest(): number {
     return this.#window.lowest
   }
@@ -116,13 +118,13 @@ export class OutstandingProposals {
     releaseBuffer(command)
   }
 
-  /** Proposals in sequence order. */
+  /** Proposals in a stage, in sequence order. */
   inStage(stage: Stage): OutstandingProposal[] {
     return [...this.#window.values()].filter((proposal) => proposal.stage === stage)
   }
 
   /**
-   * Parks all sent proposals, because they may be lost with their leader.
+   * Marks all sent proposals as `parked`, because they may be lost with their leader.
    * @returns whether there were any.
    */
   parkSent(): boolean {
@@ -137,8 +139,8 @@ export class OutstandingProposals {
   }
 
   /**
-   * Rejects proposals past their deadline. All have the same timeout, so the lowest sequence
-   * expires first.
+   * Rejects proposals past their deadline. All have the same timeout, so the proposal with the
+   * lowest sequence number expires first.
    */
   expire(nowMs: number): void {
     while (this.#window.size > 0) {
@@ -152,7 +154,7 @@ export class OutstandingProposals {
     }
   }
 
-  /** Rejects every proposal, because nothing more will be applied here. */
+  /** Rejects every proposal, because this controller applies nothing more. */
   abandon(): void {
     for (const proposal of Array.from(this.#window.values())) {
       this.remove(proposal.sequence)
@@ -161,7 +163,7 @@ export class OutstandingProposals {
   }
 }
 
-/** Error code for a proposal that ends without an outcome. */
+/** Error code for a proposal that is rejected without an outcome. */
 function verdictOf(
   proposal: OutstandingProposal,
 ): 'OUTCOME_UNKNOWN' | 'SERVER_TOO_MANY_REQUESTS' | 'CLUSTER_NO_LEADER' {

@@ -2,7 +2,7 @@ import { assert } from '../../lib/assert.ts'
 import { NO_TRACE } from '../../lib/trace-context.ts'
 import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 
-/** An encoded Command and its sequence number at its origin. */
+/** An encoded Command and its sequence number, which the proposing controller assigned. */
 export interface PackedProposal {
   readonly sequence: number
   readonly command: Uint8Array

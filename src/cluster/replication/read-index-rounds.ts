@@ -13,8 +13,8 @@ const READERS_MAX = 65_536
 
 /**
  * Shares ReadIndex rounds: all reads requested in one turn of the event loop share a round that
- * starts after them. A round in progress cannot serve later reads, because it may miss writes made
- * meanwhile.
+ * starts after them. Later reads cannot use a round in progress, because it may miss writes that
+ * completed after it began.
  */
 export class ReadIndexRounds {
   readonly #clock: Clock
@@ -36,7 +36,9 @@ export class ReadIndexRounds {
     this.#ask = parts.ask
   }
 
-  /** Rejects with CLUSTER_NO_LEADER when no leader confirms the read in time. */
+  /**
+   * Resolves with a read index. Rejects with CLUSTER_NO_LEADER when no leader confirms it in time.
+   */
   async read(): Promise<Index> {
     if (this.#readers >= READERS_MAX) throw new Problem('SERVER_TOO_MANY_REQUESTS')
     return await new Promise<Index>((resolve, reject) => {
@@ -48,8 +50,9 @@ export class ReadIndexRounds {
   }
 
   /**
-   * @param index null: no leader confirmed the round. Another round follows until the readers'
-   * deadline.
+   * Called with the result of a round.
+   * @param index null if no leader confirmed the round. Another round then follows, until the
+   * readers' deadline.
    */
   answer(id: number, index: Index | null): void {
     const readers = this.#rounds.get(id)

@@ -9,7 +9,7 @@ interface CertificateFiles {
 }
 
 /**
- * Watches the files of a certificate: decides when changed files should be read, and raises
+ * Watches the files of a certificate: decides when changed files must be read, and raises the alarm
  * CERTIFICATE_REFUSED if they are invalid.
  */
 export class CertificateFileWatcher {
@@ -30,19 +30,20 @@ export class CertificateFileWatcher {
     this.#seen = fileVersionKey(paths)
   }
 
-  /** Why the files were rejected; null if they were not. */
+  /** Reason why the files were rejected; null if they were not. */
   get refusal(): string | null {
     return this.#refusal
   }
 
-  /** Whether the present files were already checked. */
+  /** Whether the current files were already checked. */
   get areJudged(): boolean {
     return fileVersionKey(this.#paths) === this.#judged
   }
 
   /**
-   * Called once per check. Certificate and key are rarely replaced at the same instant, so changed
-   * files are due after they have stayed unchanged for one interval.
+   * Whether changed files should be read. Called once per interval. Certificate and key are rarely
+   * replaced at the same instant, so changed files are read after they have stayed unchanged for
+   * one interval.
    */
   areDue(): boolean {
     const stamp = fileVersionKey(this.#paths)
@@ -51,7 +52,7 @@ export class CertificateFileWatcher {
     return isSettled && stamp !== this.#judged
   }
 
-  /** Runs `step` on the current files; if it throws, they are rejected. */
+  /** Runs `step` on the current files. If it throws, the files count as rejected. */
   judge(step: () => void): void {
     this.#mark()
     try {
@@ -63,13 +64,13 @@ export class CertificateFileWatcher {
     }
   }
 
-  /** Accepts the present files, which this controller has written. */
+  /** Accepts the current files, because this controller has written them. */
   accept(): void {
     this.#mark()
     this.#refuse(null)
   }
 
-  /** Clears the alarm, because the files are no longer in use. */
+  /** Clears the alarm, because the controller uses the files no more. */
   release(): void {
     this.#refuse(null)
   }

@@ -44,13 +44,13 @@ interface CertificateRenewerDeps {
   readonly selfId: string
   readonly trustDomain: string
   readonly paths: IdentityPaths
-  /** DNS names and IP addresses that the leaf must contain, at the start. */
+  /** DNS names and IP addresses that the leaf must contain, as known at the start. */
   readonly hosts: readonly string[]
   /** Identity at the start of the controller: read from `paths` and checked. */
   readonly identity: MeshIdentity
   /** Issuing authority of the cluster; null until this controller knows it. */
   readonly issuing: () => CertifiedKey | null
-  /** Installs another leaf for new connections; open ones continue. */
+  /** Installs another leaf for new connections; open ones continue with the previous leaf. */
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly alarms: AlarmRaiser
   readonly clock: Clock
@@ -60,22 +60,25 @@ interface CertificateRenewerDeps {
 interface CertificatesView {
   /** The leaf certificate of this controller, then the authorities above it. */
   readonly certificates: readonly InspectedCertificate[]
-  /** Certificate of the issuing authority in force (PEM); null when unknown. */
+  /** Certificate of the current issuing authority (PEM); null when unknown. */
   readonly issuingPem: string | null
-  /** False: another authority issued the leaf and must renew it. */
+  /**
+   * True if this controller renews the leaf; false if another authority issued it, so that an
+   * operator must renew it.
+   */
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf of another authority. */
   readonly renewAtMs: number | null
-  /** Why the present files are not in force; null when they are. */
+  /** Reason why the controller does not use the files as they are now; null when it does. */
   readonly refused: string | null
   readonly alarm: string | null
 }
 
 /**
- * Keeps the certificate of this controller valid. A certificate of the cluster's issuing authority
- * is renewed here, for the same key because other members pin it: some time before it expires, when
- * it lacks a host, and when the authority has changed. A certificate of another authority is only
- * watched; changed files are used once certificate and key match.
+ * Keeps the certificate of this controller valid. If the cluster's issuing authority signed it,
+ * this class renews it: some time before it expires, when it lacks a host, and when the authority
+ * has changed. The key stays the same, because other members pin it. If another authority signed
+ * it, this class only watches the files and uses changed files once certificate and key match.
  */
 export class CertificateRenewer {
   readonly #deps: CertificateRenewerDeps
@@ -106,7 +109,7 @@ export class CertificateRenewer {
     this.#stopTimer = periodicScheduler.every(LOOK_MS, () => void this.look())
   }
 
-  /** Resolves when no step is in progress any more. */
+  /** Resolves when no step is in progress. */
   async stop(): Promise<void> {
     this.#stopTimer?.()
     this.#stopTimer = null
@@ -142,7 +145,7 @@ export class CertificateRenewer {
   }
 
   /**
-   * Renews the leaf now, even if it is not due.
+   * Renews the leaf immediately, even if it is not due.
    * @throws {CertificateError} one sentence; nothing has changed then.
    */
   async renew(): Promise<void> {
@@ -166,9 +169,9 @@ export class CertificateRenewer {
   }
 
   /**
-   * Rereads the files, even if unchanged.
-   * @throws {CertificateError | SecretFileError} when they are rejected; the present set stays in
-   * force.
+   * Reads the files again, even if they are unchanged.
+   * @throws {CertificateError | SecretFileError} when the files are rejected; the controller then
+   * keeps its certificate.
    */
   async reload(): Promise<void> {
     await this.#inTurn(() => {
@@ -242,9 +245,10 @@ export class CertificateRenewer {
     const { clock, log } = this.#deps
     const issuing = this.#deps.issuing()
     if (issuing === null || !this.#isRenewedHere(issuing)) return
-    // Invalid files from an operator are not overwritten; the operator must fix them.
+    // The controller does not overwrite an operator's invalid files; the operator must replace
+    // them.
     if (this.#files.refusal !== null || clock.monotonicMs() < this.#retryAtMs) return
-    // New files are not overwritten before they are checked.
+    // The controller does not overwrite new files before it has checked them.
     if (!this.#files.areJudged) return
     const reason = renewalReason({
       chain: this.#set.chain,
@@ -277,7 +281,7 @@ export class CertificateRenewer {
       validity,
     })
     const next = parseCertificates(certificatePem)
-    // Checks the new certificate as peers will check it, before it replaces a valid one.
+    // The new certificate gets the same checks as peers will make, before it replaces a valid one.
     checkChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()
@@ -300,7 +304,7 @@ export class CertificateRenewer {
       .filter((sentence) => sentence !== null)
     const text = sentences.length === 0 ? null : sentences.join('. ')
     if (text === this.#alarm) return
-    // `Alarms` logs a raised alarm only once, so a more urgent text is logged here.
+    // `Alarms` logs a raised alarm only once, so this line logs the more urgent text.
     if (text !== null && this.#alarm !== null) this.#deps.log.warn({}, text)
     this.#alarm = text
     if (text === null) this.#deps.alarms.clear('CERTIFICATE_EXPIRES')
@@ -308,7 +312,10 @@ export class CertificateRenewer {
   }
 }
 
-/** @throws {CertificateError} when the authority has expired. */
+/**
+ * Validity period of a new leaf.
+ * @throws {CertificateError} when the authority has expired.
+ */
 function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof limitValidity> {
   const [issuer] = parseCertificates(issuing.certificatePem)
   const validity = limitValidity(issuer, nowMs, LEAF_LIFETIME_MS)

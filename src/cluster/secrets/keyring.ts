@@ -16,7 +16,7 @@ import type { Logger } from '../logger.ts'
 interface KeyringDeps {
   readonly state: Pick<StateView, 'get' | 'clusterId'>
   readonly selfId: NodeId
-  /** Returns the private key; called for each decryption. */
+  /** Returns this controller's private key; called for each decryption. */
   readonly privateKeyPem: () => string
   readonly log: Logger
 }
@@ -27,7 +27,7 @@ interface HeldSecret {
   readonly version: number
   readonly secret: Uint8Array
   readonly certificatePem: string
-  /** Log time at which this version is no longer accepted; null for the version in force. */
+  /** Log time at which controllers stop accepting this version; null for the current version. */
   readonly overlapEndsAtMs: number | null
   /** Whether a removed controller could decrypt this version. */
   readonly isExposed: boolean
@@ -38,7 +38,7 @@ interface HeldSecret {
  * exists only in memory.
  */
 export class Keyring implements TokenKeys {
-  /** Functions that are called after the set of held secrets has changed; any number. */
+  /** Functions to call after the set of decrypted secrets has changed. */
   readonly #listeners: (() => void)[] = []
   readonly #deps: KeyringDeps
   /** Decrypted secrets by their ciphertext, so that an unchanged one is decrypted once. */
@@ -60,8 +60,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * Follows the state, so that a secret that another controller rotated is held soon after it is
-   * applied here.
+   * Follows the state: when another controller has rotated a secret, this controller decrypts the
+   * new version as soon as it has applied the rotation.
    */
   start(feed: ChangeFeed): void {
     const onChange = (): void => void this.refresh()
@@ -81,7 +81,7 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * The authority that signs leaves; null until the state has it, or when this controller cannot
+   * The authority that signs leaves. null until the state has it, or when this controller cannot
    * decrypt it.
    */
   issuing(): (CertifiedKey & { readonly version: number }) | null {
@@ -103,8 +103,8 @@ export class Keyring implements TokenKeys {
    * work.
    */
   async refresh(): Promise<void> {
-    // Repeats while the state has changed, because the work in progress may have read the state
-    // before its latest change.
+    // The loop repeats while the state has changed, because the work in progress may have read the
+    // state before its latest change.
     while (!this.#isSeen()) {
       this.#work ??= this.#reopen().finally(() => {
         this.#work = null
@@ -114,8 +114,8 @@ export class Keyring implements TokenKeys {
   }
 
   /**
-   * The records themselves, not their revisions: after the state was replaced, a different record
-   * may have the same revision.
+   * The records themselves are compared, not their revisions: after the state was replaced, a
+   * different record may have the same revision.
    */
   #sources(): readonly unknown[] {
     return [this.#deps.state.clusterId, ...sharedSecretNames.map((name) => this.#record(name))]
@@ -164,8 +164,8 @@ export class Keyring implements TokenKeys {
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
-      // A member that joined again with a new key still sees secrets encrypted for its former key
-      // until it has caught up.
+      // A member that joined again with a new key finds secrets encrypted for its former key in its
+      // state until it has caught up.
       log.warn(
         { secret: name, version, err: error },
         'cannot decrypt a shared secret with the key of this controller; harmless while it catches up after it has joined again',

@@ -31,21 +31,27 @@ export interface SecretRotationDeps {
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'held' | 'refresh'>
   readonly log: Logger
-  /** How long tokens signed with the previous version are accepted: the timeout of sessions. */
+  /**
+   * Time for which controllers accept tokens signed with the previous version: the timeout of
+   * sessions.
+   */
   readonly overlapMs: number
 }
 
 interface RemovalManner {
-  /** Revokes all former versions at once, without an overlap. */
+  /** True if all former versions must become invalid immediately, without an overlap. */
   readonly isCompromised: boolean
-  /** True: the id was admitted again with another key; that admission stays. */
+  /** True if the id was admitted again with another key; its admission then stays. */
   readonly isAdmittedAgain?: boolean
 }
 
 const ATTEMPTS_MAX = 5
-/** Maximum revoked enrollments in one log line; there is an event for each. */
+/** Maximum revoked enrollments in one log line; each of them also causes an event. */
 const ENROLLMENTS_LOGGED_MAX = 100
-/** Maximum wrapped secrets in one command, well below the size of a log entry. */
+/**
+ * Maximum wrapped secrets in one command, so that the command is far smaller than the maximum size
+ * of a log entry.
+ */
 const SHARED_AT_ONCE_MAX = 64
 
 /** Admissions, sorted by id. */
@@ -58,16 +64,16 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
 }
 
 /**
- * Whether a removed controller could decrypt a random key in force, which must then be rotated.
- * Depends only on the state.
+ * Whether a removed controller could decrypt the current version of a random key, so that a
+ * rotation is due. Depends only on the state.
  */
 export function isRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
 /**
- * Whether a new factor key is needed: the key is exposed, or the cluster was created before second
- * factors existed and has none.
+ * Whether a new factor key is needed: a removed controller could decrypt the current one, or the
+ * cluster is older than second factors and has none.
  */
 function isFactorKeyDue(state: StateView): boolean {
   const isMissing = versionsOf(state, 'factorKey').length === 0
@@ -75,12 +81,12 @@ function isFactorKeyDue(state: StateView): boolean {
   return isExposed || (isMissing && versionsOf(state, 'clusterKey').length > 0)
 }
 
-/** To what extent removed controllers could decrypt the version in force. */
+/** Whether, and how, the current version is exposed to removed controllers. */
 function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
   return versionsOf(state, name).at(-1)?.exposure ?? 'none'
 }
 
-/** Sorted ids of admitted controllers that cannot decrypt every version in force. */
+/** Sorted ids of admitted controllers that cannot decrypt every current secret. */
 export function membersLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
@@ -119,9 +125,9 @@ function lacking(
 }
 
 /**
- * Puts a new cluster key in force. Tokens signed with the previous version are accepted during the
- * overlap, but only from the address of their session; after a compromise they are rejected at
- * once.
+ * Replaces the cluster key. Controllers accept tokens signed with the previous version during the
+ * overlap, but only from the address of their session; after a compromise they reject such tokens
+ * immediately.
  * @throws {Problem} when the rotation failed or its outcome is unknown.
  */
 export async function rotateClusterKey(
@@ -135,9 +141,9 @@ export async function rotateClusterKey(
 }
 
 /**
- * Puts a new factor key in force. Former versions stay while a second factor is encrypted with
- * them, even after a compromise: the removed controller may already have read those factors, and
- * their owners should not lose them.
+ * Replaces the factor key. Former versions stay while a second factor is encrypted with them, even
+ * after a compromise: the removed controller may already have read those factors, and their owners
+ * should not lose them.
  * @throws {Problem} like `rotateClusterKey`.
  */
 async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promise<void> {
@@ -146,8 +152,8 @@ async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promis
 }
 
 /**
- * Puts another issuing authority in force. Leaves of the previous one stay valid until they expire:
- * their chains contain its certificate, and verification does not need its key.
+ * Replaces the issuing authority. Leaves of the previous one stay valid until they expire: their
+ * chains contain its certificate, and verification does not need its key.
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
@@ -164,8 +170,8 @@ export async function installIssuingAuthority(
 }
 
 /**
- * Wraps the secret for all admitted controllers. Retries if the admissions or the version have
- * changed meanwhile.
+ * Wraps the secret for all admitted controllers and makes it current. Retries if the admissions or
+ * the version have changed meanwhile.
  * @returns the version.
  */
 async function putInForce(
@@ -216,16 +222,16 @@ export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<bool
     })
     const payload = toBinary(SecretShareSchema, message)
     const outcome = await propose(deps, CommandKind.SECRET_SHARE, payload)
-    // REVISION_MOVED: another controller has already shared these secrets.
+    // REVISION_MOVED means that another controller has already shared these secrets.
     if (!outcome.ok && outcome.code !== 'REVISION_MOVED') throw refusalProblem(outcome)
   }
   return wrapped.length > 0
 }
 
 /**
- * Called after a member was removed: deletes its admission, which marks the secrets that the member
+ * Called after a member was removed. Deletes its admission, which marks the secrets that the member
  * could decrypt, and rotates the cluster key if it is marked. Each step depends only on the state,
- * so it may be repeated at any time.
+ * so the caller may repeat the call at any time.
  * @throws {Problem}
  */
 export async function rotateAfterRemoval(
@@ -247,7 +253,7 @@ export async function rotateAfterRemoval(
 }
 
 /**
- * Ends every API session, and revokes all open enrollments, join tickets and unused admissions.
+ * Closes every API session, and revokes all open enrollments, join tickets and unused admissions.
  * This follows the rotation, so that nothing that the removed controller encrypted or signed can
  * open another session.
  */
@@ -290,7 +296,10 @@ function joiningIds(state: StateView) {
   }
 }
 
-/** Ends the overlap at once, when a normal removal is declared compromised later. */
+/**
+ * Ends the overlap immediately, if an operator declares a removed controller compromised after a
+ * normal removal.
+ */
 async function endExposed(deps: SecretRotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const isHonored = versionsOf(state, 'clusterKey').some(
@@ -320,7 +329,9 @@ export async function rotateClusterKeyIfDue(
   if (isFactorKeyDue(state)) await rotateFactorKey(deps, reason)
 }
 
-/** Warns that only an operator with the offline root key can replace the key of the authority. */
+/**
+ * Warns that an operator must replace the key of the authority, which needs the offline root key.
+ */
 function warnOfAuthority({ state, log }: SecretRotationDeps): void {
   if ((versionsOf(state, 'issuingAuthority').at(-1)?.exposure ?? 'none') === 'none') return
   log.warn(

@@ -14,7 +14,7 @@ import type { NodeId } from '../../raft/types.ts'
 
 export interface SecretRecipient {
   readonly nodeId: NodeId
-  /** DER. */
+  /** Public key of the recipient, SubjectPublicKeyInfo in DER. */
   readonly publicKeySpki: Uint8Array
 }
 

@@ -4,17 +4,22 @@ import type { Clock } from '../../lib/clock.ts'
 import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-/** A member's last description of itself, shown while the member is away. */
+/**
+ * A member's last description of itself, which controllers show while the member is disconnected.
+ */
 export interface KnownMember {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
-  /** When this controller learned that the member was removed, UTC ms; absent: it is a member. */
+  /**
+   * Time at which this controller learned that the member was removed, UTC ms; absent: it is still
+   * a member.
+   */
   readonly removedAtMs?: number
 }
 
-/** A removed member, whose key still verifies refresh tokens that it signed as a member. */
+/** A removed member. Its key still verifies refresh tokens that it signed as a member. */
 export interface FormerMember {
   readonly certificatePem: string
   readonly removedAtMs: number
@@ -30,17 +35,17 @@ export interface MemberDescriptionStore {
 
 const SAVE_MS_MIN = 60_000
 const FORMER_MAX = 16
-/** How long a former member is remembered: the longest lifetime of a refresh token. */
+/** Time for which a former member is stored: the longest lifetime of a refresh token. */
 const FORMER_MS_MAX = 90 * 24 * 60 * 60_000
 /**
- * This prefix cannot occur in an id. It keeps a former member apart from a new controller with the
- * same id.
+ * No controller id can contain this prefix. It distinguishes a former member from a new controller
+ * with the same id.
  */
 const FORMER_PREFIX = 'former:'
 
 /**
- * Descriptions of members, including those that are away. Stored after changes, at most once a
- * minute, and at shutdown.
+ * Descriptions of members, including disconnected ones. They are stored after changes, at most once
+ * a minute, and at shutdown.
  */
 export class MemberDescriptions {
   readonly #memory: MemberDescriptionStore | null
@@ -83,7 +88,7 @@ export class MemberDescriptions {
 
   /**
    * Keeps the descriptions of the members with these ids, and only the certificates of all others.
-   * Stores changes that are due.
+   * Writes changes to the file if the last write is long enough ago.
    */
   keep(ids: ReadonlySet<NodeId>): void {
     for (const [key, member] of Array.from(this.#members)) this.#judge(key, member, ids)

@@ -12,8 +12,8 @@ import type { ConsensusThreadStatus, PeerReport } from '../thread-channel.ts'
 import type { PresenceReport, Presence } from './presence-topic.ts'
 
 /**
- * A controller's description of itself. All other columns of its row in the list of members are
- * live data.
+ * A controller's description of itself. All other columns of its row in the list of members come
+ * from live data.
  */
 export interface SelfDescription {
   readonly id: NodeId
@@ -22,15 +22,18 @@ export interface SelfDescription {
   readonly apiAddresses: readonly ApiAddress[]
   readonly certificatePem: string
   /**
-   * host:port of the controller's mesh in the current configuration; absent: the address in its
-   * member record.
+   * host:port of the controller's mesh, as its configuration file has it now; absent: the address
+   * in its member record.
    */
   readonly address?: string
   /** Priority, 0 to 100: the member with the highest priority should lead. Default 50. */
   readonly priority?: number
 }
 
-/** Sources of the rows; `ageMs`: time since `status` was sent. */
+/**
+ * The data from which the rows in the list of members are made. `ageMs`: time since the consensus
+ * thread sent `status`.
+ */
 interface MemberSources {
   readonly record: ConfigurationRecord
   readonly status: ConsensusThreadStatus
@@ -42,7 +45,7 @@ interface MemberSources {
 }
 
 /**
- * The members as seen from this controller: identity from the replicated configuration, status from
+ * The members as this controller sees them: identity from the replicated configuration, status from
  * live data. Works without a quorum, so an isolated controller responds too.
  */
 export function memberViews(sources: MemberSources): MemberView[] {
@@ -62,7 +65,7 @@ export function memberViews(sources: MemberSources): MemberView[] {
     .sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-/** Current address of a member; the member record keeps the address at the time of joining. */
+/** Current address of a member; its member record contains the address at the time of joining. */
 function addressNow(
   { self }: MemberSources,
   peer: PeerReport | undefined,
@@ -89,7 +92,9 @@ function selfPart({ self, status, own }: MemberSources): LivePart {
   }
 }
 
-/** A status older than this does not show who is connected now. */
+/**
+ * If the last status is older than this, it does not show which members are connected at present.
+ */
 const STATUS_AGE_MS_MAX = 4000
 
 function peerPart(
@@ -139,7 +144,9 @@ function vitalsOf(presence: Presence, clockOffsetMs: number): MemberView['vitals
 
 const ROLES = ['leader', 'candidate', 'preCandidate', 'learner'] as const
 
-/** Returns follower, the weakest role, for a role that this release does not know. */
+/**
+ * Returns `follower`, the role with the fewest rights, for a role that this release does not know.
+ */
 function roleOf(role: string): MemberProgress['role'] {
   return ROLES.find((known) => known === role) ?? 'follower'
 }

@@ -8,18 +8,23 @@ import type { Index, NodeId, Term } from '../../raft/types.ts'
 import type { MainThreadProgress } from '../thread-channel.ts'
 import { integer } from '../message-codec.ts'
 
-/** Status of a controller, as reported by itself. */
+/** Status of a controller, which it reports itself. */
 export interface Presence extends MainThreadProgress {
-  /** `learner` for a member without a vote. */
+  /** Raft role of the controller; `learner` for a member without a vote. */
   readonly role: string
   readonly term: Term
   readonly leader: NodeId | null
   readonly commit: Index
-  /** Last index of its log. */
+  /** Index of the last entry in its log. */
   readonly last: Index
-  /** 99th percentile of the last ten seconds; 0 when nothing was synced. */
+  /**
+   * 99th percentile of the durations of fsync in the last ten seconds, ms; 0 if there were none.
+   */
   readonly fsyncP99Ms: number
-  /** 99th percentile of the last ten seconds, of the slower of its main and raft threads. */
+  /**
+   * 99th percentile of the event loop delays of the last ten seconds, ms, of the slower of its main
+   * and Raft threads.
+   */
   readonly loopDelayP99Ms: number
   /** Priority, 0 to 100: the member with the highest priority should lead. */
   readonly priority: number
@@ -28,22 +33,22 @@ export interface Presence extends MainThreadProgress {
   readonly version: string
   readonly startedAtMs: number
   readonly apiAddresses: readonly ApiAddress[]
-  /** The controller does not answer requests from its state, or is about to stop. */
+  /** True if the controller does not answer requests from its state, or is about to stop. */
   readonly isFailing: boolean
 }
 
 export interface PresenceReport {
   readonly presence: Presence
   /**
-   * How far the peer's wall clock is ahead of the clock of this controller, ignoring the transit
-   * time of the message.
+   * The number of ms by which the peer's wall clock is ahead of the clock of this controller,
+   * ignoring the transit time of the message.
    */
   readonly clockOffsetMs: number
-  /** Monotonic time of arrival. */
+  /** Monotonic time at which the report arrived. */
   readonly heardMs: number
 }
 
-/** Interval of reports without changes. */
+/** Interval of reports while nothing changes. */
 const PRESENCE_MS = 500
 const TEXT_CHARACTERS_MAX = 256
 const URL_CHARACTERS_MAX = 2048
@@ -52,7 +57,8 @@ const DIGEST_BYTES_MAX = 64
 const KEY = 'self'
 
 /**
- * Reports of members about themselves, over the soft state; used by lists, status and leadership.
+ * Reports of members about themselves, published as soft state; lists of members, status and
+ * leadership use them.
  */
 export class PresenceTopic {
   readonly #topic: OpenSoftTopic<'presence'>
@@ -71,12 +77,12 @@ export class PresenceTopic {
     })
   }
 
-  /** Last report of this controller. */
+  /** The report that this controller published last. */
   get own(): Presence | null {
     return this.#said
   }
 
-  /** Publishes a report: periodically, and at once when role, term, leader or health change. */
+  /** Publishes a report: periodically, and immediately when role, term, leader or health change. */
   say(presence: Presence): void {
     const nowMs = this.#clock.monotonicMs()
     const said = this.#said
@@ -99,8 +105,8 @@ export class PresenceTopic {
   }
 
   /**
-   * Advances the peer's clock by monotonic time, because the wall clock of this controller may have
-   * jumped.
+   * Advances the peer's clock by the monotonic time since the report, because the wall clock of
+   * this controller may have jumped.
    */
   #asOfNow({ presence, heardMs }: Omit<PresenceReport, 'clockOffsetMs'>): PresenceReport {
     const clockMs = presence.clockMs + this.#clock.monotonicMs() - heardMs
@@ -146,7 +152,7 @@ function messageOf(presence: Presence): PresenceMessage {
   })
 }
 
-/** Cuts each string, because a peer chooses its length. */
+/** Shortens each string to a maximum, because a peer chooses its length. */
 function presenceOf(message: PresenceMessage): Presence {
   const hex = (digest: Uint8Array): string =>
     Buffer.from(digest.subarray(0, DIGEST_BYTES_MAX)).toString('hex')

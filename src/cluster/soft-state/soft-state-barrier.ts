@@ -11,7 +11,7 @@ export interface SoftStateBarrierDeps {
   readonly peers: Pick<PeerChannel, 'note' | 'onNote' | 'onLink' | 'readyPeers'>
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly members: () => readonly NodeId[]
-  /** Sends a peer its next batch of changes now. */
+  /** Immediately sends a peer its next batch of changes. */
   readonly flush: (peer: NodeId) => void
   /** Whether all changes were sent to a peer. */
   readonly isUpToDate: (peer: NodeId) => boolean
@@ -21,7 +21,7 @@ export interface SoftStateBarrierDeps {
 
 interface Round {
   readonly number: number
-  /** Peers that have not responded yet. */
+  /** Peers that have not responded to the round yet. */
   readonly missing: Set<NodeId>
   readonly finish: () => void
 }
@@ -30,9 +30,9 @@ const REACH_TOPIC = 'soft-reach'
 const REACHED_TOPIC = 'soft-reached'
 
 /**
- * Requests that all peers send their unsent values now, in rounds. A peer responds after it has
- * sent them, and notes arrive in order. Callers share rounds, so more callers do not raise the
- * load.
+ * Makes all peers send the values that they have not sent yet, in rounds. A peer responds after it
+ * has sent them, and notes arrive in order. Callers share rounds, so more callers do not cause more
+ * rounds.
  */
 export class SoftStateBarrier {
   readonly #deps: SoftStateBarrierDeps
@@ -60,15 +60,15 @@ export class SoftStateBarrier {
   }
 
   /**
-   * A running round may have reached a peer before the caller's value existed, so only the next
-   * round counts.
+   * A round in progress may have reached a peer before the caller's value existed, so the caller
+   * waits for the next round.
    */
   reach(): Promise<void> {
     this.#next ??= this.#afterCurrent()
     return this.#next
   }
 
-  /** Responds to the peers that have now received all values. */
+  /** Responds to the peers that have received all values of this controller since their request. */
   answer(): void {
     const { peers, isUpToDate } = this.#deps
     for (const [peer, round] of this.#owed) {
@@ -127,7 +127,10 @@ export class SoftStateBarrier {
     if (this.#round.missing.size === 0) this.#round.finish()
   }
 
-  /** Null for a malformed note, and for a note whose sender is not a member. */
+  /**
+   * Number of the round in a received message; null for a malformed message, and for one whose
+   * sender is not a member.
+   */
   #decoded(from: NodeId, payload: Uint8Array): number | null {
     if (!this.#deps.members().includes(from)) return null
     try {

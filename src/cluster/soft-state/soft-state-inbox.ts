@@ -12,9 +12,15 @@ export interface SoftValueReceiver {
   readonly ttlMs: number
   readonly ownerBytesMax: number
   readonly isVital: boolean
-  /** @throws on bytes that are not a valid value of the topic. */
+  /**
+   * Stores a received value.
+   * @throws on bytes that are not a valid value of the topic.
+   */
   take(owner: NodeId, key: string, payload: Uint8Array): void
-  /** @param isLost true: the value expired; false: its owner withdrew it. */
+  /**
+   * Drops a value.
+   * @param isLost true: the value expired; false: its owner withdrew it.
+   */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
 
@@ -24,7 +30,7 @@ interface Held {
   readonly bytes: number
   sequence: number
   /**
-   * Last stream that contained this value. If a later, complete stream did not repeat the value,
+   * The last stream that contained this value. If a later stream is complete and lacks the value,
    * the owner has withdrawn it.
    */
   stream: number
@@ -36,18 +42,19 @@ interface Owner {
   nextNumber: number
   isComplete: boolean
   /**
-   * True: values expired while the owner was silent, so the owner must send all of them again.
+   * True if values expired while the owner was silent, so that the owner must send all of them
+   * again.
    */
   hasExpired: boolean
   heardMs: number
   readonly held: Map<string, Held>
-  /** Bytes by topic. */
+  /** Bytes of the owner's values by topic. */
   readonly bytes: Map<string, number>
 }
 
 /**
- * An owner whose clock was set back before its start has a lower epoch than before. The lower epoch
- * is accepted after the owner has been silent for this time.
+ * If an owner's clock was set back before its start, its epoch is lower than before. The lower
+ * epoch is accepted after the owner has been silent for this time.
  */
 const FORGET_EPOCH_MS = 3000
 const KEY_CHARACTERS_MAX = 128
@@ -57,7 +64,7 @@ export class SoftStateInbox {
   readonly #totalBytesMax: number
   readonly #readers: ReadonlyMap<string, SoftValueReceiver>
   readonly #owners = new Map<NodeId, Owner>()
-  /** Counters of values that were received but not retained; see `SoftStateCounts`. */
+  /** Counts of values that were received but not stored; see `SoftStateCounts`. */
   readonly ignored = { unknownTopics: 0, malformed: 0, tooLarge: 0 }
   #bytes = 0
 
@@ -70,14 +77,15 @@ export class SoftStateInbox {
     return this.#bytes
   }
 
-  /** Zeros if no batch of this owner has arrived. */
+  /** The last epoch and stream of an owner; zeros if no batch of this owner has arrived. */
   heardOf(owner: NodeId): { readonly epoch: number; readonly stream: number } {
     const { epoch, stream } = this.#owners.get(owner) ?? { epoch: 0, stream: 0 }
     return { epoch, stream }
   }
 
   /**
-   * @returns false when an earlier batch was lost, so that the owner must start over.
+   * Stores the values of a batch.
+   * @returns false when an earlier batch was lost, so that the owner must send all values again.
    * @throws {RangeError} when a number exceeds a safe integer.
    */
   take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {
@@ -129,7 +137,8 @@ export class SoftStateInbox {
       held: before?.held ?? new Map<string, Held>(),
       bytes: before?.bytes ?? new Map<string, number>(),
     }
-    // Sequences are numbered within an epoch, so those of another epoch cannot be compared.
+    // Sequence numbers are unique only within an epoch, so numbers of two epochs cannot be
+    // compared.
     if (before?.epoch !== epoch) for (const held of owner.held.values()) held.sequence = 0
     for (const held of owner.held.values()) held.stream = 0
     this.#owners.set(from, owner)
@@ -140,8 +149,8 @@ export class SoftStateInbox {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
     if (reader === undefined) {
-      // Counts the value as ignored: a newer release may have topics that this release does not
-      // know.
+      // The value only counts as ignored, because a newer release may have topics that this release
+      // does not know.
       this.ignored.unknownTopics += 1
       return
     }
@@ -182,7 +191,10 @@ export class SoftStateInbox {
     this.#bytes = totalBytes
   }
 
-  /** The owner has sent all of its values. Values that it did not send are withdrawn. */
+  /**
+   * Called after the owner has sent all of its values. Drops the values that it did not send, as
+   * withdrawn.
+   */
   #complete(from: NodeId, owner: Owner): void {
     owner.isComplete = true
     for (const [slot, held] of owner.held) {

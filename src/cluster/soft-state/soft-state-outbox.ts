@@ -12,7 +12,7 @@ interface OwnValue {
   readonly topic: string
   readonly key: string
   readonly sequence: number
-  /** null: withdrawn. */
+  /** Encoded value; null: withdrawn. */
   readonly payload: Uint8Array | null
   readonly bytes: number
   readonly isVital: boolean
@@ -22,7 +22,10 @@ interface Stream {
   number: number
   id: number
   isComplete: boolean
-  /** Unsent vital values, which are sent before all others. Both maps are in sequence order. */
+  /**
+   * Unsent values of vital topics, which are sent before all others. Both maps are in sequence
+   * order.
+   */
   readonly urgent: Map<string, OwnValue>
   readonly pending: Map<string, OwnValue>
   beganMs: number
@@ -77,7 +80,10 @@ export class SoftStateOutbox {
     this.#enqueue(slot, { topic, key, sequence: this.#sequence, payload: null, bytes, isVital })
   }
 
-  /** A link is ready: sends all values on a new stream. */
+  /**
+   * Called when a link to a peer is ready. Starts a new stream, on which the peer receives all
+   * values.
+   */
   begin(peer: NodeId, nowMs: number): void {
     this.#lastStream += 1
     const all = [...this.#values]
@@ -97,8 +103,8 @@ export class SoftStateOutbox {
   }
 
   /**
-   * The peer reports a gap in `stream`. Ignored for an older stream, because a newer stream already
-   * contains all values.
+   * Called when the peer reports a gap in `stream`. Ignored for an older stream, because the newer
+   * stream contains all values.
    */
   resync(peer: NodeId, epoch: number, stream: number, nowMs: number): void {
     const current = this.#streams.get(peer)
@@ -107,7 +113,7 @@ export class SoftStateOutbox {
     if (isOfThis && nowMs - current.beganMs >= this.#options.resyncMsMin) this.begin(peer, nowMs)
   }
 
-  /** Whether a peer still lacks changes. */
+  /** Whether any peer lacks changes. */
   get isWaiting(): boolean {
     for (const { isComplete, urgent, pending } of this.#streams.values()) {
       if (!isComplete || urgent.size > 0 || pending.size > 0) return true
@@ -131,8 +137,8 @@ export class SoftStateOutbox {
   }
 
   /**
-   * Batches that are due, at most one per peer: changes, or an empty one that shows that this
-   * controller is alive.
+   * Batches that are due, at most one per peer: a batch with changes, or an empty one that shows
+   * that this controller is alive.
    */
   due(nowMs: number): { readonly peer: NodeId; readonly batch: SoftBatch }[] {
     const batches: { peer: NodeId; batch: SoftBatch }[] = []
@@ -178,7 +184,7 @@ export class SoftStateOutbox {
   #enqueue(slot: string, value: OwnValue): void {
     for (const { urgent, pending } of this.#streams.values()) {
       const waiting = value.isVital ? urgent : pending
-      // Moves the value to the end, where its new sequence belongs.
+      // Deleting and adding the value moves it to the end of the map, which is ordered by sequence.
       waiting.delete(slot)
       waiting.set(slot, value)
     }

@@ -28,11 +28,11 @@ import { SoftStateOutbox } from './soft-state-outbox.ts'
 export interface SoftStateOptions {
   readonly selfId: NodeId
   /**
-   * Identifies one start of the process; a later start has a higher number. Values of an earlier
-   * start are superseded.
+   * Number of one start of the process; a later start has a higher number. Peers replace the values
+   * of an earlier start.
    */
   readonly epoch: number
-  /** Interval over which changes are batched. */
+  /** Interval for which changes are collected into one batch. */
   readonly tickMs: number
   /** Maximum interval between two batches to a peer. */
   readonly beaconMs: number
@@ -40,7 +40,7 @@ export interface SoftStateOptions {
   readonly batchBytesMax: number
   /** Maximum bytes of keys and values of all owners, including this one. */
   readonly totalBytesMax: number
-  /** Minimum interval between two full transmissions to a peer that reports gaps. */
+  /** Minimum interval between two transmissions of all values to a peer that reports gaps. */
   readonly resyncMsMin: number
 }
 
@@ -78,15 +78,17 @@ interface Topic<T> extends SoftValueReceiver {
 }
 
 /**
- * Soft state of this controller and, as far as received, of the others. A peer receives all values
- * when its link is ready, and then all changes in order. A lost batch leaves a gap in the numbers,
- * after which all values are sent again. Runs on the main thread and sends its batches as notes.
+ * Soft state of this controller, and the values that it has received from others. A peer receives
+ * all values when its link is ready, and then all changes in order. If a batch is lost, the peer
+ * notices a gap in the numbers and receives all values again. Runs on the main thread and sends its
+ * batches as notes.
  */
 export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements SoftState<T> {
   readonly #options: SoftStateOptions
   readonly #deps: SoftStateDeps
   /**
-   * All topics of the table, so that values which arrive before a topic is opened are retained.
+   * All topics of the table, so that the channel stores values that arrive before their topic is
+   * opened.
    */
   readonly #topics: ReadonlyMap<string, Topic<unknown>>
   readonly #outbox: SoftStateOutbox
@@ -193,7 +195,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
     this.#deps.peers.note(peer, BATCH_TOPIC, toBinary(SoftBatchSchema, batch))
   }
 
-  /** Runs a timer only while there are changes to send. */
+  /** Schedules the next batch. A timer runs only while there are changes to send. */
   #planBatch(): void {
     if (this.#stopLooking === null || this.#batchTimer !== null || !this.#outbox.isWaiting) return
     this.#batchTimer = setTimeout(() => {
@@ -233,7 +235,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       const batch = fromBinary(SoftBatchSchema, payload)
       if (!this.#inbox.take(from, batch, this.#deps.clock.monotonicMs())) this.#askAgain(from)
     } catch {
-      // A malformed batch is ignored; nothing else depends on it.
+      // A malformed batch is ignored; it affects nothing else.
     }
   }
 
@@ -255,7 +257,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#deps.clock.monotonicMs())
       this.#planBatch()
     } catch {
-      // A malformed request is ignored, too.
+      // A malformed request is ignored.
     }
   }
 }

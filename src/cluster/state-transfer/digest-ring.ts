@@ -18,7 +18,7 @@ export interface DigestComparison {
 export class DigestRing {
   readonly #own = new Map<Index, string>()
   /**
-   * Digest of a peer that is ahead; retained until this controller reaches the index of the digest.
+   * The last digest of each peer that is ahead. It is kept until this controller reaches its index.
    */
   readonly #waiting = new Map<NodeId, { readonly index: Index; readonly digest: string }>()
 
@@ -29,29 +29,30 @@ export class DigestRing {
     if (oldest !== undefined) this.#own.delete(oldest)
   }
 
-  /** This controller's digest at `index`; null if none was taken, or if it was dropped. */
+  /** This controller's digest at `index`; null if it computed none there, or has dropped it. */
   at(index: Index): string | null {
     return this.#own.get(index) ?? null
   }
 
-  /** Drops the digests of the previous state, because the state was replaced. */
+  /** Drops all digests, because another state replaced the one that they describe. */
   clear(): void {
     this.#own.clear()
     this.#waiting.clear()
   }
 
   /**
-   * Drops the digest of a failing peer: the peer does not answer requests from the state that this
-   * digest describes.
+   * Drops the digest of a peer that reports itself as failing: the peer does not answer requests
+   * from the state that the digest describes.
    */
   forget(peer: NodeId): void {
     this.#waiting.delete(peer)
   }
 
   /**
+   * Compares a peer's digest with this controller's.
    * @param newest index of the latest digest of this controller.
-   * @returns whether the states are equal and at which index; null if no index can be compared. A
-   * difference takes precedence.
+   * @returns the result, and the index at which the states were compared; null if no index can be
+   * compared. A difference takes precedence over equality.
    */
   compare(peer: NodeId, index: Index, digest: string, newest: Index): DigestComparison | null {
     const waiting = this.#waiting.get(peer)

@@ -3,20 +3,20 @@ import type { Entry, Index, Position } from '../../raft/types.ts'
 
 export interface RetentionOptions {
   /**
-   * Number of entries before the applied index that are retained, so that a member that was away
-   * for a short time can catch up without a snapshot.
+   * Number of entries before the applied index that the log keeps, so that a member that was
+   * disconnected for a short time can catch up without a snapshot.
    */
   readonly entries: number
-  /** Maximum bytes that are retained for a slow connected peer beyond `entries`. */
+  /** Maximum bytes that the log keeps, beyond `entries`, for a slow connected peer. */
   readonly bytes: number
   /**
-   * Maximum bytes retained beyond `entries` for a peer that will need these entries after its
-   * snapshot.
+   * Maximum bytes that the log keeps, beyond `entries`, for a peer that will need these entries
+   * after its snapshot.
    */
   readonly catchUpBytes: number
   /**
-   * The log is compacted only at multiples of this number of entries, which bounds the number of
-   * milestones.
+   * The log is compacted only at multiples of this number of entries, which limits the number of
+   * milestones (positions at which the log can be cut).
    */
   readonly everyEntries?: number
 }
@@ -34,16 +34,16 @@ interface Milestone {
 const MILESTONE_ENTRIES = 256
 const MILESTONE_BYTES_MAX = 1024 * 1024
 /**
- * Number of milestones into which the retained bytes are divided, so that a few large entries do
- * not make the distance between two milestones too long.
+ * Number of milestones (positions at which the log can be cut) in the retained bytes, so that a few
+ * large entries do not make the distance between two milestones too long.
  */
 const MILESTONES_A_RETENTION = 64
 
 /**
- * Decides how much of the log can be compacted. Retained entries also stay in memory: at most
- * `bytes` or `catchUpBytes`, plus one step, of entries applied in this process, and at first also
- * the entries that the log had at the start. Positions are known for every 256th entry by default,
- * and more often if entries are large.
+ * Decides how much of the log can be compacted. Retained entries also stay in memory. Of the
+ * entries applied in this process, they are at most `bytes` or `catchUpBytes`, plus one step; at
+ * first, they also include the entries that the log had at the start. Milestones are at every 256th
+ * entry by default, and more often if entries are large.
  */
 export class LogRetention {
   readonly #options: RetentionOptions
@@ -52,7 +52,7 @@ export class LogRetention {
   /** Index of the newest milestone (a position at which the log can be cut). */
   #milestoneIndex: Index = 0
   #milestoneBytes = 0
-  /** Bytes at the last cut. */
+  /** Value of the byte count at the last compaction. */
   #cutBytes = 0
   #applied: Index = 0
 
@@ -60,7 +60,7 @@ export class LogRetention {
     this.#options = options
   }
 
-  /** Called for applied entries in index order. */
+  /** Adds an applied entry; called in index order. */
   note(entry: Entry): void {
     this.#applied = entry.index
     this.#bytes += ENTRY_HEADER_BYTES + entry.data.length
@@ -74,7 +74,10 @@ export class LogRetention {
     this.#milestoneBytes = this.#bytes
   }
 
-  /** Drops all milestones, because a snapshot has replaced the log. */
+  /**
+   * Drops all milestones (positions at which the log can be cut), because a snapshot has replaced
+   * the log.
+   */
   reset(): void {
     this.#milestones = []
     this.#milestoneBytes = this.#bytes
@@ -82,7 +85,8 @@ export class LogRetention {
   }
 
   /**
-   * Whether the normal retention is enough for a connected peer that has the log through `index`.
+   * Whether a connected peer that has the log through `index` can catch up from the entries that
+   * the log normally keeps.
    */
   isNear(index: Index): boolean {
     if (index >= this.#milestoneIndex) return true
@@ -91,11 +95,12 @@ export class LogRetention {
   }
 
   /**
-   * @param persisted the state is durable up to this index; later entries must be kept.
-   * @param slowestLive commit index of the slowest connected member; Infinity without any.
-   * @param neededAfter index after which members with a snapshot continue; Infinity without any.
-   * @returns the position through which to compact the log, or null. Each position is returned
-   * once.
+   * Finds the position through which the log can be compacted.
+   * @param persisted the state is durable up to this index; the log must keep later entries.
+   * @param slowestLive commit index of the slowest connected member; Infinity if none is connected.
+   * @param neededAfter index after which members with a snapshot continue; Infinity if there are
+   * none.
+   * @returns the position, or null. Each position is returned once.
    */
   cut(persisted: Index, slowestLive: Index, neededAfter: Index = Infinity): Position | null {
     // @guard 31-log-trimmed-under-a-slow-peer:1

@@ -4,23 +4,26 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { Logger } from '../logger.ts'
 
 /**
- * The controller answers requests only in phase `well`.
+ * Phases of a quarantine. The controller answers requests only in phase `well`.
  * - well: the state is not known to be wrong.
  * - rebuilding: nothing is applied until another state replaces the wrong one.
- * - proving: the new state is installed but not yet confirmed by a majority.
+ * - proving: the new state is installed, but a majority has not confirmed it yet.
  * - stuck: repeated rebuilds failed, so another rebuild would not help.
  */
 type QuarantinePhase = 'well' | 'rebuilding' | 'proving' | 'stuck'
 
 /**
- * Mark of a quarantine that survives a restart: a state that was found wrong must not answer
- * requests before it is compared again.
+ * Record of a quarantine that survives a restart: a controller must not answer requests from a
+ * wrong state until that state has been compared again.
  */
 export interface QuarantineRecord {
   isSet(): boolean
-  /** Durable when it returns. @throws the error of the file system. */
+  /**
+   * Writes the record, which is durable when the call returns. @throws the error of the file
+   * system.
+   */
   set(reason: string): void
-  /** @throws the error of the file system. */
+  /** Removes the record. @throws the error of the file system. */
   clear(): void
 }
 
@@ -28,26 +31,26 @@ interface QuarantineDeps {
   readonly clock: Clock
   readonly alarms: AlarmRaiser
   readonly log: Logger
-  /** Mark of a quarantine that survives a restart; null: the quarantine ends with the process. */
+  /** Record of a quarantine that survives a restart; null: the quarantine ends with the process. */
   readonly mark: QuarantineRecord | null
 }
 
 export const quarantineLimits = {
-  /** Maximum rebuilds within `rebuildsWindowMs`; more indicate a systematic fault. */
+  /**
+   * Maximum rebuilds within `rebuildsWindowMs`; more rebuilds indicate a systematic error, so the
+   * controller stops rebuilding.
+   */
   rebuildsMax: 3,
   /** Time window in which `rebuildsMax` counts rebuilds. */
   rebuildsWindowMs: 3_600_000,
-  /** Delay between two attempts to get another state; doubled after each failure. */
+  /** Delay between two attempts to get another state; it doubles after each failure. */
   retryMsMin: 500,
-  /**
-   * Maximum delay between two attempts to get another state; the delay stops growing at this
-   * value.
-   */
+  /** Maximum delay between two attempts to get another state. */
   retryMsMax: 30_000,
   /**
-   * Maximum time that apply is paused while no other state is available. After that, apply
-   * continues between attempts, although into a wrong state: the log is compacted only up to the
-   * applied index and would grow without bound.
+   * Maximum time for which apply is paused while no other state is available. After that, apply
+   * continues between attempts, although the state is wrong: otherwise the log, which is compacted
+   * only up to the applied index, would grow without limit.
    */
   holdMsMax: 60_000,
 } as const
@@ -57,9 +60,12 @@ export class Quarantine {
   readonly #deps: QuarantineDeps
   #phase: QuarantinePhase = 'well'
   #reason = ''
-  /** Monotonic start times of the rebuilds within the window. */
+  /** Monotonic times at which the rebuilds within the window started. */
   #begunMs: number[] = []
-  /** Index of the present state; reports about lower indexes concern the previous state. */
+  /**
+   * Index at which the current state was installed; reports about lower indexes concern the
+   * previous state.
+   */
   #rebuiltAt: Index = 0
   #failures = 0
   #dueMs = 0
@@ -80,7 +86,7 @@ export class Quarantine {
     return this.#phase !== 'well'
   }
 
-  /** Failed attempts since the last success. */
+  /** Number of failed attempts since the last success. */
   get failures(): number {
     return this.#failures
   }
@@ -90,7 +96,7 @@ export class Quarantine {
   }
 
   /**
-   * Called when a majority has a state that differs from this controller's.
+   * Called when the state of a majority differs from this controller's state.
    * @returns whether this changes the phase.
    */
   foundOdd(index: Index, agreeing: readonly NodeId[]): boolean {
@@ -140,8 +146,8 @@ export class Quarantine {
     try {
       this.#deps.mark?.clear()
     } catch (err) {
-      // If the file remains, the next start begins in quarantine and rebuilds a correct state:
-      // slow, but safe.
+      // If the file remains, the next start begins in quarantine and rebuilds a correct state,
+      // which is slow but safe.
       this.#deps.log.error({ err }, 'cannot remove the QUARANTINE file')
     }
     this.#deps.alarms.clear('STATE_QUARANTINED')

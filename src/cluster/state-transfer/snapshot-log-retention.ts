@@ -4,8 +4,8 @@ import type { AlarmRaiser } from '../alarm-table.ts'
 import type { ConsensusThreadStatus } from '../thread-channel.ts'
 
 /**
- * If a member makes no progress for this time after its snapshot, the log is no longer retained for
- * it.
+ * If a member makes no progress for this time after its snapshot, the log keeps no entries for it
+ * any more.
  */
 const IDLE_MS_MAX = 60_000
 
@@ -16,14 +16,16 @@ interface CatchUp {
   index: Index
   isSending: boolean
   movedMs: number
-  /** The entries that the member needs were compacted, so it will get another snapshot. */
+  /**
+   * True if the entries that the member needs were compacted, so that it will get another snapshot.
+   */
   isOutrun: boolean
 }
 
 /**
- * Members to which this leader sends a snapshot. The log after the snapshot is retained until the
- * member follows the log again. Otherwise, a transfer that takes longer than the normal retention
- * of the log would always be followed by another transfer.
+ * Members to which this leader sends a snapshot. The log keeps the entries after the snapshot until
+ * the member follows the log again. Otherwise, if a transfer takes longer than the log normally
+ * keeps entries, each transfer would be followed by another one.
  */
 export class SnapshotLogRetention {
   readonly #alarms: AlarmRaiser
@@ -32,8 +34,8 @@ export class SnapshotLogRetention {
   readonly #members = new Map<NodeId, CatchUp>()
 
   /**
-   * @param isNear whether a member with the log up to this index can catch up from the log that is
-   * retained anyway.
+   * @param isNear whether a member with the log up to this index can catch up from the entries that
+   * the log normally keeps.
    */
   constructor(alarms: AlarmRaiser, clock: Clock, isNear: (index: Index) => boolean) {
     this.#alarms = alarms
@@ -41,7 +43,10 @@ export class SnapshotLogRetention {
     this.#isNear = isNear
   }
 
-  /** @param index at most the position of the snapshot that will be opened. */
+  /**
+   * Called when a transfer begins.
+   * @param index at most the position of the snapshot that will be opened.
+   */
   begin(id: number, to: NodeId, index: Index): void {
     const movedMs = this.#clock.monotonicMs()
     const isOutrun = this.#members.get(to)?.isOutrun ?? false
@@ -65,13 +70,17 @@ export class SnapshotLogRetention {
     }
   }
 
-  /** Called with each status of the host; stops waiting for members that follow the log again. */
+  /**
+   * Called with each status of the consensus thread. Stops keeping entries for members that follow
+   * the log again.
+   */
   look({ role, peers }: ConsensusThreadStatus): void {
     const nowMs = this.#clock.monotonicMs()
     for (const [to, member] of this.#members) {
       const match = peers.find(({ id }) => id === to)?.matchIndex ?? null
       if (role !== 'leader' || match === null) {
-        // Forgets the transfer: a new leader starts its own, and a former member needs none.
+        // The transfer is forgotten: a new leader starts its own transfers, and a former member
+        // needs none.
         this.#forget(to)
         continue
       }
@@ -85,12 +94,12 @@ export class SnapshotLogRetention {
     }
   }
 
-  /** Index after which the log is retained if possible; Infinity if no member needs that. */
+  /** Index after which the log should keep its entries; Infinity if no member needs that. */
   get neededAfter(): Index {
     return Math.min(...[...this.#members.values()].map(({ index }) => index))
   }
 
-  /** The log through `index` was compacted although a member may need it. */
+  /** Called when the log through `index` was compacted although a member may need it. */
   noteCut(index: Index): void {
     for (const [to, member] of this.#members) {
       if (member.isOutrun || member.index >= index) continue

@@ -16,13 +16,13 @@ interface SnapshotReceiverOptions {
   /** Maximum bytes of one chunk of a snapshot; a larger chunk aborts the transfer. */
   readonly chunkBytesMax: number
   /**
-   * Maximum bytes passed to the main thread and not written yet; the sender never has more in
-   * transit.
+   * Maximum bytes that the main thread has received and not yet written; the sender never has more
+   * in transit.
    */
   readonly unwrittenBytesMax: number
   /**
-   * An incomplete transfer is dropped after this time without data, whether its sender is connected
-   * or not.
+   * The receiver drops an incomplete transfer after this time without data, whether the sender is
+   * connected or not.
    */
   readonly silenceMsMax: number
 }
@@ -41,7 +41,8 @@ interface SnapshotReceiverDeps {
   /** Term and leader as the core knows them. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
   /**
-   * The snapshot is complete, verified and stored beside the live state; the core may install it.
+   * Called when the snapshot is complete, verified and stored beside the live state; the core may
+   * then install it.
    */
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
   readonly onFailed: (from: NodeId, reason: string) => void
@@ -59,11 +60,11 @@ interface Transfer extends ReceivedSnapshot {
   readonly snapshotId: Uint8Array
   /** Verifies the chunks and counts those received. */
   readonly check: StateChunkVerifier
-  /** Chunks written by main. */
+  /** Number of chunks that the main thread has written. */
   written: number
   /** Sizes of chunks that are received but not written. */
   readonly unwritten: number[]
-  /** Whether the snapshot was offered to the core. */
+  /** Whether the core has been offered the snapshot. */
   isOffered: boolean
   offeredMs: number
   heardMs: number
@@ -74,7 +75,7 @@ interface Restoring {
   readonly resolve: () => void
 }
 
-/** Last acknowledgment of a finished transfer, which is repeated in case it was lost. */
+/** Last acknowledgment of a completed transfer. It is sent again in case it was lost. */
 interface Settled {
   readonly from: NodeId
   readonly term: Term
@@ -84,16 +85,16 @@ interface Settled {
 
 const SNAPSHOT_ID_BYTES = 16
 /**
- * Time after which an offer is repeated if the core has not handled it. Normally the core handles
- * an offer in its next turn.
+ * The receiver repeats an offer that the core has not handled for this time. Normally the core
+ * handles an offer in its next turn.
  */
 const OFFER_MS = 1000
 
 /**
  * Receives one snapshot at a time; a new one replaces an incomplete one. A transfer survives the
- * loss of its connection: the sender then repeats unacknowledged chunks, and known ones are
- * skipped. It does not survive the process. Invalid chunks are refused, and the incomplete store is
- * removed.
+ * loss of its connection: the sender then repeats unacknowledged chunks, and the receiver skips
+ * those that it has. A transfer does not survive the process. If a chunk is invalid, the receiver
+ * refuses it and removes the incomplete store.
  */
 export class SnapshotReceiver {
   readonly #options: SnapshotReceiverOptions
@@ -195,20 +196,23 @@ export class SnapshotReceiver {
   }
 
   /**
-   * The connection for acknowledgments is ready again. Acknowledgments may have been lost with the
-   * old connection, so the last one is repeated.
+   * Called when the connection for acknowledgments is ready again. Repeats the last acknowledgment,
+   * because it may have been lost with the old connection.
    */
   onLinkReady(to: NodeId): void {
     if (this.#transfer?.from === to) this.#acknowledge(this.#transfer)
     else if (this.#settled?.from === to) this.#sendAck(this.#settled)
   }
 
-  /** Called periodically. */
+  /**
+   * Repeats an offer that the core has not handled, and drops a transfer whose sender is silent.
+   * Called periodically.
+   */
   sweep(): void {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return
     const nowMs = this.#deps.clock.monotonicMs()
-    // The core drops an offer when its queue is full, so the offer is repeated.
+    // The core drops an offer when its queue is full, so the receiver repeats the offer.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
@@ -239,6 +243,7 @@ export class SnapshotReceiver {
   }
 
   /**
+   * Starts a transfer with its first chunk.
    * @returns null when no transfer can start with this chunk; a transfer in progress is then
    * unaffected.
    */
@@ -257,7 +262,7 @@ export class SnapshotReceiver {
       from,
       term,
       position,
-      // A copy, because the view would keep the whole frame in memory.
+      // The bytes are copied, because the view would keep the whole frame in memory.
       configuration: Uint8Array.from(chunk.configuration),
       snapshotId: Uint8Array.from(chunk.snapshotId),
       check: new StateChunkVerifier(this.#options.chunkBytesMax),
@@ -307,7 +312,7 @@ export class SnapshotReceiver {
     this.#deps.send(from, term, create(SnapshotAckSchema, { snapshotId, number, failed: false }))
   }
 
-  /** The last chunk counts as written only once the snapshot is the state. */
+  /** The last chunk counts as written only once the snapshot has become the state. */
   #acknowledge({ from, term, snapshotId, written, check }: Transfer): void {
     const { received, isWhole } = check
     const number = isWhole ? Math.min(written, received - 1) : written
@@ -331,8 +336,8 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Whether the bytes are a valid configuration; checked here, because the core treats an unreadable
- * configuration as a fatal error.
+ * Whether the bytes are a valid configuration. This is checked here, because the core treats an
+ * unreadable configuration as a fatal error.
  */
 function isConfiguration(bytes: Uint8Array): boolean {
   try {

@@ -11,13 +11,13 @@ const MIB = 1024 * 1024
 
 export interface SnapshotSenderOptions {
   /**
-   * Maximum chunks of one transfer that were read and that the receiver has not written yet. They
-   * stay in memory, so that they can be sent again.
+   * Maximum chunks of one transfer that the sender has read and the receiver has not written yet.
+   * They stay in memory, so that they can be sent again.
    */
   readonly windowChunks: number
-  /** A transfer fails if its receiver is silent for this time, connected or not. */
+  /** A transfer fails if its receiver is silent for this time, whether it is connected or not. */
   readonly silenceMsMax: number
-  /** Total rate, shared evenly by all transfers; Infinity: limited only by the receivers. */
+  /** Total rate, shared evenly by all transfers; Infinity: only the receivers limit the rate. */
   readonly bytesPerSecond: number
 }
 
@@ -30,7 +30,10 @@ export const defaultSnapshotSenderOptions: SnapshotSenderOptions = {
 interface SnapshotSenderDeps {
   readonly clock: Clock
   readonly post: (event: ConsensusThreadEvent) => void
-  /** @returns false when the chunk cannot be sent now. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk cannot be sent now.
+   */
   readonly send: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly onDone: (to: NodeId, outcome: 'sent' | 'failed', reason: string) => void
   readonly onSuspended: (to: NodeId, chunksWritten: number) => void
@@ -50,39 +53,39 @@ interface Transfer {
   position: Position
   configuration: Uint8Array
   /**
-   * `asked` and the next two fields: the number of chunks that were requested from the main thread,
-   * that the main thread has read, and that the receiver has written.
+   * `asked` and the next two fields: the number of chunks that this thread requested from the main
+   * thread, that the main thread has read, and that the receiver has written.
    */
   asked: number
   read: number
   written: number
   /**
-   * Chunks that were read and are not confirmed as written, in order; a lost connection may have
-   * lost them.
+   * Chunks that were read and that the receiver has not confirmed as written, in order; a lost
+   * connection may have lost them.
    */
   readonly kept: SentChunk[]
   /**
-   * Maximum chunks requested but not written, from 1 to windowChunks: as many as the connection can
-   * carry without queueing.
+   * Maximum chunks requested but not written, from 1 to windowChunks. It adapts to the number that
+   * the connection can carry without queueing.
    */
   window: number
   /**
-   * Value of `asked` at the last cut of the window. Chunks requested before do not cut it again:
-   * the same congestion delayed all of them.
+   * Value of `asked` when the window was last reduced. Chunks requested before do not reduce it
+   * again: the same congestion delayed all of them.
    */
   askedAtCut: number
   /** Shortest time from sending a chunk to its acknowledgment so far. */
   wayMsMin: number
   isOpen: boolean
   isWhole: boolean
-  /** True: nothing can be sent until the connection is ready again. */
+  /** True while nothing can be sent because the connection is not ready. */
   isSuspended: boolean
   bytes: number
   readonly begunMs: number
   heardMs: number
 }
 
-/** Consecutive failures. */
+/** Consecutive failures of transfers to one peer. */
 interface Failures {
   readonly count: number
   readonly pauseUntilMs: number
@@ -96,7 +99,7 @@ const PAUSE_MS_MIN = 1000
 const PAUSE_MS_MAX = 60_000
 const WINDOW_AT_START = 2
 /**
- * Maximum time that a chunk may be queued: heartbeats share the connection, and a longer queue
+ * Maximum time for which a chunk may be queued: heartbeats share the connection, and a longer queue
  * would delay them too much.
  */
 const QUEUEING_MS_MAX = 400
@@ -104,8 +107,8 @@ const QUEUEING_MS_MAX = 400
 /**
  * Sends snapshots to peers that fell behind, one transfer per peer. A lost connection suspends a
  * transfer, which resumes with the first unacknowledged chunk. A transfer fails when the receiver
- * does not know it, when the receiver is silent for too long, or when leadership is lost. The core
- * waits and learns only that the transfer has ended.
+ * does not know it, when the receiver is silent for too long, or when this controller loses
+ * leadership. The core waits until it learns whether the transfer succeeded.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions
@@ -129,8 +132,9 @@ export class SnapshotSender {
   }
 
   /**
-   * Starts a transfer, or continues the existing one to this peer. After several failures it starts
-   * later, because a receiver with a full disk would otherwise get the same data again and again.
+   * Starts a transfer, or continues the existing one to this peer. After several failures the
+   * transfer starts only after a pause: otherwise a receiver with a full disk would get the same
+   * data again and again.
    */
   start(to: NodeId, term: Term): void {
     if (this.#byPeer.has(to)) return
@@ -195,7 +199,7 @@ export class SnapshotSender {
     if (transfer?.isSuspended === true) this.#resume(transfer)
   }
 
-  /** The leader or the term has changed: ends transfers of other terms. */
+  /** Called when the leader or the term has changed. Aborts transfers of other terms. */
   abandonOtherThan(term: Term | null): void {
     for (const [to, asked] of this.#waiting) if (asked !== term) this.#waiting.delete(to)
     for (const transfer of Array.from(this.#byPeer.values())) {
@@ -204,7 +208,7 @@ export class SnapshotSender {
     if (term === null) this.#failures.clear()
   }
 
-  /** Aborts transfers to everyone who is not a member. */
+  /** Aborts transfers to nodes that are not members. */
   abandonUnless(isMember: (id: NodeId) => boolean): void {
     for (const to of this.#waiting.keys()) if (!isMember(to)) this.#waiting.delete(to)
     for (const transfer of Array.from(this.#byPeer.values())) {
@@ -216,8 +220,8 @@ export class SnapshotSender {
 
   /**
    * Called periodically.
-   * @param matchOf match index of a peer. A peer that already has the log up to the snapshot does
-   * not need the snapshot any more.
+   * @param matchOf match index of a peer. A peer that has reached the snapshot by the log does not
+   * need the snapshot.
    */
   sweep(matchOf: (id: NodeId) => Index): void {
     const nowMs = this.#deps.clock.monotonicMs()
@@ -300,7 +304,7 @@ export class SnapshotSender {
   }
 
   /**
-   * Some of these chunks may have arrived already. The receiver skips them and acknowledges its
+   * The receiver may already have some of these chunks. It skips them and acknowledges its
    * position.
    */
   #resume(transfer: Transfer): void {

@@ -21,7 +21,7 @@ export type SnapshotEvent = Extract<
   }
 >
 
-/** A snapshot that is read for a peer. */
+/** A snapshot that this thread reads for a peer. */
 class Sending {
   credit = 0
   isOver = false
@@ -37,7 +37,10 @@ class Sending {
     this.#awake()
   }
 
-  /** Resolves once there is credit, or the transfer is over. */
+  /**
+   * Resolves once the consensus thread allows another chunk (`snapshotCredit`), or the transfer is
+   * over.
+   */
   async ready(): Promise<void> {
     while (this.credit === 0 && !this.isOver) {
       await new Promise<void>((resolve) => {
@@ -52,7 +55,7 @@ class Sending {
   }
 }
 
-/** A snapshot that is received; its steps run in the order of their events. */
+/** A snapshot that this thread receives. Its steps run in the order of their events. */
 interface Receiving {
   readonly id: number
   receiver: StoreReceiver | null
@@ -65,8 +68,8 @@ type SnapshotMachine = Pick<ReplicatedStateMachine, 'progress' | 'snapshot' | 'r
 
 /**
  * The main thread's part of snapshot transfers: reads the store for peers that fell behind, one
- * chunk per credit, and writes a received snapshot beside the live store. Apply continues during
- * both.
+ * chunk per credit (permission of the consensus thread to read another chunk), and writes a
+ * received snapshot beside the live store. Apply continues during both.
  */
 export class SnapshotStoreWorker {
   readonly #machine: SnapshotMachine
@@ -75,13 +78,16 @@ export class SnapshotStoreWorker {
   readonly #sendings = new Map<number, Sending>()
   #receiving: Receiving | null = null
   /**
-   * Resolves when the files of the previous snapshot are removed. The next snapshot waits for that,
-   * because both use the same folder.
+   * Resolves when the files of the previous snapshot are removed. The next snapshot waits for this
+   * promise, because both use the same folder.
    */
   #abandoned: Promise<void> = Promise.resolve()
   readonly #guard: Pick<StateDivergenceHandler, 'isQuarantined' | 'makeRoom'>
 
-  /** @param catchUps receives every sent snapshot, because the log after it must be retained. */
+  /**
+   * @param catchUps records every snapshot that is sent, because the log must keep the entries
+   * after it.
+   */
   constructor(
     machine: SnapshotMachine,
     link: MainThreadLink,
@@ -96,7 +102,7 @@ export class SnapshotStoreWorker {
     this.#guard = parts.guard
   }
 
-  /** Received chunks of the incoming snapshot; null if there is none. */
+  /** Number of received chunks of the incoming snapshot; null if there is none. */
   get receivedChunks(): number | null {
     return this.#receiving?.chunks ?? null
   }
@@ -260,7 +266,7 @@ export class SnapshotStoreWorker {
     const receiving = this.#receiving
     this.#receiving = null
     if (receiving === null) return
-    // Set so that the steps that handle the queued chunks drop them.
+    // The steps that handle the queued chunks check this flag and drop the chunks.
     receiving.hasFailed = true
     this.#abandoned = this.#guarded(receiving, async () => {
       await receiving.steps

@@ -37,7 +37,10 @@ interface SnapshotTransfersDeps {
   /** Term and leader as the core knows them. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
-  /** @returns false when the chunk cannot be sent now. */
+  /**
+   * Sends a chunk of a snapshot.
+   * @returns false when the chunk cannot be sent now.
+   */
   readonly sendChunk: (to: NodeId, term: Term, chunk: SnapshotChunk) => boolean
   readonly sendAck: (to: NodeId, term: Term, ack: SnapshotAck) => void
   readonly onSent: (to: NodeId, outcome: 'sent' | 'failed') => void
@@ -56,13 +59,16 @@ export class SnapshotTransfers {
     this.#receiver = this.#makeReceiver()
   }
 
-  /** Sends a snapshot to a peer that needs entries which the log no longer has. */
+  /** Sends a snapshot to a peer that needs entries which the log has compacted. */
   send(to: NodeId): void {
     this.#deps.log.info({ peer: to }, `${to} needs compacted entries; sending a snapshot`)
     this.#sender.start(to, this.#deps.leadership().term)
   }
 
-  /** Resolves when the main thread has installed the snapshot received for `position`. */
+  /**
+   * Makes the main thread install the snapshot received for `position`. Resolves when it has done
+   * so.
+   */
   async restore(position: Position): Promise<void> {
     await this.#receiver.restore(position)
   }
@@ -111,7 +117,7 @@ export class SnapshotTransfers {
     this.#sender.onLinkLost(to)
   }
 
-  /** Ends transfers after a change of leadership or members. */
+  /** Aborts transfers that a change of leadership or members makes useless. */
   onStatus(status: CoreStatus, hasNewMembers: boolean): void {
     if (hasNewMembers) {
       const ids = memberIds(status.configuration)

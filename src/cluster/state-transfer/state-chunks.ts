@@ -20,8 +20,9 @@ export interface StatePiece {
 }
 
 /**
- * The bytes of a store, in copies because a chunk of the store may be a view of memory with another
- * owner. Each piece is held back until the next one is known, so that the last one can be marked.
+ * The bytes of a store in pieces. Each piece is a copy, because a chunk of the store may be a view
+ * of memory with another owner. The generator yields a piece only after it knows whether another
+ * one follows, so that it can mark the last one.
  */
 export async function* copyStatePieces(
   snapshot: Pick<StoreSnapshot, 'chunks'>,
@@ -41,13 +42,13 @@ export interface AnnouncedState {
   /** 16 bytes, unique for each transfer. */
   readonly snapshotId: Uint8Array
   readonly position: Position
-  /** Encoded membership.v1.Configuration at that position. */
+  /** Encoded membership.v1.Configuration at the position of the state. */
   readonly configuration: Uint8Array
 }
 
 /**
- * Numbers the pieces of one transfer. The first chunk announces the state, and the last one has the
- * checksum of all bytes.
+ * Numbers the pieces of one transfer. The first chunk has the position of the state, and the last
+ * one has the checksum of all bytes.
  */
 export class StateChunkEncoder {
   readonly #hash = createHash('sha256')
@@ -88,7 +89,7 @@ export class StateChunkVerifier {
     this.#chunkBytesMax = chunkBytesMax
   }
 
-  /** Number of accepted chunks, which is the number of the next one. */
+  /** Number of accepted chunks, which is also the number of the next chunk. */
   get received(): number {
     return this.#received
   }
@@ -97,12 +98,15 @@ export class StateChunkVerifier {
     return this.#isWhole
   }
 
-  /** @returns the fault of the chunk; null when it is accepted. */
+  /**
+   * Verifies the next chunk.
+   * @returns the reason why the chunk is invalid; null when it is accepted.
+   */
   take({ number, data, crc32: sum, last, sha256 }: SnapshotChunk): string | null {
     if (this.#isWhole) return `unexpected chunk ${number} after the last one`
     if (number !== this.#received) return `received chunk ${number}, expected ${this.#received}`
     if (data.length > this.#chunkBytesMax) return `chunk ${number} is too large`
-    // Refuses an empty chunk: it makes no progress, so a sender could continue forever.
+    // An empty chunk is refused: it makes no progress, so a sender could continue forever.
     if (data.length === 0) return `chunk ${number} is empty`
     // @guard crc-of-a-snapshot-chunk
     if (crc32(data) !== sum) return `chunk ${number} is damaged`

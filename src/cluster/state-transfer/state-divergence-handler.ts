@@ -13,23 +13,27 @@ import { Quarantine, quarantineLimits, type QuarantineRecord } from './quarantin
 import { StateTransferServer } from './state-transfer-server.ts'
 import { fetchDigests, fetchState } from './state-transfer-client.ts'
 
-/** Callbacks to the rest of the controller when its state is wrong. */
+/** Callbacks with which the handler of a wrong state controls the rest of the controller. */
 interface StateGuardHooks {
   /**
-   * The controller must not answer or send anything from its state any more; consensus continues.
+   * Called when the controller must stop answering or sending anything from its state; consensus
+   * continues.
    */
   readonly onQuarantine: () => void
-  /** Pauses apply until it is resumed or the state is replaced. */
+  /** Pauses apply until a caller resumes it or replaces the state. */
   readonly hold: () => void
   readonly resumeApply: () => void
-  /** Rebuilds everything derived from the previous state, before the new one answers requests. */
+  /**
+   * Rebuilds everything that is derived from the state, before the controller answers requests from
+   * the new state.
+   */
   readonly derive: () => Promise<void>
-  /** Another state was installed; apply continues after it. */
+  /** Called when another state was installed; apply continues after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
   /** Transfers leadership, because a leader in quarantine cannot answer requests. */
   readonly handOver: () => void
-  /** The state can neither be kept nor replaced; the process must stop. */
+  /** Called when the controller can neither keep nor replace its state; the process must stop. */
   readonly onFatal: (error: Error) => void
 }
 
@@ -46,7 +50,8 @@ interface StateGuardDeps extends StateGuardHooks {
   /** Whether a member reports that it answers no requests. */
   readonly isFailing: (id: NodeId) => boolean
   /**
-   * Received chunks of a snapshot that the leader sends without a request; null if there is none.
+   * Number of received chunks of a snapshot that the leader sends without a request; null if there
+   * is none.
    */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
@@ -57,21 +62,21 @@ type OwnDigest = Pick<MainThreadProgress, 'digestIndex' | 'digest' | 'entitiesDi
 const HAND_OVER_MS = 1000
 const PROVE_MS = 250
 /**
- * Time after which a stalled snapshot of the leader is dropped, because it blocks other ways to get
- * a state.
+ * Time after which a stalled snapshot from the leader is dropped, because no other state can be
+ * fetched during its transfer.
  */
 const RECEIVE_STALL_MS = 60_000
 /**
- * A digest that is being confirmed is replaced after this time: members take digests only at some
- * indexes, so the other members may have none at this index.
+ * Time after which another digest replaces one that waits for confirmation: members compute digests
+ * only at some indexes, so the other members may have none at this index.
  */
 const PROVE_AT_MS_MAX = 2000
 
 /**
- * Compares this controller's state with those of the others at the same index. If they differ, it
- * queries all voters. When a majority agrees on another state, this controller enters quarantine,
- * replaces its state by that of one of them, and leaves quarantine once a majority has the same
- * state.
+ * Compares this controller's state with the states of the others at the same index. If they differ,
+ * it queries all voters. When a majority agrees on another state, this controller enters
+ * quarantine, replaces its state with that of one of them, and leaves quarantine once a majority
+ * has the same state.
  */
 export class StateDivergenceHandler {
   readonly #deps: StateGuardDeps
@@ -84,15 +89,15 @@ export class StateDivergenceHandler {
   #isAsking = false
   #rebuilding: Promise<void> | null = null
   /**
-   * True: a snapshot of the leader will replace the state, or the process ends, so no other state
-   * is needed.
+   * True if a snapshot from the leader will replace the state, or the process stops, so that no
+   * other state must be fetched.
    */
   #isUnwanted = false
   #isReplacing = false
   #isStopped = false
   #isHeld = false
   #holdUntilMs = 0
-  /** Members with the state of the majority. */
+  /** Members whose state is that of the majority. */
   #agreeing: readonly NodeId[] = []
   #handOverDueMs = 0
   #proveDueMs = 0
@@ -128,12 +133,12 @@ export class StateDivergenceHandler {
     return this.#digest
   }
 
-  /** Called after each applied entry. */
+  /** Called after each applied entry. Computes a digest where one is due. */
   onApplied(index: Index): void {
     if (index % DIGEST_INTERVAL_ENTRIES === 0) this.#record()
   }
 
-  /** Called periodically. @returns whether a digest was taken. */
+  /** Called periodically. @returns whether a digest was computed. */
   sweep(): boolean {
     const isTaken = this.#recordAtRest()
     this.#desk.sweep()
@@ -142,7 +147,8 @@ export class StateDivergenceHandler {
   }
 
   onPresence(id: NodeId, { isFailing, startedAtMs, digestIndex, digest }: Presence): void {
-    // A failing member does not answer requests from its state, so its digest is ignored.
+    // A member that reports itself as failing does not answer requests from its state, so its
+    // digest is ignored.
     if (isFailing) this.#digests.forget(id)
     if (isFailing || this.#isWrong) return
     const found = this.#digests.compare(id, digestIndex, digest, this.#digest.digestIndex)
@@ -155,8 +161,8 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Called when a snapshot of the leader is about to arrive. First drops a state that is being
-   * fetched from another member.
+   * Called when a snapshot from the leader is about to arrive. First drops a state that this
+   * controller is fetching from another member.
    */
   async makeRoom(): Promise<void> {
     this.#isUnwanted = true
@@ -167,7 +173,9 @@ export class StateDivergenceHandler {
     }
   }
 
-  /** Called before a snapshot of the leader replaces the state; `endReplacing` follows. */
+  /**
+   * Called before a snapshot from the leader replaces the state; a call of `endReplacing` follows.
+   */
   beginReplacing(): void {
     this.#isReplacing = true
     this.#desk.endAll()
@@ -184,7 +192,7 @@ export class StateDivergenceHandler {
     this.#record()
   }
 
-  /** Resolves when no rebuild is in progress any more. */
+  /** Resolves when no rebuild is in progress. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#isUnwanted = true
@@ -192,7 +200,7 @@ export class StateDivergenceHandler {
     await this.#rebuilding
   }
 
-  /** Whether the present state is known to be wrong. */
+  /** Whether the current state is known to be wrong. */
   get #isWrong(): boolean {
     return this.#quarantine.phase === 'rebuilding'
   }
@@ -209,8 +217,8 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Takes a digest while apply is idle: idle members stay at the same index between two multiples
-   * of the interval, so they can be compared there as well.
+   * Computes a digest while apply is idle: idle members stay at the same index between two
+   * multiples of the interval, so their states can be compared there as well.
    */
   #recordAtRest(): boolean {
     const { applied } = this.#deps.machine.progress()
@@ -221,7 +229,7 @@ export class StateDivergenceHandler {
     return true
   }
 
-  /** Queries all voters for their digests at `index`, and acts on the verdict of the majority. */
+  /** Queries all voters for their digests at `index`, and acts on the result of the majority. */
   async #judge(index: Index): Promise<void> {
     const { peers, selfId, voters } = this.#deps
     const own = this.#digests.at(index)
@@ -231,8 +239,8 @@ export class StateDivergenceHandler {
     const asked = voters().filter((id) => id !== selfId && ready.includes(id))
     const heard = await fetchDigests(peers, asked, index)
     this.#isAsking = false
-    // Ignores the responses if the state was replaced meanwhile, because they concern the former
-    // state.
+    // The responses are ignored if the state was replaced meanwhile, because they concern the
+    // former state.
     if (this.#isStopped || this.#isReplacing || this.#digests.at(index) !== own) return
     const verdict = evaluateDigests({ selfId, own, heard, voters: voters() })
     if (verdict.kind === 'odd') this.#onOdd(index, verdict.agreeing)
@@ -334,8 +342,8 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Member to fetch the state from: members of the majority first, the leader last because it has
-   * the most load. Each attempt selects another member.
+   * Member from which to fetch the state: members of the majority first, the leader last because it
+   * has the most load. Each attempt selects another member.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#deps
@@ -350,14 +358,14 @@ export class StateDivergenceHandler {
 }
 
 /**
- * Raises STATE_DIVERGED for members whose state differs from this controller's. Two members alone
- * cannot find out which state is wrong, so this takes no member out of service; the
- * {@link StateDivergenceHandler} does so by majority.
+ * Raises the alarm STATE_DIVERGED for members whose state differs from this controller's. Two
+ * members alone cannot find out which state is wrong, so this class takes no member out of service;
+ * the {@link StateDivergenceHandler} does so by majority.
  */
 export class DivergenceWatch {
   readonly #alarms: AlarmRaiser
   /**
-   * Members whose state differed: the index at which it differed, and the start time of the process
+   * Members whose state differed: the index of the difference, and the start time of the process
    * that had the other state.
    */
   readonly #diverged = new Map<NodeId, { readonly at: Index; readonly startedAtMs: number }>()
@@ -366,7 +374,10 @@ export class DivergenceWatch {
     this.#alarms = alarms
   }
 
-  /** @param found null when there is no comparison. */
+  /**
+   * Raises or clears the alarm for a member, after a comparison of states.
+   * @param found null when the states could not be compared.
+   */
   note(id: NodeId, startedAtMs: number, found: DigestComparison | null): void {
     const known = this.#diverged.get(id)
     if (found?.isSame === false) {
@@ -375,8 +386,8 @@ export class DivergenceWatch {
       return
     }
     if (known === undefined) return
-    // The alarm ends when the member has restarted and so reloaded its state, or when its state is
-    // equal again.
+    // The alarm is cleared when the member has restarted and so reloaded its state, or when its
+    // state is equal again.
     const isAnew = known.startedAtMs !== startedAtMs
     if (isAnew || (found !== null && found.index > known.at)) this.#settle(id)
   }
@@ -404,12 +415,13 @@ export class DivergenceWatch {
 interface DigestsAtIndex {
   readonly selfId: NodeId
   readonly own: string
-  /** Digests of other members; some may be missing. */
+  /** Digests that other members sent; some may be missing. */
   readonly heard: ReadonlyMap<NodeId, string>
   readonly voters: readonly NodeId[]
 }
 
 /**
+ * Result of comparing the states of all members.
  * - fine: a majority of the voters has this controller's state; `odd` are the members that differ.
  * - odd: a majority has another state; `agreeing` are its members.
  * - tie: all voters responded, and no state has a majority.
@@ -423,8 +435,8 @@ type StateVerdict =
 
 /**
  * Decides whose state is wrong. Only a majority of the voters at the same index can show that. A
- * smaller group may itself be faulty, and one faulty or malicious member could take healthy ones
- * out of service.
+ * smaller group may itself be wrong, and one faulty or malicious member could otherwise take
+ * healthy ones out of service.
  */
 export function evaluateDigests({ selfId, own, heard, voters }: DigestsAtIndex): StateVerdict {
   const all = new Map(heard).set(selfId, own)

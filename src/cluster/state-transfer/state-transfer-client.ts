@@ -12,8 +12,8 @@ const OPEN_MS_MAX = 10_000
 const PIECE_MS_MAX = 10_000
 
 /**
- * Digests of these members at `index`. Members that do not respond, or have no digest at this
- * index, are missing.
+ * Requests the digests of these members at `index`. The result lacks members that do not respond,
+ * or have no digest at this index.
  */
 export async function fetchDigests(
   peers: PeerChannel,
@@ -33,8 +33,8 @@ export async function fetchDigests(
 /**
  * Fetches the state of member `from` at index `least` or later, completely and verified, into files
  * beside the live state.
- * @param isUnwanted checked between two pieces.
- * @throws when the state is not available or no longer wanted; no files remain then.
+ * @param isUnwanted checked after each piece; true aborts the transfer.
+ * @throws when the state is not available or `isUnwanted` returned true; no files remain then.
  */
 export async function fetchState(
   { peers, machine }: { readonly peers: PeerChannel; readonly machine: ReplicatedStateMachine },

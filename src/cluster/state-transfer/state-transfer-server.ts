@@ -15,11 +15,11 @@ import {
 } from './state-chunks.ts'
 
 export const stateTransferLimits = {
-  /** Maximum snapshots open for members that rebuild their state; one per member. */
+  /** Maximum snapshots that are open for members that rebuild their state; one per member. */
   snapshotsMax: 2,
-  /** Time after which an unread snapshot is closed. */
+  /** Time without a read after which a snapshot is closed. */
   idleMsMax: 30_000,
-  /** Maximum wait for this controller to reach the requested index. */
+  /** Maximum time to wait until this controller reaches the requested index. */
   reachMsMax: 2000,
   /** Maximum bytes of state in one response to a member that rebuilds its state. */
   pieceBytesMax: 128 * 1024,
@@ -29,9 +29,9 @@ interface StateTransferServerDeps {
   readonly peers: PeerChannel
   readonly machine: ReplicatedStateMachine
   readonly clock: Clock
-  /** This controller's own digest at an index; null if unknown. */
+  /** This controller's own digest at an index; null if it has none. */
   readonly digestAt: (index: Index) => string | null
-  /** Whether the state of this controller is not reliable. */
+  /** Whether the state of this controller is in quarantine, so that it must not be sent. */
   readonly isQuarantined: () => boolean
 }
 
@@ -69,7 +69,7 @@ export class StateTransferServer {
     })
   }
 
-  /** Called periodically. */
+  /** Closes snapshots that no member reads; called periodically. */
   sweep(): void {
     const nowMs = this.#deps.clock.monotonicMs()
     for (const lending of Array.from(this.#lendings.values())) {
@@ -77,7 +77,7 @@ export class StateTransferServer {
     }
   }
 
-  /** Ends all transfers, because the state is about to be replaced or is not reliable. */
+  /** Closes all transfers, because the state is about to be replaced or is in quarantine. */
   endAll(): void {
     for (const lending of Array.from(this.#lendings.values())) this.#end(lending)
   }
@@ -172,7 +172,7 @@ export class StateTransferServer {
 
   #end(lending: Lending): void {
     this.#lendings.delete(lending.id)
-    // A read in progress closes the snapshot itself.
+    // If a read is in progress, that read closes the snapshot itself.
     if (!lending.isReading) void close(lending)
   }
 }
@@ -182,6 +182,6 @@ async function close({ pieces, snapshot }: Lending): Promise<void> {
     await pieces.return()
     await snapshot.close()
   } catch {
-    // Ignored: the replacement of the store has already closed its snapshot.
+    // The error is ignored: the replacement of the store has already closed its snapshot.
   }
 }

@@ -1,13 +1,13 @@
 import type { Clock } from '../../lib/clock.ts'
 
-/** Assumed size of a chunk until it arrives; `settle` then corrects it. */
+/** Size that a chunk is assumed to have until it arrives; `settle` then corrects the assumption. */
 const CHUNK_BYTES_ASSUMED = 256 * 1024
-/** Resolution of timers: a chunk that is due within this time is granted at once. */
+/** Resolution of timers: a chunk that is due within this time is granted immediately. */
 const EARLY_MS = 1
 
 /**
- * Shares one rate among transfers: each transfer that can send a chunk waits in a queue for its
- * turn.
+ * Shares one rate among transfers: each transfer that can send a chunk waits in a queue until it
+ * gets a grant for one chunk.
  */
 export class TransferPacer<T> {
   readonly #bytesPerSecond: number
@@ -18,7 +18,7 @@ export class TransferPacer<T> {
   #timer: NodeJS.Timeout | null = null
   #isServing = false
 
-  /** @param bytesPerSecond Infinity: every waiting transfer is granted a chunk at once. */
+  /** @param bytesPerSecond Infinity: every waiting transfer gets its grant immediately. */
   constructor(bytesPerSecond: number, clock: Clock, give: (transfer: T) => void) {
     this.#bytesPerSecond = bytesPerSecond
     this.#clock = clock
@@ -26,8 +26,8 @@ export class TransferPacer<T> {
   }
 
   /**
-   * Queues a transfer for one chunk; no effect if it is queued already. After a grant the transfer
-   * must join again.
+   * Queues a transfer for one chunk; no effect if it is queued already. After each grant, the
+   * transfer must join the queue again.
    */
   join(transfer: T): void {
     if (this.#line.includes(transfer)) return
@@ -40,7 +40,7 @@ export class TransferPacer<T> {
     if (at >= 0) this.#line.splice(at, 1)
   }
 
-  /** Corrects the assumed size of a granted chunk, which has `bytes`. */
+  /** Corrects the assumed size of a granted chunk to `bytes`. */
   settle(bytes: number): void {
     if (bytes === CHUNK_BYTES_ASSUMED) return
     this.#pay(bytes - CHUNK_BYTES_ASSUMED)
@@ -50,7 +50,7 @@ export class TransferPacer<T> {
     this.#serve()
   }
 
-  /** Accounts for bytes that were sent without a grant. */
+  /** Counts bytes that were sent without a grant. */
   pay(bytes: number): void {
     this.#paidUntilMs = Math.max(this.#paidUntilMs, this.#clock.monotonicMs())
     this.#pay(bytes)
@@ -67,7 +67,7 @@ export class TransferPacer<T> {
   }
 
   #serve(): void {
-    // A transfer may join again during the loop, which then serves it.
+    // A transfer may join again during the loop, and the loop then also serves it.
     if (this.#isServing || this.#timer !== null) return
     this.#isServing = true
     for (let waitMs = this.#waitMs(); this.#line.length > 0; waitMs = this.#waitMs()) {

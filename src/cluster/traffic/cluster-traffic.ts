@@ -28,13 +28,13 @@ interface TrafficExchangeDeps {
 type WireRow = Pick<TrafficRow, 'id' | 'hour' | 'day'>
 
 const { trafficAnswerMsMax, trafficIdsMax, trafficTotalsBytesMax } = clusterTrafficLimits
-/** Encoded bytes of a row of sums, without its id. */
+/** Maximum encoded bytes of a row of sums, without its id. */
 const TOTALS_ROW_BYTES = 16 * trafficFigures.length + 32
 
 /**
- * Adds up the traffic that the controllers have counted, and sends the traffic that this controller
- * has counted to the others. A controller that does not respond in time, or that runs a release
- * without this data, is named in the result.
+ * Adds up the traffic that the controllers have counted, and sends the counts of this controller to
+ * the others on request. The result names each controller that does not respond in time, or whose
+ * release does not count traffic.
  */
 export class TrafficExchange implements ClusterTraffic {
   readonly #deps: TrafficExchangeDeps
@@ -88,7 +88,10 @@ export class TrafficExchange implements ClusterTraffic {
     return { found: addRows([...own, ...answered.found.flat()]), silent: answered.silent }
   }
 
-  /** @param skipped ids of controllers that count as silent without a request. */
+  /**
+   * Requests the traffic of the other controllers.
+   * @param skipped ids of controllers that count as silent without a request.
+   */
   async #fromOthers<T>(
     read: (id: string) => Promise<T>,
     skipped: readonly string[] = [],
@@ -107,7 +110,10 @@ export class TrafficExchange implements ClusterTraffic {
   }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the kind of a record.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function kindOf(word: string): TrafficKind {
   const kind = trafficKinds.find((one) => one === word)
   if (kind === undefined) throw new Problem('COULD_NOT_VALIDATE', { detail: 'unknown kind' })
@@ -125,6 +131,7 @@ const seriesLength = {
 }
 
 /**
+ * Decodes the traffic of a record.
  * @throws {Problem} COULD_NOT_VALIDATE if a row has another length, as another release may send.
  */
 function trafficOf(
@@ -141,7 +148,7 @@ function rowMessage({ id, figures: { hour, day } }: RecordTraffic) {
   return { id, hour: [...hour], day: [...day] } satisfies WireRow
 }
 
-/** Adds up the rows that would not fit into one message. */
+/** Limits the rows to one message, and adds up the rows that do not fit. */
 function boundedTotals({ rows, other }: TrafficTotals) {
   let bytes = TOTALS_ROW_BYTES
   const fits: RecordTraffic[] = []
@@ -163,7 +170,10 @@ function addRows(rows: readonly RecordTraffic[]): readonly RecordTraffic[] {
   }))
 }
 
-/** @param all at least one, all of the same length. */
+/**
+ * Adds up series, period by period.
+ * @param all at least one series; all have the same length.
+ */
 function addSeries(all: readonly TrafficSeries[]): TrafficSeries {
   const [first = { hour: [], day: [] }, ...others] = all
   const of = (span: keyof TrafficSeries): readonly number[] =>

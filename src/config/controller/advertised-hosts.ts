@@ -4,8 +4,9 @@ import type { ControllerConfig } from './options.ts'
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
 /**
- * DNS names and IP addresses at which peers, routers and clients reach this controller. Its
- * certificate must contain all of them. A client on the same host may use any loopback name.
+ * DNS names and IP addresses at which peers, routers and clients reach this controller. The
+ * controller's certificate must contain all of these hosts. A client on the same host may use any
+ * loopback name.
  */
 export function advertisedHosts({
   cluster,

@@ -3,7 +3,7 @@ import type { SchemaFields, SectionList, Option } from '../engine/schema.ts'
 import { formatOptionValue } from '../engine/option-display.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
-/** An option whose value in the file differs from the value in force. */
+/** An option whose value in the file differs from the running controller's value. */
 export interface ChangedOption {
   /**
    * For example `raft.tickMs` or `web[0].names`. If the length of a list has changed, the key is
@@ -19,13 +19,11 @@ export interface ChangedOption {
 
 interface ComparedConfigs {
   readonly changes: readonly ChangedOption[]
-  /**
-   * The configuration in force, with the new values of those options that a reload can change.
-   */
+  /** The running configuration with the new values of all options that a reload can change. */
   readonly merged: ControllerConfig
 }
 
-/** Compares the configuration in force with the one that was just read from the file. */
+/** Compares the running configuration with the configuration that was just read from the file. */
 export function compareConfigs(running: ControllerConfig, read: ControllerConfig): ComparedConfigs {
   const changes: ChangedOption[] = []
   // The cast is safe: the walk keeps the structure of the options table, from which the type is

@@ -7,7 +7,7 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 type SharedValue = string | number | boolean
 
 interface SharedOption {
-  /** `oidc.enabled` */
+  /** Key of the option, such as `oidc.enabled`. */
   readonly name: string
   readonly value: SharedValue
   readonly isDefault: boolean
@@ -26,15 +26,16 @@ export function clusterScopeOptionsSha256(config: ControllerConfig): Uint8Array 
 }
 
 /**
- * Whether the option does not exist in release 0.1.0 and has its default. Such options are omitted,
- * so that upgraded and older members have the same fingerprint during a rolling upgrade.
+ * Whether the option was introduced after release 0.1.0 and has its default value. Such options are
+ * omitted, so that upgraded and older members have the same hash during a rolling upgrade.
  */
 function isLaterDefault({ name, isDefault }: SharedOption): boolean {
   return isDefault && (name.startsWith('oidc.') || name === 'raft.profile')
 }
 
 /**
- * Skips lists, because they describe one controller's listeners and contain no shared options.
+ * The options with scope `cluster`. Skips lists, because they describe the listeners of one
+ * controller.
  */
 function collected(fields: SchemaFields, values: object, prefix = ''): readonly SharedOption[] {
   return Object.entries(fields).flatMap(([key, node]) => {

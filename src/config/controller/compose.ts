@@ -21,7 +21,7 @@ interface ComposedConfig {
 }
 
 /**
- * Text of a configuration in which every other option has its default. Certificate and key are in
+ * Composes a configuration in which every other option has its default. Certificate and key are in
  * the configuration's folder.
  */
 export function composeConfig(composed: ComposedConfig): string {
@@ -65,7 +65,7 @@ export function setConfigOptions(text: string, values: Readonly<Record<string, u
       if (!isMap(document.getIn(at))) document.setIn(at, document.createNode({}))
     }
     const present = document.getIn(key.split('.'), true)
-    // Changes only the value, so that the comment on the line stays.
+    // Changes only the value, so that a comment on the same line is kept.
     if (isScalar(present) && typeof value !== 'object') present.value = value
     else document.setIn(key.split('.'), document.createNode(value))
   }

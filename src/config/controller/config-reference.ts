@@ -8,12 +8,12 @@ import { controllerConfigTable } from './load.ts'
 export function renderControllerConfigReference(): string {
   return `# Configuration of a controller
 
-A YAML file, checked as a whole before anything is started: \`flotilla controller check CONFIG\` reports every fault with its line, and exits with 2.
-Unknown keys are faults. Relative paths start at the folder of the file.
+The configuration is a YAML file. The controller checks the whole file before it starts anything. \`flotilla controller check CONFIG\` reports
+every fault with its line, and exits with 2. Unknown keys are faults. Relative paths start at the folder of the file.
 
 An environment variable can set each option; it takes precedence over the file. Relative paths in a variable start at the working folder. In a variable, separate the items of a list by commas. The variables for items of \`web\` and \`serverCertificates\` contain the number of the item (\`FLOTILLA_WEB_0_BIND\`). Options of scope *cluster* must be equal on every controller.
 
-The column *change* says how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
+The column *change* shows how a new value takes effect: with \`systemctl reload\` (\`flotilla controller reload CONFIG\`, SIGHUP), or with a
 restart. The reload prints each changed option ([Change options](../operate/change-options.md)).
 
 ${renderConfigTables(controllerConfigTable)}

@@ -4,13 +4,17 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 import { withRaftProfile } from './raft-profiles.ts'
 import { checkOptionRelations } from './option-relations.ts'
 
-/** The overridden environment name of, for example, `raft.tickMs` is FLOTILLA_RAFT_TICK_MS. */
+/**
+ * Options of a controller. Environment variables override them: FLOTILLA_RAFT_TICK_MS overrides
+ * `raft.tickMs`.
+ */
 export const controllerConfigTable: ConfigTable<ControllerConfig> = {
   fields: controllerOptions,
   overridePrefix: 'FLOTILLA_',
   unknownKeys: 'faults',
   settle: (read, reader) => {
-    // Stops if there are faults: profiles and rules use the values, so all values must be valid.
+    // If there are faults, the profile and the rules between options are skipped, because they need
+    // valid values.
     if (reader.faults.length > 0) return read
     const config = withRaftProfile(read, reader)
     checkOptionRelations(config, (key, problem) => reader.fault(key, problem))

@@ -3,10 +3,10 @@ import { MINUTE_MS } from '../engine/units.ts'
 import { advertisedHosts } from './advertised-hosts.ts'
 import type { ControllerConfig } from './options.ts'
 
-/** Reports a fault for the line on which `key` is. */
+/** Reports a fault at the line of `key`. */
 type ReportFault = (key: string, problem: string) => void
 
-/** Checks rules between options. Each value is already valid on its own. */
+/** Checks the rules between options. Each value by itself was already validated. */
 export function checkOptionRelations(config: ControllerConfig, fault: ReportFault): void {
   judgeTiming(config, fault)
   judgeTimeouts(config, fault)
@@ -63,8 +63,8 @@ function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * Other files must not be in the data folder, because that folder is moved, replaced and lost as a
- * whole.
+ * Files that other options name must not be in the data folder, because operators and recovery
+ * move, replace and delete that folder as a whole.
  */
 function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault): void {
   const places: Readonly<Record<string, string | null>> = {
@@ -80,7 +80,7 @@ function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault):
 }
 
 /**
- * Event file and log file must be different files: two writers would rotate each other's files.
+ * The event file and the log file must be different files, because each writer rotates its file.
  */
 function judgeEventFile({ events, logFile }: ControllerConfig, fault: ReportFault): void {
   const { path } = events.file
@@ -89,7 +89,8 @@ function judgeEventFile({ events, logFile }: ControllerConfig, fault: ReportFaul
 }
 
 /**
- * Scheduled backups need a recipient to encrypt for, because they contain the cluster's secrets.
+ * Scheduled backups need a recipient whose key encrypts them, because they contain the cluster's
+ * secrets.
  */
 function judgeRecipient({ backup }: ControllerConfig, fault: ReportFault): void {
   if (backup.folder === null || backup.recipient !== null) return
@@ -142,8 +143,8 @@ function judgeRouterAddress({ routers }: ControllerConfig, fault: ReportFault): 
 }
 
 /**
- * Maximum hosts in a controller's certificate; a controller with more hosts gets none when it
- * joins.
+ * Maximum hosts in a controller's certificate. A controller with more hosts cannot get a
+ * certificate when it joins.
  */
 const CERTIFICATE_HOSTS_MAX = 32
 
@@ -156,9 +157,9 @@ function judgeNames(config: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * Checks the networks of load balancers. A shared port must have the same networks for routers and
- * clients, because the PROXY header is read before TLS, when it is not known yet for which listener
- * the connection is.
+ * Checks the networks of load balancers. A port that the listeners for routers and clients share
+ * must have the same networks for both: the PROXY header comes before the TLS handshake, which
+ * selects the listener.
  */
 function judgeBalancers({ routers, web }: ControllerConfig, fault: ReportFault): void {
   const listeners = [
@@ -185,16 +186,17 @@ function isSameSet(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /**
- * Whether routers and clients share a port. They may: the TLS application protocol (ALPN) selects
- * the listener.
+ * Whether routers and clients share a port. Sharing is allowed: the TLS application protocol (ALPN)
+ * selects the listener.
  */
 function isSharedPort(earlier: { readonly key: string; readonly bind: string }, bind: string) {
   return earlier.key === 'routers.bind' && earlier.bind === bind
 }
 
 /**
- * The console needs its APIs on the same listener, because it sends its requests there. A folder is
- * served only if `apis` contains `spa`.
+ * Checks the pages that a listener serves. The console sends its requests to the listener that
+ * serves it, so that listener must also serve the console's APIs. A folder of pages is served only
+ * if `apis` contains `spa`.
  */
 function judgePages({ web }: ControllerConfig, fault: ReportFault): void {
   for (const [at, { apis, spa }] of web.entries()) {

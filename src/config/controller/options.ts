@@ -37,7 +37,8 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
     scope: 'cluster',
     why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
   }),
-  // Routers remember an ended session for only one hour, so no access token may be valid longer.
+  // Routers remember that a session has ended for only one hour, so no access token may be valid
+  // longer.
   accessTokenMs: defineOption(integer(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
@@ -73,7 +74,7 @@ const eventOptions = defineSection('Stream of events of the network; see events.
     keep: defineOption(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
     fsync: defineOption(boolean(), {
       default: false,
-      why: 'Syncs each batch to disk before the next one. false: a crash of the host may lose the last seconds.',
+      why: 'Syncs each batch of events to disk before the next batch is written. false: a crash of the host may lose the last seconds.',
     }),
   }),
   stdout: defineSection('Events on standard output, between the log lines.', {
@@ -101,8 +102,8 @@ const eventOptions = defineSection('Stream of events of the network; see events.
 })
 
 /**
- * Maximum server certificates; limited, because each certificate needs a TLS context and a set of
- * watched files.
+ * Maximum number of server certificates. The number is limited, because each certificate needs a
+ * TLS context and a set of watched files.
  */
 const SERVER_CERTIFICATES_MAX = 8
 /** Half of the addresses that a router keeps for one controller. */
@@ -139,7 +140,7 @@ const identityOptions = defineSection(
   },
 )
 
-/** @param why purpose of the section, shown in the documentation. */
+/** @param why purpose of the section, for the generated documentation. */
 function proxyProtocol(why: string) {
   return defineSection(why, {
     from: defineOption(cidrListType(64), {
@@ -312,7 +313,7 @@ export const controllerOptions = {
     }),
     catchUpBytes: defineOption(integer(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
-      why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written meanwhile, the receiver needs another snapshot.',
+      why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written in the meantime, the receiver needs another snapshot.',
     }),
     segmentBytes: defineOption(integer(MIB, 1024 * MIB), {
       default: 16 * MIB,
@@ -407,12 +408,12 @@ export const controllerOptions = {
     connectionsMax: defineOption(integer(1, 1_000_000), {
       default: 10_000,
       isReloaded: true,
-      why: 'Maximum open connections of each HTTPS listener. Further connections are closed at once.',
+      why: 'Maximum open connections of each HTTPS listener. Further connections are closed immediately.',
     }),
     connectionsPerSourceMax: defineOption(integer(1, 1_000_000), {
       default: 2500,
       isReloaded: true,
-      why: 'Maximum open connections from one source (an IPv4 address, a /64 of IPv6) to each HTTPS listener. Raise it if all clients connect through one proxy.',
+      why: 'Maximum open connections from one source (an IPv4 address, a /64 of IPv6) to each HTTPS listener. Raise this value if all clients connect through one proxy.',
     }),
   }),
   logLevel: defineOption(choice(LOG_LEVELS), {

@@ -8,15 +8,15 @@ type Times = Pick<
 
 /**
  * Times that replace the defaults, by profile. With 200 ms latency each way and 5 % packet loss,
- * `wan` causes no election in ten minutes (test/sim/wan.test.ts); in return, a failover takes 3 to
- * 6 s.
+ * `wan` causes no election in ten minutes (test/sim/wan.test.ts); the disadvantage is that a
+ * failover takes 3 to 6 s.
  */
 export const raftProfiles: Readonly<Record<(typeof RAFT_PROFILES)[number], Partial<Times>>> = {
   lan: {},
   wan: { heartbeatMs: 500, electionTimeoutMs: 3000, electionTimeoutMaxMs: 6000 },
 }
 
-/** Sets the times of the profile, except those that the file or the environment sets. */
+/** Applies the times of the profile, except where the file or the environment sets a value. */
 export function withRaftProfile(
   config: ControllerConfig,
   reader: Pick<ConfigReader, 'isGiven' | 'replaceDefault'>,

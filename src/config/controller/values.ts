@@ -8,12 +8,12 @@ import { choice, listType, optionalType, text } from '../engine/values.ts'
 
 // Value types that only the controller's configuration uses.
 
-/** The value or null; an empty environment variable means null. */
+/** The given type or null; an empty environment variable means null. */
 export function nullableType<T>(type: ValueType<T>): ValueType<T | null> {
   return { ...optionalType(type), expected: `${type.expected}; or null`, show: String }
 }
 
-/** One or more of the choices without duplicates; sorted in the order of `of`. */
+/** One or more of the choices, without duplicates, in the order of `of`. */
 export function choicesType<const C extends string>(of: readonly C[]): ValueType<readonly C[]> {
   return choicesFrom(1, of)
 }
@@ -61,8 +61,8 @@ export function trustDomainType(): ValueType<string> {
 }
 
 /**
- * A `host:port` string. Only its syntax is checked, because whether the host resolves can change at
- * any time.
+ * A `host:port` string. Only the syntax is checked: whether the host name resolves may change
+ * later.
  */
 export function hostPortTextType(): ValueType<string> {
   return text('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
@@ -72,7 +72,7 @@ function isHostPort(value: string): boolean {
   return parseHostPort(value) !== null
 }
 
-/** First path segments that are reserved for the APIs. */
+/** First path segments that the APIs use, so that no other pages can use them. */
 const TAKEN_PATHS = new Set([
   '/console',
   '/edge',
@@ -83,7 +83,7 @@ const TAKEN_PATHS = new Set([
   '/version',
 ])
 
-/** One path segment that no API uses. */
+/** One path segment that is not reserved for an API. */
 export function mountPathType(): ValueType<string> {
   return text(
     'a slash and one name of letters, digits, "-" or "_", which no API takes',
@@ -105,7 +105,7 @@ export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
-/** One `host:port`, or a list of them; null or nothing means an empty list. */
+/** One `host:port`, or a list of them; null or an empty value means an empty list. */
 export function hostPortOrTexts(itemsMax: number): ValueType<readonly string[]> {
   const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
   const many = listType(hostPortTextType(), { expected, itemsMax, isDistinct: true })
@@ -128,7 +128,7 @@ const HOST_CHARACTERS_MAX = 253
 
 function isHostName(value: string): boolean {
   if (isIP(value) !== 0) return !value.includes('%')
-  // Rejects a name whose last label is a number, because browsers read it as an IPv4 address.
+  // Rejects a name whose last label is a number, because browsers parse it as an IPv4 address.
   const labels = value.split('.')
   const endsAsName = !/^[0-9]+$/.test(labels.at(-1) ?? '')
   const isShort = value.length <= HOST_CHARACTERS_MAX

@@ -13,8 +13,8 @@ type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 
 type Row = Readonly<Record<Column, string>>
 
 /**
- * Programs whose keys can be overridden by the environment have more columns: for them, the tables
- * also show the scope and whether a reload applies a change.
+ * Columns of the tables for a program whose keys environment variables cannot override. Otherwise,
+ * the tables also show the scope of a key, and whether a reload applies a change.
  */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
 const allColumns: readonly Column[] = [
@@ -39,7 +39,7 @@ export function renderConfigTables(
 /** A section and its position in the file. */
 interface Place {
   readonly title: string
-  /** `raft.`, `web[].`. */
+  /** For example `raft.` or `web[].`. */
   readonly prefix: string
   readonly why: string
   readonly hasEffect: boolean
@@ -66,7 +66,7 @@ class Tables {
     return `## At the top\n\n${table}\n${inner}`
   }
 
-  /** Options of a section, and its nested sections. */
+  /** The table of a section's options, and the tables of its nested sections. */
   #parts(
     fields: SchemaFields,
     prefix: string,

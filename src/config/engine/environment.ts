@@ -2,7 +2,10 @@ import { tmpdir } from 'node:os'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** `raft.tickMs` → FLOTILLA_RAFT_TICK_MS, `web[0].bind` → FLOTILLA_WEB_0_BIND. */
+/**
+ * Name of the variable that overrides a key: `raft.tickMs` → FLOTILLA_RAFT_TICK_MS, `web[0].bind` →
+ * FLOTILLA_WEB_0_BIND.
+ */
 export function environmentName(prefix: string, key: string): string {
   const words = key
     .replaceAll(/\[(\d+)\]/g, '_$1')
@@ -11,7 +14,7 @@ export function environmentName(prefix: string, key: string): string {
   return prefix + words.toUpperCase()
 }
 
-/** A string with its variables replaced, and the names of these variables. */
+/** A string after its variables were replaced. */
 interface Filled {
   readonly text: string
   readonly names: readonly string[]

@@ -11,8 +11,8 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 /** Maximum bytes of a configuration file; a larger file is refused. */
 export const CONFIG_BYTES_MAX = 1024 * 1024
 /**
- * Maximum number of faults, and of warnings, reported for one file. Limited, because a file that
- * only has unknown keys would have thousands.
+ * Maximum number of faults, and of warnings, reported for one file. The number is limited, because
+ * a file that has only unknown keys would have thousands.
  */
 export const CONFIG_FAULTS_MAX = 1000
 
@@ -20,8 +20,8 @@ export const CONFIG_FAULTS_MAX = 1000
 export interface ConfigTable<T> {
   readonly fields: SchemaFields
   /**
-   * Prefix of environment variables that override keys. null: no overrides; instead, variables
-   * within values are replaced.
+   * Prefix of environment variables that override keys. null: variables do not override keys;
+   * instead, `$NAME` and `${NAME}` within values are replaced.
    */
   readonly overridePrefix: string | null
   /**
@@ -30,7 +30,8 @@ export interface ConfigTable<T> {
    */
   readonly unknownKeys: UnknownKeys
   /**
-   * Checks the rules between keys and reports faults to the reader, which may already have some.
+   * Checks the rules between keys and reports faults to the reader, which may already contain
+   * faults.
    * @returns the configuration, with each value under its canonical key.
    */
   readonly settle: (values: T, reader: ConfigReader) => T
@@ -41,7 +42,7 @@ export type LoadedConfig<T> =
       readonly ok: true
       /** Validated values, with defaults and absolute paths. */
       readonly config: T
-      /** Absolute. */
+      /** Absolute path of the configuration file. */
       readonly path: string
       readonly warnings: readonly ConfigFault[]
       readonly effective: readonly EffectiveValue[]
@@ -89,7 +90,7 @@ export function parseConfig<T>(
     const problem = `${shortenText(key)} is given twice in its section, and the last one counts`
     reader.warnings.push({ source: file, line, key: '', problem })
   }
-  // The cast is safe: the reader returns values of the type that is derived from the table.
+  // The cast is safe: the type is derived from the same table that the reader uses.
   const config = settle(reader.read(fields, parsed.tree) as T, reader)
   const [faults, warnings] = [byLine(reader.faults), byLine(reader.warnings)]
   if (faults.length > 0) return { ok: false, faults, warnings }

@@ -1,6 +1,6 @@
 /**
- * The most similar candidate that is at most two edits away, and fewer edits than half of the
- * word's length.
+ * The candidate that is most similar to the word. The number of edits between the word and the
+ * candidate must be at most two, and less than half of the word's length.
  * @returns null when no candidate is similar enough.
  */
 export function nearestWord(word: string, candidates: readonly string[]): string | null {
@@ -16,7 +16,7 @@ export function nearestWord(word: string, candidates: readonly string[]): string
   return best
 }
 
-/** Levenshtein distance, at most `limit`. */
+/** Levenshtein distance of two words; at most `limit`, even if the words differ more. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
   let row = Array.from({ length: b.length + 1 }, (_, at) => at)

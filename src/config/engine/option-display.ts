@@ -46,7 +46,7 @@ function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown 
 
 /**
  * Whether a value must be hidden. A default is never hidden: it is not secret, and it shows that
- * nothing was configured.
+ * the option is not configured.
  */
 function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
   if (isSecret !== true || value === null) return false

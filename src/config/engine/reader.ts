@@ -22,19 +22,19 @@ type ValueSource =
   | { readonly kind: 'file'; readonly line: number }
   | {
       readonly kind: 'environment'
-      /** Line in the file; null if an environment variable overrides the file. */
+      /** Line in the file; null if the value comes from an environment variable. */
       readonly line: number | null
       readonly names: readonly string[]
     }
   | { readonly kind: 'default' }
 
-/** A value in force and where it comes from. */
+/** The value that a program uses for a key, and the source of the value. */
 export interface EffectiveValue {
   /** For example `ctrl.endpoint` or `listeners[0].bind`. */
   readonly key: string
   readonly value: string
   readonly source: ValueSource
-  /** False for keys without effect in this version. */
+  /** False for a key that has no effect in this version. */
   readonly hasEffect: boolean
 }
 
@@ -45,8 +45,8 @@ interface ReaderDeps {
   readonly file: string
   readonly environment: Environment
   /**
-   * Prefix of environment variables that override keys. null: no overrides; instead, variables
-   * within values are replaced.
+   * Prefix of environment variables that override keys. null: variables do not override keys;
+   * instead, `$NAME` and `${NAME}` within values are replaced.
    */
   readonly overridePrefix: string | null
   readonly unknownKeys: UnknownKeys
@@ -68,7 +68,7 @@ interface FieldsAt {
   /** For example `ctrl.` or `listeners[0].`; empty at the top level. */
   readonly prefix: string
   readonly hasEffect: boolean
-  /** A misspelled key is a fault even if other unknown keys are warnings. */
+  /** True if a misspelled key is a fault even where other unknown keys are only warnings. */
   readonly refusesMisspellings?: boolean
 }
 
@@ -89,8 +89,8 @@ type YamlMap = Extract<YamlTree, { kind: 'map' }>
 type Values = Record<string, unknown>
 
 /**
- * Reads a configuration by walking the options table, so that its work is limited by the sizes of
- * table and file. Collects faults and warnings; never throws.
+ * Reads a configuration by walking the options table, so the sizes of table and file limit its
+ * work. Collects faults and warnings; never throws.
  */
 export class ConfigReader {
   readonly faults: ConfigFault[] = []
@@ -102,8 +102,8 @@ export class ConfigReader {
   /** Names of the environment variables that can override the keys that were read so far. */
   readonly #overrides = new Set<string>()
   /**
-   * Keys that were probably misspelled. The misspelling is already a fault, so these keys are not
-   * reported as missing too.
+   * Keys of the table that a misspelled key in the file probably means. The misspelling is already
+   * a fault, so the reader does not report these keys as missing too.
    */
   readonly #meant: string[] = []
 
@@ -111,7 +111,7 @@ export class ConfigReader {
     this.#deps = deps
   }
 
-  /** Reads all values. They are meaningful only if there are no faults. */
+  /** Reads all values. Use them only if there are no faults. */
   read(fields: SchemaFields, tree: YamlTree): Values {
     const values = this.#readFields(isNothing(tree) ? emptyMap(1) : tree, {
       fields,
@@ -154,7 +154,7 @@ export class ConfigReader {
     return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }
 
-  /** Source and line for a fault; for an absent key, those of its section. */
+  /** Source and line for a fault; for an absent key, the source and line of its section. */
   #placeOf(key: string): Pick<ConfigFault, 'source' | 'line'> {
     for (let at = key; at !== ''; at = parentOf(at)) {
       const place = this.#places.get(at)
@@ -282,8 +282,8 @@ export class ConfigReader {
   }
 
   /**
-   * Value of the environment variable that overrides a key. Relative paths in it are relative to
-   * the working folder.
+   * Value of the environment variable that overrides a key. A relative path in the variable is
+   * relative to the working folder.
    */
   #override({ fromText }: ValueType<unknown>, key: string): Given | null {
     const { overridePrefix, environment } = this.#deps
@@ -394,8 +394,8 @@ export class ConfigReader {
     siblings: Readonly<Values>,
   ): Values {
     const kind = siblings[node.by]
-    // Skips the fields: a wrong or missing kind is already a fault, and without the kind its fields
-    // are unknown.
+    // Skips the fields, because the kind determines which fields are valid. The wrong or missing
+    // kind is already a fault.
     if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
     const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
     return this.#readFields(map, {
@@ -422,7 +422,7 @@ export class ConfigReader {
     }
   }
 
-  /** A scalar or list of scalars with its variables replaced; undefined for any other node. */
+  /** A scalar or a list of scalars, with variables replaced; undefined for any other node. */
   #rawOf(tree: YamlTree, key: string, names: string[]): RawValue | undefined {
     if (tree.kind === 'scalar') return this.#fill(tree.value, key, names)
     if (tree.kind !== 'list') return undefined

@@ -8,7 +8,7 @@ export interface ValueType<T> {
   /** Text that completes the sentence "expected …". */
   readonly expected: string
   /**
-   * @param folder relative paths start there.
+   * @param folder base folder of relative paths.
    * @returns undefined when the value is not acceptable.
    */
   readonly read: (raw: RawValue, folder: string) => T | undefined
@@ -16,7 +16,9 @@ export interface ValueType<T> {
   readonly fromText?: (text: string) => RawValue
   /** Formats the value for documentation and for the effective configuration. */
   show?(value: T): string
-  /** Returns the part of a secret value that may be shown; if absent, nothing is shown. */
+  /**
+   * Returns the part of a secret value that may be shown; without this function, nothing is shown.
+   */
   redacted?(value: T): string
 }
 
@@ -24,8 +26,7 @@ export interface ValueType<T> {
 export const REQUIRED_OPTION: unique symbol = Symbol('required')
 
 /**
- * Options with scope `cluster` must be equal on every controller; they are part of the fingerprint
- * that peers compare.
+ * `cluster`: the option must be equal on every controller. Peers compare a hash over these options.
  */
 type Scope = 'node' | 'cluster'
 
@@ -40,9 +41,9 @@ interface Effective {
 interface OptionSettings<T> extends Effective {
   readonly default: T | typeof REQUIRED_OPTION
   readonly why: string
-  /** `node` by default. */
+  /** Whether the option is for one node or for the whole cluster; `node` by default. */
   readonly scope?: Scope
-  /** True if a reload of the configuration applies a new value; absent: a restart is needed. */
+  /** True if a reload of the configuration applies a new value. Otherwise a restart is needed. */
   readonly isReloaded?: true
   /**
    * True if the value may contain a credential: faults, documents and support bundles then never
@@ -68,7 +69,7 @@ type Absence = 'defaults' | 'null' | 'required'
 
 interface SectionSettings {
   /**
-   * True if a key without a value counts as an empty section; absent: it counts as an absent
+   * True if a key without a value counts as an empty section. Otherwise it counts as an absent
    * section.
    */
   readonly isPresentWhenEmpty?: boolean
@@ -94,7 +95,7 @@ export interface SectionList<F> extends Effective, Pick<SectionSettings, 'refuse
   readonly itemsMin: 0 | 1
   readonly itemsMax: number
   readonly why: string
-  /** True if a reload of the configuration applies a new list; absent: a restart is needed. */
+  /** True if a reload of the configuration applies a new list. Otherwise a restart is needed. */
   readonly isReloaded?: true
 }
 
@@ -114,7 +115,7 @@ export interface VariantSection extends Effective {
   readonly why: string
 }
 
-/** Accepted for compatibility with other programs; the content is not read. */
+/** A key that is accepted because other programs use it; its content is not read. */
 interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string
@@ -161,7 +162,8 @@ export function defineOption<T>(
 }
 
 /**
- * A section that, when absent, has default values; if it has required keys, they are then missing.
+ * A section that has default values when it is absent. If the section has required keys, they are
+ * faults then.
  */
 export function defineSection<F>(
   why: string,
@@ -180,7 +182,8 @@ export function defineRequiredSection<F>(
 }
 
 /**
- * A section that is null when absent; environment variables for its keys do not make it present.
+ * A section that is null when it is absent from the file; environment variables for its keys are
+ * then ignored.
  */
 export function defineOptionalSection<F>(
   why: string,

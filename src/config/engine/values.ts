@@ -40,8 +40,7 @@ export function durationType(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number>
   return {
     expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
-      // Refuses a number without a unit: every duration must have one here, although Go also
-      // accepts 0.
+      // Refuses a number without a unit, even 0, which Go accepts.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined
       const ms = parseDuration(raw)
       return ms !== null && ms >= minMs && ms <= maxMs ? ms : undefined
@@ -92,7 +91,7 @@ export function isTextValue(raw: RawValue): raw is string {
   )
 }
 
-/** Like `type`, but an empty value is accepted and means null. */
+/** Like `type`, but also accepts an empty value, which means null. */
 export function optionalType<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {
@@ -110,7 +109,7 @@ interface ListSettings {
   readonly expected: string
   readonly itemsMin?: number
   readonly itemsMax?: number
-  /** Rejects duplicate items. */
+  /** True: refuses duplicate items. */
   readonly isDistinct?: boolean
 }
 
@@ -154,8 +153,8 @@ export function textOrTextsType(
 }
 
 /**
- * A path. It is relative to the folder of the configuration file; from an environment variable, to
- * the working folder.
+ * A path. A relative path starts at the folder of the configuration file or, if it comes from an
+ * environment variable, at the working folder.
  */
 export function pathType(): ValueType<string> {
   return {

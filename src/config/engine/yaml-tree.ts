@@ -160,7 +160,8 @@ class TreeBuilder {
       return { kind: 'list', line: at, items }
     }
     if (isMap(found)) {
-      // A map, because the parser's own check would compare each key with all earlier keys.
+      // Collects the entries in a map to find duplicates, because the parser's duplicate check
+      // compares each key with all earlier keys.
       const entries = new Map<string, YamlEntry>()
       for (const { key, value } of found.items) {
         const keyLine = this.#lineOf(key) ?? at
@@ -206,18 +207,18 @@ const sentences: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
 
-/** The parser reports a line without a colon with a code that has other meanings too. */
+/** Message for a line without a colon. The parser's code for it also has other meanings. */
 const NO_COLON_MESSAGE = /^Implicit map keys need to be followed by map values/
 const NO_COLON = "a line has no colon; write 'key: value'"
 
-/** A line of a template of Go, Helm or Jinja. */
+/** Detects a line of a Go, Helm or Jinja template. */
 const TEMPLATE_LINE = /\{\{|\{%/
 const TEMPLATE =
   'the file is a template with {{ }} or {% %}; render it first, and use the rendered file'
 
 /**
- * The first syntax faults, one per line of the file. Later faults are often consequences of the
- * first.
+ * The first syntax faults, one per line of the file. Omits further faults, which are often
+ * consequences of the first ones.
  */
 function syntaxFaults(
   errors: readonly YAMLError[],
@@ -233,7 +234,7 @@ function syntaxFaults(
   const templateLine = [...found.keys()].find((line) =>
     TEMPLATE_LINE.test(textLines[line - 1] ?? ''),
   )
-  // Until the file is rendered, its other faults mean nothing.
+  // In a template, other faults are meaningless until the template is rendered.
   const reported = templateLine === undefined ? [...found] : [[templateLine, TEMPLATE] as const]
   return reported
     .slice(0, FAULTS_MAX)

@@ -3,9 +3,9 @@ import { isIP } from 'node:net'
 import { CONFIG_VERSION } from './table.ts'
 
 /**
- * `edge` serves clients and accepts links of other routers. `private` serves the clients of its
- * network and dials links only, so nobody connects to it from outside. `tunnel` serves no clients:
- * it hosts and offers services at its own host.
+ * `edge` serves clients and accepts links from other routers. `private` serves the clients of its
+ * own network; it dials links but accepts none, so it needs no open port to the outside. `tunnel`
+ * serves no clients: it hosts services, and offers services to programs on its own host.
  */
 export const routerTypes = ['edge', 'private', 'tunnel'] as const
 export type RouterType = (typeof routerTypes)[number]
@@ -139,7 +139,8 @@ function optionalText({ advertise }: CommentedRouterOptions): string {
 }
 
 /**
- * The wildcard address of the same IP version as the advertised host; a host name counts as IPv4.
+ * The wildcard address for the IP version of the advertised host; for a host name, the IPv4
+ * wildcard.
  */
 function anyAddress(host: string): string {
   return isIP(host) === 6 ? '[::]' : '0.0.0.0'

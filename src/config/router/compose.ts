@@ -2,7 +2,7 @@ import { formatYaml } from '../engine/yaml-tree.ts'
 import { CONFIG_VERSION } from './table.ts'
 
 /**
- * Text of a configuration in which every other key has its default. The identity files are in the
+ * Composes a configuration in which every other key has its default. The identity files are in the
  * configuration's folder.
  */
 export function composeRouterConfig(options: {

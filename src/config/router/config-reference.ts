@@ -8,17 +8,18 @@ import { routerConfigTable } from './load.ts'
 export function renderRouterConfigReference(): string {
   return `# Configuration of a router
 
-A YAML file with \`v: 3\`, checked as a whole: \`flotilla router check CONFIG\` reports every fault with its line, the value found and the values
-allowed, and exits with 2. If the configuration is valid, it also opens each listening port for a moment, and exits with 1 if the router
-could not start on this host. \`--print\` shows the effective configuration: each value, and whether it is from a line of the file, from an environment variable or a default.
+The configuration is a YAML file with \`v: 3\`. \`flotilla router check CONFIG\` checks the whole file, reports every fault with its line, the value
+found and the values allowed, and exits with 2. If the configuration is valid, the command also opens each listening port for a moment, and exits
+with 1 if the router could not start on this host. \`--print\` shows the effective configuration: each value, and whether it comes from a line of
+the file, from an environment variable or from a default.
 
-- To start, \`v\`, \`identity\` and \`ctrl\` are required. Without \`csr\` the router cannot enroll or renew its certificates. Without \`dialers\` it dials no terminators. Without \`edge\` it accepts no clients. Without \`link\` it has no links. Without \`listeners\` no connections enter the network at this router.
-- **Environment**: in a string, \`$NAME\` and \`\${NAME}\` are replaced by the value of the variable. There is no syntax for a default or an escape. A variable that is not set is replaced by an empty string, with a warning. A variable cannot supply a number, \`true\` or \`false\`.
+- To start, the router needs \`v\`, \`identity\` and \`ctrl\`. Without \`csr\` it cannot enroll or renew its certificates, without \`dialers\` it dials no terminators, without \`edge\` it accepts no clients, and without \`link\` it has no links. Without \`listeners\`, no connections enter the network at this router.
+- **Environment**: in a string, the router replaces \`$NAME\` and \`\${NAME}\` by the value of the environment variable. There is no syntax for a default or an escape. The router replaces a variable that is not set by an empty string, and prints a warning. A variable cannot supply a number, \`true\` or \`false\`.
 - **Durations** are numbers with a unit (\`250ms\`, \`5s\`, \`1m30s\`, \`24h\`); keys whose value is in milliseconds take an integer without a unit.
 - **Addresses** are \`<protocol>:<host>:<port>\`, IPv6 addresses in brackets: \`tls:[2001:db8::1]:6262\`.
 - **Relative paths** start at the folder of the configuration file.
 - **No effect in this version**: the router reads and checks the keys that are marked with this text, here and in \`--print\`, but they change nothing.
-- Keys at deprecated places are accepted with a warning.
+- The router accepts keys at deprecated places, and prints a warning.
 - **Unknown keys** have no effect, so that files for OpenZiti routers work. The router logs a warning with the line and the most similar known name. In
   \`identity\`, \`interfaceDiscovery\`, \`proxy\` and the sections \`identity\` and \`options\` of \`web\`, a misspelled key is a fault: if the router used the default instead, it would disclose or accept more than the file allows.
 - **Unknown bindings**: the router skips an entry of \`dialers\` or \`listeners\` whose binding it does not have, and logs a warning. A misspelled binding is a fault.
@@ -26,7 +27,7 @@ could not start on this host. \`--print\` shows the effective configuration: eac
 ${renderConfigTables(routerConfigTable)}
 ## Rules between keys
 
-- With both \`ctrl.endpoint\` and \`ctrl.endpoints\`, \`endpoints\` is ignored. With neither, \`router enroll\` writes the addresses of the enrollment
+- If both \`ctrl.endpoint\` and \`ctrl.endpoints\` are set, the router ignores \`endpoints\`. If neither is set, \`router enroll\` writes the addresses of the enrollment
   token into \`ctrl.endpointsFile\`; a router without any address does not start. The controllers in that file take precedence over both keys.
 - The address keys of \`ctrl\` may also be in \`ctrl.options\`; a key in \`ctrl\` itself takes precedence.
 - \`csr\` takes precedence over \`edge.csr\`. To accept clients or routers, the section must have at least one valid SAN.

@@ -5,7 +5,8 @@ import { checkRouterRelations, withEndpointsFile } from './router-relations.ts'
 import { controllerKeyLocations, type RouterConfig, routerFields } from './table.ts'
 
 /**
- * Table for routers: environment variables do not override keys; they are replaced within values.
+ * Keys of a router. Environment variables do not override keys; `$NAME` and `${NAME}` within values
+ * are replaced.
  */
 export const routerConfigTable: ConfigTable<RouterConfig> = {
   fields: routerFields,
@@ -36,7 +37,10 @@ function withPlaces(loaded: LoadedRouterConfig): LoadedRouterConfig {
   return { ...loaded, config, effective }
 }
 
-/** Whether to show a key; an alternative location of a key is shown only if the file uses it. */
+/**
+ * Whether to show a key in the effective configuration. The alternative location of a key is shown
+ * only if the file uses it.
+ */
 function isShown({ key, source }: EffectiveValue): boolean {
   const [ctrl, options, name] = key.split('.')
   const isSecondPlace =

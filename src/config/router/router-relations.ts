@@ -16,12 +16,12 @@ export type RelationReader = Pick<
 }
 
 /**
- * Checks rules between values, and merges keys that may be in several locations.
+ * Checks rules between values, and merges keys that the file may contain in several locations.
  * @returns the configuration, with each value under its canonical key.
  */
 export function checkRouterRelations(read: RouterConfig, reader: RelationReader): RouterConfig {
-  // Each step is guarded, because a part with faults may have any structure; its faults are already
-  // reported.
+  // Each step is guarded, because a section with faults may have any structure; its faults are
+  // already reported.
   const config = guarded(read, (given) => withOneAddressing(given, reader), reader)
   checkEnrolls(reader)
   return [
@@ -42,8 +42,8 @@ export function checkRouterRelations(read: RouterConfig, reader: RelationReader)
 }
 
 /**
- * Runs a step and ignores its error if there are faults already: a step may throw on incomplete
- * values.
+ * Runs a step that may throw on incomplete values. Ignores its error if faults were already
+ * reported.
  */
 function guarded(
   config: RouterConfig,
@@ -80,7 +80,8 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
   } else if (settled.endpoint === null && settled.endpoints === null) {
-    // Valid: without both keys, `router enroll` uses the addresses in the enrollment token.
+    // A configuration without both keys is valid: `router enroll` uses the addresses in the
+    // enrollment token.
     if (isMissing('endpoint') && isMissing('endpoints')) return { ...config, ctrl: settled }
     const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
     const keys = [`ctrl.${name}`, `ctrl.options.${name}`]
@@ -197,7 +198,9 @@ function checkBinding(
   return false
 }
 
-/** Hints for bindings that only other routers or other versions have. */
+/**
+ * Hints for bindings that this router does not have, but OpenZiti's routers or other versions do.
+ */
 const bindingHints: Readonly<Record<string, string>> = {
   udp: 'transport_udp is the binding for datagrams',
   edge: 'terminators of clients need no entry',
@@ -218,7 +221,7 @@ function withKnownDialers(config: RouterConfig, reader: RelationReader): RouterC
  */
 interface UsedAddress {
   readonly key: string
-  /** Null if the address cannot be shared with other listeners. */
+  /** Null if no other listener may use the address. */
   readonly protocols: readonly string[] | null
 }
 
@@ -266,7 +269,7 @@ function checkProxy(config: RouterConfig, reader: RelationReader): RouterConfig 
   return config
 }
 
-/** The proxy for connections to controllers; null if connections are direct. */
+/** The HTTP proxy for connections to controllers; null if the router connects directly. */
 export function configuredProxy({ proxy }: RouterConfig): HttpProxy | null {
   if (proxy?.type !== 'http' || proxy.address === null) return null
   const { address, username, password } = proxy

@@ -2,7 +2,8 @@ import type { RouterConfig } from './table.ts'
 import { transportsWithoutEffect } from './table-transport.ts'
 
 /**
- * One sentence for each section that is absent, saying what the router does not do without it.
+ * One sentence for each absent section; it names the function that the router lacks without the
+ * section.
  */
 export function missingSectionNotes(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [

@@ -73,7 +73,7 @@ export const channelOptions = {
   }),
 } as const
 
-/** The same options for links, where payloads and acknowledgements have separate queues. */
+/** Channel options for links, where payloads and acknowledgements have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: defineOption(integer(0, 10_000), {
@@ -83,7 +83,7 @@ export const linkChannelOptions = {
 } as const
 
 /**
- * @param closeAfterMs default for the time without a response after which the channel is closed.
+ * @param closeAfterMs default time without a response after which the router closes the channel.
  */
 export function heartbeatOptions(closeAfterMs: number) {
   return {
@@ -200,15 +200,18 @@ export const flowControlOptions = {
 } as const
 
 /**
- * `connectTimeout` has no effect here, because listeners do not connect to services. Dialers
- * connect to services, and so does a tunnel, with the config of each service.
+ * Flow control options of a listener. `connectTimeout` has no effect, because a listener does not
+ * connect to services. Only dialers do, and tunnels, which use the config of each service instead.
  */
 const listenerFlow = {
   ...flowControlOptions,
   connectTimeout: { ...flowControlOptions.connectTimeout, hasEffect: false },
 } as const
 
-/** `getCircuitTimeout` has no effect here, because dialers request no circuits. */
+/**
+ * Flow control options of a dialer. `getCircuitTimeout` has no effect, because a dialer requests no
+ * circuits.
+ */
 export const dialerOptions = {
   ...flowControlOptions,
   getCircuitTimeout: { ...flowControlOptions.getCircuitTimeout, hasEffect: false },
@@ -333,7 +336,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
     ),
     dnsUpstreamMode: defineOption(choice(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
-      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at once. serial: one after the other. failover: first the server that answered last. random: first any of them.',
+      why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at the same time. serial: one after the other. failover: first the server that answered last. random: first a random server.',
     }),
     dnsUnanswerable: defineOption(choice(['timeout', 'servfail', 'refused']), {
       default: 'refused',
@@ -346,12 +349,12 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
     ...inert({
       svcPollRate: defineOption(optionalType(durationType(1, DAY_MS)), {
         default: null,
-        why: 'How often services were polled.',
+        why: 'Former interval of polls for services.',
         deprecated: 'services are pushed; it has no effect',
       }),
       udpCheckInterval: defineOption(durationType(0, DAY_MS), {
         default: 0,
-        why: 'Interval of the check.',
+        why: 'Interval of checks for idle UDP flows.',
       }),
     }),
     udpIdleTimeout: defineOption(durationType(0, DAY_MS), {
@@ -387,7 +390,7 @@ export const listenerBindings = [
   'proxy_udp',
 ] as const
 
-/** For each binding that listens: the protocols that this router serves. */
+/** The protocols that this router can serve, for each binding that listens. */
 export const listenerProtocols: Readonly<Record<string, readonly string[]>> = {
   edge: ['tls', 'wss'],
   transport: ['tcp', 'tls'],

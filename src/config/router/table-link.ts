@@ -33,7 +33,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     bindInterface: defineOption(optionalType(text()), {
       default: null,
-      why: 'Interface that it is reported under.',
+      why: 'Network interface under which the router reports this listener.',
       hasEffect: false,
     }),
     groups: linkGroupsOption,
@@ -54,7 +54,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     bindInterface: defineOption(optionalType(text()), {
       default: null,
-      why: 'Interface that it is reported under.',
+      why: 'Network interface under which the router reports this dialer.',
       hasEffect: false,
     }),
     groups: linkGroupsOption,

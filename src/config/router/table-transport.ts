@@ -28,7 +28,7 @@ export interface WebSocketTimeouts {
 
 const timeoutNames = ['readTimeout', 'handshakeTimeout', 'pingInterval', 'pongTimeout'] as const
 
-/** Defaults of OpenZiti. */
+/** Default values, equal to OpenZiti's. */
 const defaults: WebSocketTimeouts = {
   readTimeout: 5 * SECOND_MS,
   handshakeTimeout: 10 * SECOND_MS,
@@ -143,7 +143,7 @@ export function webSocketTimeouts(transport: Transport): WebSocketTimeouts {
   return Object.fromEntries(chosen) as WebSocketTimeouts
 }
 
-/** Names of the sections that this router does not use. */
+/** Names of the sections that have no effect in this version. */
 export function transportsWithoutEffect(transport: Transport): readonly string[] {
   return Object.keys(transport).filter((name) => !webSocketNames.some((known) => known === name))
 }

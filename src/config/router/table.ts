@@ -55,7 +55,7 @@ const csrFields = {
   locality: defineOption(subjectField, { default: null, why: 'Subject field L.' }),
   organization: defineOption(subjectField, { default: null, why: 'Subject field O.' }),
   organizationalUnit: defineOption(subjectField, { default: null, why: 'Subject field OU.' }),
-  sans: defineSection('Names that the server certificate is to have.', {
+  sans: defineSection('Names that the router requests for its server certificate.', {
     dns: defineOption(dnsNamesType, { default: [], why: 'DNS names.' }),
     ip: defineOption(ipAddressesType, { default: [], why: 'IP addresses.' }),
     uri: defineOption(urisType, { default: [], why: 'URIs.' }),
@@ -66,7 +66,7 @@ const csrFields = {
 const queueLength = integer(1, 10_000)
 const workerCount = integer(1, 10_000)
 
-/** Keys that may be in `ctrl` or in `ctrl.options`. */
+/** Keys that the file may contain in `ctrl` or in `ctrl.options`. */
 const controllerPlaces = {
   ...controllerAddressOptions,
   heartbeats: defineSection('Heartbeats to the controllers.', {

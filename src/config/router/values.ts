@@ -27,7 +27,7 @@ export interface PemSource {
 
 const PEM_BEGIN = '-----BEGIN '
 const FILE_URL = 'file://'
-/** URL of a kind of key store that this router does not support. */
+/** Matches the URL of a key store of a kind that this router does not support. */
 const OTHER_STORE = /^(?!file:)[a-z][a-z0-9+.-]*:\/\//i
 
 export function pemSourceType(): ValueType<PemSource> {
@@ -50,11 +50,14 @@ export function pemSourceType(): ValueType<PemSource> {
 
 export interface Address extends HostPort {
   readonly protocol: string
-  /** The address as it is written: `tls:host:port`. */
+  /** The address in the notation of the file: `tls:host:port`. */
   readonly text: string
 }
 
-/** Parses `<protocol>:<host>:<port>` with a port from 0 to 65535. @returns null when malformed. */
+/**
+ * Parses `<protocol>:<host>:<port>` with a port from 0 to 65535.
+ * @returns null when malformed.
+ */
 export function parseAddress(written: string): Address | null {
   const at = written.indexOf(':')
   const protocol = written.slice(0, Math.max(0, at))
@@ -67,7 +70,10 @@ export function parseAddress(written: string): Address | null {
   return { protocol, host: found.host, port: isAnyPort ? 0 : found.port, text: written }
 }
 
-/** A string of digits and dots that is not an IPv4 address is not a host name either. */
+/**
+ * Whether a text is an IP address or a host name. Digits and dots that form no IPv4 address are not
+ * a host name either.
+ */
 function isHost(host: string): boolean {
   return isIP(host) !== 0 || (!/^[0-9.]+$/.test(host) && !host.includes(':'))
 }
@@ -94,7 +100,7 @@ export function addressListType(
   return listType(addressType(protocols, true), settings)
 }
 
-/** `host:port`. */
+/** A host and a port: `host:port`. */
 export function hostPortType(): ValueType<HostPort> {
   return {
     expected: '<host>:<port> with a port from 1 to 65535, an IPv6 address in brackets',
@@ -107,7 +113,8 @@ export function hostPortType(): ValueType<HostPort> {
 }
 
 /**
- * An advertised address: `<host>:<port>`, with an optional protocol that other routers expect.
+ * An advertised address: `<host>:<port>`, optionally preceded by a protocol, as OpenZiti's routers
+ * require.
  */
 export function advertisedAddressType(protocols: readonly string[]): ValueType<HostPort> {
   const whole = addressType(protocols, true)
@@ -124,8 +131,8 @@ const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
 const EMAIL = /^[!-?A-~]+@[A-Za-z0-9._-]+$/
 
 /**
- * Alternative names of one type. Empty entries are ignored: a template writes one for each value
- * that its author has not set.
+ * Alternative names of one type. Empty entries are ignored: a template writes an empty entry for
+ * each value that its user has not set.
  */
 function alternativeNames(
   expected: string,

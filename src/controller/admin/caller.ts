@@ -2,22 +2,21 @@ import { userInfo } from 'node:os'
 
 import { type Actor, createSystemActor } from '../../ports/actor.ts'
 
-/** User who runs a command on this host, as reported by the command itself. */
+/** User who runs a command on this host, as the command itself reports. */
 interface AdminCaller {
   readonly uid: number
   readonly name: string
 }
 
 /**
- * Request header, used only at the admin socket: uid and name of the caller, such as `1000 alice`.
+ * Request header that is used only at the admin socket: uid and name of the caller, such as `1000
+ * alice`.
  */
 export const CALLER_HEADER = 'flotilla-caller'
 
 const CALLER = /^(\d{1,10}) (.*)$/
 const NAME_CHARACTERS_MAX = 64
-/**
- * Accepts only user names without characters that could imitate another line or field in a log.
- */
+/** User names without characters that could imitate another line or field in a log. */
 const NAME = /^[A-Za-z0-9._@\\-]+\$?$/
 
 export function currentProcessCaller(): AdminCaller {
@@ -41,9 +40,9 @@ function ownName(): string {
 
 /**
  * Actor for a request at the admin socket. Only two users can open a socket of mode 0600: root and
- * the controller's user. The client claims which of the two it is; any other claim is treated as
+ * the controller's user. The client claims to be one of them; for any other claim, the result is
  * the controller's user. The claim is not verified, because Node cannot read SO_PEERCRED from the
- * kernel. Both users may do everything here.
+ * kernel. It gives no additional rights: both users may use every operation at this socket.
  */
 export function actorFromCallerHeader(header: unknown, own: AdminCaller): Actor {
   const [, uidText = '', name = ''] = typeof header === 'string' ? (CALLER.exec(header) ?? []) : []

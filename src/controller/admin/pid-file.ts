@@ -16,8 +16,8 @@ function pidFileOf(configPath: string): string {
 }
 
 /**
- * @param pid id of this process, or of a process that was just started and will write the same
- * content.
+ * Writes the pid file.
+ * @param pid id of this process, or of a process that was just started and will write the same id.
  */
 export function writePidFile(configPath: string, pid = process.pid): void {
   const path = pidFileOf(configPath)
@@ -33,10 +33,10 @@ export function removePidFile(configPath: string, pid = process.pid): void {
 
 /**
  * Finds the process that runs this controller or router: by its pid file, or by the lock of the
- * data folder, which a controller acquires before it writes its pid file. Both survive a kill -9,
- * and the pid may then belong to another process. So the command line of the process must contain
- * this configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster join CONFIG`, which
- * continues as a controller).
+ * data folder, which a controller acquires before it writes its pid file. Both files survive a kill
+ * -9, and the pid may then belong to another process. The command line of the process must
+ * therefore contain this configuration (`controller run CONFIG`, `router run CONFIG`, or `cluster
+ * join CONFIG`, which continues as a controller).
  * @param dataFolder null for a router, which has no data folder.
  * @returns null when no process runs this configuration.
  */
@@ -66,7 +66,7 @@ function runsConfiguration(pid: number, configPath: string): boolean {
     const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
     return realpathSync(named) === realpathSync(configPath)
   } catch {
-    // The process does not run this configuration: it has ended, or belongs to another user.
+    // The process has ended or belongs to another user, so it does not run this configuration.
     return false
   }
 }

@@ -42,9 +42,9 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 interface PkiControlDeps {
   readonly renewer: CertificateRenewer
-  /** Server certificates of other authorities that are in use. */
+  /** Server certificates of other authorities that the controller uses. */
   readonly serverCertificates: () => readonly ActiveServerCertificate[]
-  /** Rereads all files. @throws {CertificateError | SecretFileError} */
+  /** Reads all files again. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
   readonly trustDomain: string
   readonly clock: Clock
@@ -73,7 +73,7 @@ export function createPkiControl(deps: PkiControlDeps): PkiControl {
       await deps.reload()
       return view()
     }),
-    // The log records who requested the installation before the authority is installed.
+    // The log records the requester before the controller installs the authority.
     installIssuing: (given, by) =>
       runWithAudit(actions, { action: 'issuing-install', target: null }, by, () =>
         explained(() => installIssuing(deps, given)),
@@ -84,7 +84,9 @@ export function createPkiControl(deps: PkiControlDeps): PkiControl {
   }
 }
 
-/** Runs an action that must work without a quorum: it does not wait for the audit record. */
+/**
+ * Runs an action that must work without a quorum: the action does not wait for its audit record.
+ */
 function noted<T>(
   actions: ActionRecorder,
   action: string,
@@ -98,8 +100,8 @@ function noted<T>(
 }
 
 /**
- * Runs a step and turns certificate and file errors into a refusal for the caller, instead of an
- * internal error.
+ * Runs a step. The caller receives a certificate or file error as a refusal with its reason, not as
+ * an internal error.
  */
 async function explained<T>(run: () => Promise<T>): Promise<T> {
   try {
@@ -110,7 +112,7 @@ async function explained<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Installs a certificate with its key, or a new certificate for the authority's present key. */
+/** Installs an authority: a certificate with its key, or a new certificate for the current key. */
 async function installIssuing(
   deps: PkiControlDeps,
   { certificatePem, ...given }: Parameters<PkiControl['installIssuing']>[0],
@@ -164,8 +166,8 @@ async function issue(
 }
 
 /**
- * Renews the certificate of a member that was offline until its certificate expired; such a member
- * cannot connect to renew it itself.
+ * Renews the certificate of a member that was offline until its certificate expired. Such a member
+ * cannot connect, so it cannot renew the certificate itself.
  */
 async function renewMember(
   deps: PkiControlDeps,
@@ -197,7 +199,7 @@ async function renewMember(
 
 /**
  * Checks that this cluster issued the certificate, because a renewal copies the certificate's names
- * unchecked.
+ * without checking them.
  */
 function checkOwnIssue(
   { renewer, clock }: PkiControlDeps,

@@ -20,8 +20,8 @@ export interface SocketAddress {
 }
 
 /**
- * Address of the admin socket. If the path is too long for a Unix socket, the address refers to an
- * open handle of the folder; the socket is still in the data folder and protected by its mode.
+ * Address of the admin socket. If the path is too long for a Unix socket, the address goes through
+ * an open handle of the folder; the socket is still in the data folder and protected by its mode.
  */
 export function adminSocketAddress(dataFolder: string): SocketAddress {
   const path = join(dataFolder, ADMIN_SOCKET_NAME)

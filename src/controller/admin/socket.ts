@@ -6,14 +6,14 @@ import { actorFromCallerHeader, CALLER_HEADER, currentProcessCaller } from './ca
 import { adminSocketAddress, type SocketAddress } from './socket-address.ts'
 
 export const adminSocketLimits = {
-  /** Maximum open connections; more are closed at once. */
+  /** Maximum open connections; the server immediately closes further ones. */
   socketConnectionsMax: 32,
 } as const
 
 const OPENING_BRACE = 0x7b
 
 /**
- * Serves the API at the admin socket. Its routes are created at the first request, because most
+ * Serves the API at the admin socket. It creates its routes at the first request, because most
  * controllers receive no request here soon after their start.
  */
 export class AdminSocket {
@@ -32,8 +32,8 @@ export class AdminSocket {
   }
 
   /**
-   * Opens the socket, and removes the socket that a killed process left. The caller must hold the
-   * lock of the data folder.
+   * Opens the socket, after removing the socket file that a killed process left. The caller must
+   * hold the lock of the data folder.
    * @param version version of this program, which clients compare with their own version.
    * @throws the error of `listen`.
    */
@@ -88,7 +88,7 @@ function removeSocket(path: string): void {
 
 /**
  * Responds to a program of an earlier release, which does not use HTTP here. Such a program sends
- * one line of JSON, and understands only one line of JSON.
+ * one line of JSON, and can read only one line of JSON.
  */
 function answerEarlierProgram(
   error: Error & { readonly rawPacket?: unknown },

@@ -18,8 +18,8 @@ import {
 } from './start-backup.ts'
 
 /**
- * Maximum concurrent backups; one, because each backup reads the whole state on the thread that
- * serves requests.
+ * Maximum concurrent backups. Only one, because each backup reads the whole state on the thread
+ * that serves requests.
  */
 const BACKUPS_MAX = 1
 
@@ -29,7 +29,7 @@ interface ControlDeps extends BackupDeps {
   readonly folder: () => Pick<BackupFolder, 'list'> | null
 }
 
-/** Backups on demand for operators. */
+/** Creates backups at the request of operators. */
 export function createBackupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
@@ -68,8 +68,8 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
 }
 
 /**
- * The bytes of a backup. The outcome is recorded when the consumer has read all of the bytes or
- * stops reading.
+ * The bytes of a backup. The audit log gets the outcome when the consumer has read all of the bytes
+ * or stops reading.
  */
 async function handedOut(
   deps: ControlDeps,
@@ -86,14 +86,15 @@ async function handedOut(
     }
   }
   const begun = bytes()
-  // Starts the generator: otherwise its `finally` would not run if the consumer never reads.
+  // This call starts the generator: otherwise its `finally` would not run if the consumer never
+  // reads.
   await begun.next()
   return begun
 }
 
 /**
- * Records who requests a backup with secrets, which include the cluster's issuing authority. No
- * byte is returned before the log contains this record.
+ * Records the requester of a backup with secrets, which include the cluster's issuing authority.
+ * The caller returns no byte before the log contains this record.
  */
 async function recordRequest(
   { actions, ...deps }: ControlDeps,
@@ -102,7 +103,7 @@ async function recordRequest(
 ): Promise<void> {
   const wanted: ClusterAction = { ...actionOf(deps, options), outcome: 'requested' }
   // Without a quorum, the log cannot accept the record, but a backup may be the only remaining
-  // remedy; so it is then allowed without a record.
+  // remedy. Such a backup is therefore allowed without a record.
   if (options.isLinearizable) await actions.record(wanted, by)
   else void actions.note(wanted, by)
 }
@@ -116,7 +117,10 @@ function actionOf(
   return { action: 'backup', target: cluster.selfId, reason }
 }
 
-/** @throws {Problem} COULD_NOT_VALIDATE. */
+/**
+ * Decodes the options of a backup request.
+ * @throws {Problem} COULD_NOT_VALIDATE.
+ */
 function optionsOf({
   recipientPem,
   hasSecrets,

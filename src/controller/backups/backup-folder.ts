@@ -7,7 +7,7 @@ import { requireFreeSpace } from '../free-space.ts'
 
 const PARTIAL = /^\..*\.partial$/
 
-/** Values that the file name of a backup encodes. */
+/** The values in the file name of a backup. */
 interface NamedBackup {
   readonly name: string
   /** UTC ms; precise to one second. */
@@ -21,7 +21,7 @@ export class BackupFolder {
   readonly #prefix: string
   readonly #freeBytesMin: number
 
-  /** @param options.freeBytesMin free bytes that must remain on the file system. */
+  /** @param options.freeBytesMin bytes that must stay free on the file system. */
   constructor(options: {
     readonly folder: string
     readonly controllerId: string
@@ -52,6 +52,7 @@ export class BackupFolder {
   }
 
   /**
+   * Writes a backup.
    * @returns the path of the backup.
    * @throws the file system's error or the error of `bytes`; the incomplete file is removed.
    */
@@ -94,7 +95,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[.\\^$*+?()[\]{}|-]/g, '\\$&')
 }
 
-/** Text that sorts by time. */
+/** The time in a form whose alphabetical order is the order of time. */
 function timeText(ms: number): string {
   return new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, '')
 }

@@ -7,11 +7,11 @@ export interface BackupHook {
 }
 
 /**
- * Runs the program without a shell, as the same user, with the path as last argument. The program
- * and its children form a process group, which is killed at the timeout. The output is discarded
- * because it may contain secrets.
+ * Runs the program without a shell, as the user of the controller, with the path as last argument.
+ * The program and its children form a process group, which is killed at the timeout. The output is
+ * discarded because it may contain secrets.
  * @param stop kills the program when it is aborted.
- * @returns null, or the fault, which completes a sentence that starts with "the hook".
+ * @returns null, or the error, which completes a sentence that starts with "the hook".
  */
 export async function runHook(
   { command, timeoutMs }: BackupHook,
@@ -56,6 +56,6 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // The process group has already ended.
+    // The process group has already ended, so the error is ignored.
   }
 }

@@ -30,15 +30,15 @@ export interface BackupScheduleDeps {
   readonly recipientPath: string
   readonly everyMs: number
   readonly keep: number
-  /** null: no hook. */
+  /** The operator's program to run after each backup; null: none is configured. */
   readonly hook: BackupHook | null
   readonly alarms: AlarmRaiser
   readonly log: Logger
 }
 
 /**
- * Creates backups on schedule, retains the newest ones and runs the operator's hook for each. After
- * a failure, it raises an alarm and retries.
+ * Creates backups on schedule, keeps the newest ones and runs the operator's hook for each. After a
+ * failure, it raises an alarm and retries.
  */
 export class BackupSchedule {
   readonly #deps: BackupScheduleDeps
@@ -60,7 +60,7 @@ export class BackupSchedule {
     this.#task.start()
   }
 
-  /** Aborts the backup in progress and its hook. */
+  /** Aborts the backup in progress and its hook, and stops the schedule. */
   async close(): Promise<void> {
     await this.#task.close()
   }
@@ -73,7 +73,7 @@ export class BackupSchedule {
   async #look(): Promise<void> {
     const { clock } = this.#deps.backups
     this.#dueAtMs ??= await this.#firstDueMs()
-    // Without this limit, a clock that was set back would delay the next backup by the difference.
+    // Without this limit, a clock that was set back would delay the next backup by the same time.
     const latestMs = clock.nowMs() + this.#deps.everyMs
     this.#dueAtMs = Math.min(this.#dueAtMs, latestMs)
     if (clock.nowMs() < this.#dueAtMs) return
@@ -83,8 +83,8 @@ export class BackupSchedule {
   }
 
   /**
-   * Time at which the first backup is due. A restart does not cause an early backup. An unreadable
-   * folder is reported only when the backup fails.
+   * Time at which the first backup is due. A restart does not cause an early backup. If the folder
+   * is unreadable, the failing backup reports that, not this function.
    */
   async #firstDueMs(): Promise<number> {
     const { folder, everyMs } = this.#deps
@@ -130,15 +130,15 @@ export class BackupSchedule {
       log.info({ path, index, bytes, sha256 }, 'backup taken')
       return path
     } finally {
-      // Closed here, because if the folder is not writable, nothing reads the snapshot; otherwise
-      // `bytesOf` closes it at the end.
+      // The snapshot is closed here, because if the folder is not writable, nothing reads the
+      // snapshot; otherwise `bytesOf` closes it at the end.
       await taken.close()
     }
   }
 
   /**
-   * Creates a backup of the latest state; without a leader, of the state that this controller has
-   * applied, because backups are needed most in such a failure.
+   * Creates a backup of the latest state. Without a leader, backs up the state that this controller
+   * has applied, because backups are needed most in such a failure.
    */
   async #takeLatest(recipient: BackupRecipient): Promise<BackupResult> {
     const { backups, log } = this.#deps
@@ -153,7 +153,7 @@ export class BackupSchedule {
     }
   }
 
-  /** The error message; for a file system error, with the folder and a remedy. */
+  /** The error message, with the folder and a remedy if the error comes from the file system. */
   #faultOf(error: unknown): string {
     const shown = toOperatorFailure(error)
     const isOfSystem = shown !== error && shown instanceof Error
@@ -168,7 +168,7 @@ export class BackupSchedule {
     for await (const chunk of bytes) {
       this.#task.stop.throwIfAborted()
       yield chunk
-      // Lets the event loop serve requests between two chunks.
+      // The event loop can serve requests between two chunks.
       await new Promise((resolve) => setImmediate(resolve))
     }
   }

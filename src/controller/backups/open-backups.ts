@@ -14,7 +14,7 @@ import type { BackupDeps } from './start-backup.ts'
 import { createBackupControl } from './backup-control.ts'
 import { createRestoreControl } from './restore-control.ts'
 
-/** Backups and restores of a controller. */
+/** The backups and restores of a controller, as one component. */
 interface Backups {
   readonly control: BackupControl
   readonly restores: RestoreControl
@@ -55,7 +55,9 @@ export function openBackups(
   }
 }
 
-/** The backup schedule of the current configuration, if it has one. */
+/**
+ * The backup schedule of the current configuration; there is none if the configuration has none.
+ */
 class PlannedBackups {
   readonly #alarms: AlarmRaiser
   readonly #log: Logger

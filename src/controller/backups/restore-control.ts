@@ -27,12 +27,12 @@ interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets'
 }
 
 const RETRY_MS = 500
-/** Maximum retries; together they last much longer than an election. */
+/** Maximum retries; together they last much longer than an election takes. */
 const RETRIES_MAX = 60
 const APPLIED_POLL_MS = 100
 const APPLIED_MS_MAX = 60_000
 /**
- * Refusals after which a retry may succeed. A repeated restore command takes effect only once.
+ * Error codes after which a retry may succeed. A repeated restore command takes effect only once.
  */
 const passing: ReadonlySet<ProblemCode> = new Set([
   'CLUSTER_NO_LEADER',
@@ -40,7 +40,7 @@ const passing: ReadonlySet<ProblemCode> = new Set([
   'SERVER_TOO_MANY_REQUESTS',
 ])
 
-/** Restores of a backup into the running cluster, for operators. */
+/** Restores a backup into the running cluster at the request of an operator. */
 export function createRestoreControl(deps: RestoreDeps): RestoreControl {
   return {
     begin: async (announced, by) => {
@@ -61,7 +61,10 @@ export function createRestoreControl(deps: RestoreDeps): RestoreControl {
   }
 }
 
-/** @throws {Problem} if any controller cannot take part in a restore. */
+/**
+ * Checks that all controllers can take part in a restore.
+ * @throws {Problem} if any of them cannot.
+ */
 function requireReady(deps: RestoreDeps): void {
   requireServableState(deps)
   const { cluster } = deps
@@ -83,8 +86,8 @@ function voters(cluster: BackupDeps['cluster']): MemberView[] {
 }
 
 /**
- * Proposes repeatedly until the outcome is known.
- * @throws {Problem} the refusal.
+ * Proposes the restore repeatedly until its outcome is known.
+ * @throws {Problem} the error with which apply refuses it.
  */
 async function propose(
   { proposer }: RestoreDeps,
@@ -106,7 +109,7 @@ async function propose(
 
 /**
  * Waits until all voters have applied the index, but at most `APPLIED_MS_MAX`. A slower voter
- * restores later, from its log.
+ * restores later, when it reaches that index of its log.
  */
 async function appliedBy(cluster: BackupDeps['cluster'], index: number): Promise<string[]> {
   const endMs = performance.now() + APPLIED_MS_MAX
@@ -142,10 +145,9 @@ function endOf({ sha256, ifIndex, ...ending }: RestoreEndRequest): Uint8Array {
 const FACTORS_MAX = 64
 
 /**
- * Re-encrypts second factors from another cluster's backup with this cluster's key. The caller has
- * the key of the backup and so already knows the content of the factors.
- * @throws {Problem} CLUSTER_NO_LEADER while this controller has no key in force;
- * COULD_NOT_VALIDATE.
+ * Encrypts second factors from another cluster's backup with this cluster's key. The caller has the
+ * key of the backup and so already knows the content of the factors.
+ * @throws {Problem} CLUSTER_NO_LEADER while this controller has no current key; COULD_NOT_VALIDATE.
  */
 async function sealFactors(
   { cluster, secrets }: Pick<BackupDeps, 'cluster' | 'secrets'>,

@@ -16,18 +16,16 @@ import { type BackupDeps, bytesOf, startBackup } from './start-backup.ts'
 export const snapshotFileLimits = {
   /** Minimum ms between the end of one snapshot and the start of the next. */
   pauseMsMin: 60_000,
-  /**
-   * Maximum number of automatically named snapshots; when it is exceeded, the oldest is removed.
-   */
+  /** Maximum number of automatically named snapshots; the oldest is removed when there are more. */
   unnamedMax: 8,
   /**
-   * Maximum number of snapshots that an operator named. Only an operator may remove them; at the
-   * limit, a further one is refused.
+   * Maximum number of snapshots that an operator named. Only an operator may remove them, so a
+   * further one is refused at the limit.
    */
   namedMax: 8,
 } as const
 
-/** Inside a data folder. */
+/** Name of the snapshot folder inside a data folder. */
 const SNAPSHOTS_NAME = 'snapshots'
 /** Default path of a snapshot. */
 const DEFAULT_PATH = '__DB_DIR__/__DB_FILE__-__DATE__-__TIME__'
@@ -37,7 +35,7 @@ const UNNAMED = new RegExp(`^${STATE_FOLDER_NAME}-[0-9]{8}-[0-9]{6}$`)
 const PARTIAL = /^\..*\.partial$/
 
 export interface SnapshotFolderDeps extends BackupDeps {
-  /** The data folder. */
+  /** Path of the data folder. */
   readonly dir: string
   /** Bytes that store and log must leave free. A snapshot must leave twice as much free. */
   readonly freeBytesMin: number
@@ -46,8 +44,8 @@ export interface SnapshotFolderDeps extends BackupDeps {
 }
 
 /**
- * Opens the snapshots of the data folder, and removes incomplete snapshots of a killed process. The
- * caller must hold the folder's lock.
+ * Opens the snapshots of the data folder, and removes incomplete snapshots that a killed process
+ * left. The caller must hold the folder's lock.
  */
 export async function openSnapshotFolder(
   { data, log: { lowSpaceBytes } }: ControllerConfig,
@@ -62,9 +60,9 @@ export async function openSnapshotFolder(
 }
 
 /**
- * Unencrypted backups in the data folder, of the state that this controller has applied, without
- * the cluster's secrets. A file gets its final name only when it is complete and durable, and no
- * file is overwritten.
+ * Unencrypted backups in the data folder. They contain the state that this controller has applied,
+ * without the cluster's secrets. A file gets its final name only when it is complete and durable,
+ * and no file is overwritten.
  */
 export class SnapshotFolder implements DatabaseSnapshots {
   readonly #deps: SnapshotFolderDeps
@@ -81,7 +79,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     this.#freeBytes = deps.freeBytes ?? freeBytesOf
   }
 
-  /** Removes incomplete files of an interrupted process. */
+  /** Removes incomplete files that a killed process left. */
   async removePartial(): Promise<void> {
     for (const name of await this.#list()) {
       if (PARTIAL.test(name)) await rm(join(this.#folder, name), { force: true })
@@ -91,7 +89,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
   async take(path: string | null): Promise<string> {
     const { clock } = this.#deps
     const wanted = path ?? DEFAULT_PATH
-    // Checks the name before anything else, with the longest possible index inserted.
+    // The name is checked before anything else, with the longest possible index in it.
     const index = Number.MAX_SAFE_INTEGER
     snapshotFileName(wanted, { folder: this.#folder, takenAtMs: clock.nowMs(), index })
     this.#checkPause()
@@ -109,7 +107,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
     }
   }
 
-  /** Cancels the snapshot in progress and refuses new ones. */
+  /** Aborts the snapshot in progress and refuses new ones. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running?.catch(() => undefined)
@@ -157,8 +155,8 @@ export class SnapshotFolder implements DatabaseSnapshots {
   }
 
   /**
-   * Checks for enough free space before writing. A snapshot is usually no larger than the state on
-   * disk.
+   * Checks before writing whether enough space is free. A snapshot is usually no larger than the
+   * state on disk.
    */
   async #requireSpace(neededBytes: number): Promise<void> {
     const wantedBytes = 2 * this.#deps.freeBytesMin + neededBytes
@@ -169,6 +167,7 @@ export class SnapshotFolder implements DatabaseSnapshots {
   }
 
   /**
+   * Checks whether a snapshot may be written under this name.
    * @throws {Problem} when a file with this name exists, or when there are already too many
    * snapshots that only an operator may remove.
    */
@@ -213,9 +212,7 @@ function takenName(name: string): Problem {
   return fieldProblem('path', 'names a file that exists already', name)
 }
 
-/**
- * Turns an error of the file system or the store into a Problem; a Problem is returned unchanged.
- */
+/** Turns an error of the file system or the store into a Problem; returns a Problem unchanged. */
 function problemOf(error: unknown, folder: string): unknown {
   if (error instanceof Problem) return error
   const cause = toStoreError(error, 'write', folder)

@@ -21,14 +21,17 @@ export interface BackupDeps {
   readonly trustDomain: string
   readonly version: string
   readonly caPem: () => string
-  /** Code of the problem while this controller must not serve its state; otherwise null. */
+  /** Code of the problem while this controller must not answer from its state; otherwise null. */
   readonly refusal: () => ProblemCode | null
 }
 
 export interface TakeBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
-  /** False: backs up the state that is applied here, without contact to the leader. */
+  /**
+   * True: the backup contains every acknowledged write. False: the backup contains the state that
+   * this controller has applied, without contact to the leader.
+   */
   readonly isLinearizable: boolean
 }
 
@@ -56,7 +59,7 @@ export async function startBackup(
   const before = options.hasSecrets ? held(deps) : []
   const snapshot = await machine.snapshot()
   const close = async (): Promise<void> => {
-    // If the store was replaced meanwhile, the snapshot is already closed; closing it again may
+    // If the store was replaced meanwhile, the snapshot is already closed, and closing it again may
     // fail.
     await snapshot.close().catch(() => undefined)
   }
@@ -96,13 +99,16 @@ export async function* bytesOf(
   }
 }
 
-/** @throws {Problem} while this controller must not serve its state. */
+/**
+ * Checks that this controller may answer from its state.
+ * @throws {Problem} while it must not.
+ */
 export function requireServableState({ refusal }: Pick<BackupDeps, 'refusal'>): void {
   const code = refusal()
   if (code !== null) throw new Problem(code)
 }
 
-/** Waits until the backup will contain every write that was acknowledged before the request. */
+/** Waits until the state contains every write that was acknowledged before the request. */
 async function reachNow({ cluster, machine }: BackupDeps): Promise<void> {
   const index = await cluster.readIndex()
   if (await machine.waitForApplied(index, APPLY_TIMEOUT_MS)) return
@@ -114,8 +120,8 @@ function held({ secrets }: BackupDeps): readonly BackupSecret[] {
 }
 
 /**
- * Secrets that were available before or after the snapshot. Together they include every secret to
- * which the snapshot refers.
+ * The secrets that were available before or after the snapshot. Together they include every secret
+ * to which the snapshot refers.
  */
 async function openSecrets(
   deps: BackupDeps,

@@ -48,7 +48,7 @@ interface ClusterNodeSources {
 }
 
 /**
- * Starts the raft and wal threads on the data folder.
+ * Starts the Raft and WAL threads on the data folder.
  * @returns the node, which is not started yet, and the commit index of its log.
  */
 export async function openClusterNode(
@@ -110,8 +110,8 @@ function nodeOptions(
     boot,
     proposeTimeoutMs: limits.writeTimeoutMs,
     outstandingMax: limits.outstandingWritesMax,
-    // Limit for the alarm about free space; high, so that the alarm is raised long before the log
-    // stops accepting entries.
+    // Below this free space an alarm is raised. The limit is high, so that the operator gets the
+    // alarm long before the log stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
     retention: {
       entries: log.retainEntries,

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import { systemClock } from '../../lib/clock.ts'
 
-/** Maximum time that a stopping leader waits for its successor. */
+/** Maximum time for which a stopping leader waits for its successor. */
 const HANDOVER_MS_MAX = 2_000
 const POLL_MS = 10
 
@@ -24,8 +24,8 @@ export async function handOverLeadership(
   const deadlineMs = systemClock.monotonicMs() + HANDOVER_MS_MAX
   while (systemClock.monotonicMs() < deadlineMs) {
     const leader = clusterNode.leaderId()
-    // Stops waiting if there is a new leader, or no possible successor, as when all members stop at
-    // once.
+    // The loop stops if there is a new leader, or if no successor is possible, for example because
+    // all members stop at the same time.
     if ((leader !== null && leader !== clusterNode.selfId) || !hasSuccessor(clusterNode)) return
     await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   }

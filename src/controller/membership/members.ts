@@ -55,8 +55,8 @@ export interface MembershipDeps {
 }
 
 /**
- * Starts to manage members and leadership, and to request admission if this controller is not a
- * member.
+ * Starts the management of members and leadership. If this controller is not a member, it also
+ * requests admission.
  */
 export function startMembership(deps: MembershipDeps): {
   readonly management: MemberManagement
@@ -179,8 +179,8 @@ async function enter(
 }
 
 /**
- * Starts to transfer leadership to the member that the configuration prefers, whenever another
- * member leads.
+ * Starts to watch leadership: whenever another member leads than the configuration prefers, it is
+ * transferred to the preferred member.
  */
 function watchLeadership(
   { cluster }: ControllerConfig,

@@ -14,15 +14,15 @@ const HEAD = `# Addresses of the other controllers, written by this one. If its 
 interface SeedsFileDeps {
   readonly config: SeedsConfig
   readonly configuration: () => ConfigurationInForce
-  /** Current mesh address of a connected member; null: use the address in the member record. */
+  /** Current mesh address of a connected member; null: the address in the member record applies. */
   readonly addressOf: (id: string) => string | null
   readonly alarms: AlarmRaiser
 }
 
 /**
- * Stores the addresses of the other members outside the data folder, because the configuration's
- * seeds are not enough: the first controller has none, and those of other controllers become
- * outdated.
+ * Stores the addresses of the other members in a file outside the data folder, so that this
+ * controller finds them after the loss of its data. The configuration's seeds are not enough: the
+ * first controller has none, and those of other controllers become outdated.
  */
 export class SeedsFile {
   readonly #deps: SeedsFileDeps
@@ -51,8 +51,8 @@ export class SeedsFile {
   #write(text: string): void {
     const { alarms, config } = this.#deps
     try {
-      // Without other members, the file is removed: there is no peer to ask, so a start without
-      // data must be refused.
+      // Without other members, the file is removed: if this controller then starts without data, no
+      // peer can admit it, so the start must fail.
       if (text === '') rmSync(this.#path, { force: true })
       else writePublicFile(this.#path, `${HEAD}${text}\n`)
       this.#written = text

@@ -13,10 +13,10 @@ import { writeMembershipCacheFile } from '../../store/folder/membership-cache-fi
 import type { ReadSurvivor } from './survivor.ts'
 
 /**
- * Turns a data folder into the only member of a new generation. Appends a configuration entry in a
- * new term, which also commits all entries before it. The caller must hold the folder's lock. The
- * generation is written first: after a crash before the entry is written, the folder has no
- * majority, and the same call can be repeated.
+ * Makes the member of a data folder the only member of a new generation. Appends a configuration
+ * entry in a new term, which also commits all entries before it. The caller must hold the folder's
+ * lock. The generation is written first: after a crash before the entry is written, the folder has
+ * no majority, and the caller can repeat the call.
  * @throws {StoreError}
  */
 export function startNewGeneration(
@@ -28,8 +28,8 @@ export function startNewGeneration(
   const alone = onlyMember(read.configuration, identity.nodeId)
   writeDataIdentity(dataFolder, { ...identity, generation: options.generation })
   const { statePosition, stateCameBySnapshot } = read
-  // Cuts off the damaged end of the log, as the operator has confirmed. No voter remains that could
-  // repair the log.
+  // The damaged end of the log is cut off, as the operator has confirmed. No other voter remains
+  // that could send the lost entries.
   const { restored, disk } = openLog(dataFolder, {
     statePosition,
     stateCameBySnapshot,
@@ -44,7 +44,8 @@ export function startNewGeneration(
   const hardState = { term, votedFor: null }
   disk.write({ token: 0, hardState, entries: [entry], commit: restored.commit })
   disk.flush()
-  // Clears the missing tail, because no other voter remains that could supply the missing entries.
+  // The missing tail is cleared, because no other voter remains that could send the missing
+  // entries.
   if (disk.failure === null) disk.settle(null)
   disk.closeNow()
   if (disk.failure !== null) throw disk.failure
@@ -52,8 +53,8 @@ export function startNewGeneration(
 }
 
 /**
- * Removes the other members in the same way as a normal removal, so that all secrets that they
- * could read are rotated.
+ * Records the other members as removed, like a normal removal, so that all secrets that they could
+ * read are rotated.
  */
 function onlyMember(before: Configuration, id: string): Configuration {
   const own = requirePresent(

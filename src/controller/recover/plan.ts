@@ -2,11 +2,13 @@ import type { Position } from '../../raft/types.ts'
 import type { SurvivingMemberFacts, SurvivorMember } from './survivor.ts'
 
 export interface RecoveryPlan {
-  /** Generation of the recovered cluster. */
+  /** Generation that the recovered cluster gets. */
   readonly generation: number
-  /** Members that the recovery removes: each must join again with an empty data folder. */
+  /**
+   * Ids of the members that the recovery removes. Each must join again with an empty data folder.
+   */
   readonly givenUp: readonly string[]
-  /** Warnings for the operator before the recovery, one sentence each. */
+  /** Warnings that the operator should read before the recovery, one sentence each. */
   readonly warnings: readonly string[]
   /** Text that the operator must type to confirm. */
   readonly confirmation: string
@@ -14,12 +16,15 @@ export interface RecoveryPlan {
 
 type PlannedRecovery =
   | { readonly ok: true; readonly plan: RecoveryPlan }
-  /** `reason` is one sentence with a remedy; if `isWaivable`, `--accept-loss` overrides it. */
+  /**
+   * `reason` is one sentence with a remedy. If `isWaivable`, the operator can override it with
+   * `--accept-loss`.
+   */
   | { readonly ok: false; readonly reason: string; readonly isWaivable: boolean }
 
 /**
  * Decides whether a cluster without a majority may restart from one of the remaining members.
- * @param own member from which to restart.
+ * @param own the member from which to restart.
  * @param others facts from the data folders of the other remaining members.
  */
 export function planRecovery(

@@ -11,8 +11,7 @@ const ANSWER_MS = 3_000
 const ADDRESSES_MAX = 16
 
 /**
- * Finds members that are running and reachable: in a TLS handshake, each must prove the id of a
- * member.
+ * Finds members that are running and reachable. Each must prove its id in a TLS handshake.
  * @returns their ids and addresses.
  */
 export async function findReachableMembers(
@@ -32,8 +31,9 @@ export async function findReachableMembers(
 }
 
 /**
- * @returns the id that the peer proved; null when nothing answers, or the peer is not a member of
- * this cluster.
+ * Tests in a TLS handshake which controller listens at an address.
+ * @returns the id that the peer proved; null when no program answers, or the peer is not a member
+ * of this cluster.
  */
 function controllerAt(
   address: string,

@@ -6,7 +6,7 @@ const MEMBERS_MAX = 256
 const TEXT_MAX = 1024
 
 /**
- * Decodes a survivor from JSON.
+ * Decodes the facts about a surviving member from JSON.
  * @throws {Error} that names the malformed field.
  */
 export function decodeSurvivor(value: unknown): SurvivingMemberFacts {

@@ -9,8 +9,8 @@ import { readMembershipCacheFile } from '../../store/folder/membership-cache-fil
 import { membershipFromRecord } from '../start/known-voters.ts'
 
 /**
- * A surviving member: facts about the cluster from one data folder. They contain no secrets, so
- * operators can copy them as a file.
+ * A surviving member: facts about the cluster from one data folder. The facts contain no secrets,
+ * so operators can copy them as a file.
  */
 export interface SurvivingMemberFacts {
   readonly id: string
@@ -21,16 +21,16 @@ export interface SurvivingMemberFacts {
   readonly last: Position
   /** Log time of the last entry, UTC ms. */
   readonly lastMs: number
-  /** Highest index that this member knew to be committed. */
+  /** Highest index that this member had recorded as committed. */
   readonly commit: Index
-  /** Members in the newest configuration that this member knew. */
+  /** Members in the newest configuration in this member's log or state. */
   readonly members: readonly SurvivorMember[]
   readonly configurationIndex: Index
   /** Damage of the log; null if there is none. */
   readonly finding: string | null
   /**
-   * Generation in which the cluster continued without this folder; null if the folder contains no
-   * FENCE file.
+   * Generation in which the cluster continued without this folder; null if the folder has no FENCE
+   * file.
    */
   readonly fencedBy: number | null
 }
@@ -111,8 +111,7 @@ function endOf(
   log: InspectedLog,
   state: StateFacts,
 ): Pick<SurvivingMemberFacts, 'last' | 'lastMs'> {
-  // The state can be ahead of the log after a crash between storing a snapshot and resetting the
-  // log.
+  // After a crash between storing a snapshot and resetting the log, the state is ahead of the log.
   if (state.position.index > log.last.index) return { last: state.position, lastMs: state.timeMs }
   return { last: log.last, lastMs: log.entries.at(-1)?.timeMs ?? state.timeMs }
 }

@@ -30,7 +30,7 @@ interface ApiSources {
   readonly membership: MembershipControl
   readonly inForce: ActiveIdentity
   readonly releases: ReleaseStack
-  /** Components of this controller that already exist. */
+  /** Components of this controller that the caller has already created. */
   readonly local: LiveDataDeps &
     Pick<
       ApiDeps,
@@ -99,9 +99,9 @@ function logLevelControl({ controller, running, clusterNode }: ApiSources): LogL
 }
 
 /**
- * Health of a controller. Without a leader it still serves reads, so it counts as alive and must
- * not be restarted. Only critical alarms make it unhealthy: other alarms can appear on all
- * controllers at once, which would take the whole cluster out of service.
+ * Health of a controller. Without a leader the controller still serves reads, so it counts as alive
+ * and must not be restarted. Only critical alarms make it unhealthy: other alarms can appear on all
+ * controllers at the same time, and would take the whole cluster out of service.
  */
 function healthOf(node: NodeHealth): HealthReport {
   const critical = node.alarms.filter(({ isCritical }) => isCritical)

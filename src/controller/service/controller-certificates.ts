@@ -18,7 +18,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 
 /** The issuing authority that all members share. */
 interface SharedAuthority {
-  /** null until this controller knows the authority. */
+  /** The authority; null until this controller knows it. */
   issuing(): CertifiedKey | null
   /** Replaces the authority of the whole cluster. @throws {Problem} */
   install(authority: CertifiedKey): Promise<void>
@@ -36,7 +36,7 @@ interface CertificatesDeps {
 }
 
 /**
- * Renews and watches the certificates of one controller, and offers their operations to operators.
+ * Renews and watches the certificates of one controller. Operators can also renew and reload them.
  */
 export class ControllerCertificates {
   readonly control: PkiControl
@@ -45,8 +45,8 @@ export class ControllerCertificates {
   readonly #identity: IdentityPaths
 
   /**
-   * Reads the server certificates at once, so that no listener uses a wrong certificate before the
-   * start. Nothing else is started.
+   * Reads the server certificates immediately, so that no listener uses a wrong certificate before
+   * the start. Starts nothing else.
    */
   constructor(deps: CertificatesDeps) {
     this.#identity = deps.config.identity
@@ -71,8 +71,8 @@ export class ControllerCertificates {
   }
 
   /**
-   * Sets the list of server certificates, which the next reload reads, and the hosts for the
-   * controller's own certificate.
+   * Sets the list of server certificates, which the next reload reads, and the hosts that the
+   * controller's own certificate must contain.
    */
   async configure(config: ControllerConfig): Promise<void> {
     this.servers.configure(config.serverCertificates)
@@ -80,14 +80,14 @@ export class ControllerCertificates {
   }
 
   /**
-   * Called when the issuing authority has changed: checks at once whether certificates must be
-   * renewed.
+   * Checks immediately whether certificates must be renewed. Called when the issuing authority has
+   * changed.
    */
   look(): void {
     void this.#renewer.look()
   }
 
-  /** Reads all files again and uses the valid ones. @returns the invalid ones. */
+  /** Reads all files again and uses the valid ones. @returns the invalid files. */
   async reload(): Promise<readonly RejectedFiles[]> {
     const rejected = this.servers.reload()
     try {
@@ -100,7 +100,7 @@ export class ControllerCertificates {
   }
 
   /**
-   * Like `reload`.
+   * Reads all files again and uses the valid ones.
    * @throws {CertificateError | SecretFileError} for invalid files.
    */
   async requireReload(): Promise<void> {

@@ -31,7 +31,7 @@ export function openEvents(
 }
 
 /**
- * Starts cluster events and the configured event file.
+ * Starts the events about the cluster and the configured event file.
  * @returns a function that stops both.
  */
 export function startEvents(

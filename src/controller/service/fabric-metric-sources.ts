@@ -8,7 +8,7 @@ import type { ObservationSink } from '../../ports/observations.ts'
 import type { LiveCircuit, LiveTable } from '../../ports/live-table.ts'
 import { CertificateError, parseCertificate } from '../../pki/certificate.ts'
 
-/** Everything that this controller counts from its observations. */
+/** Counters that this controller derives from its observations. */
 export interface ObservationCounts {
   readonly counts: DataPathCounts
   readonly traffic: TrafficCounts
@@ -29,12 +29,14 @@ export function countObservations(
   return { counts, traffic, note }
 }
 
-/** Sources of metrics about routers and services, from the records and their live status. */
+/**
+ * Functions that supply metrics about routers and services, from the records and their live status.
+ */
 export function fabricMetricSources(
   machine: Pick<StateMachine, 'countWith' | 'get' | 'routers' | 'sortedIds'>,
 ): Pick<DataPathSources, 'routers' | 'services'> {
-  // End of the validity of each router's certificate, cached because parsing all certificates at
-  // each scrape would take too long.
+  // Time at which each router's certificate expires. It is cached because parsing all certificates
+  // at each scrape would take too long.
   const ends = new WeakMap<Router, number | null>()
   const notAfterMs = (router: Router): number | null => {
     const known = ends.get(router)

@@ -22,7 +22,9 @@ import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
-/** TLS context for a server name (SNI); null: use the controller's own certificate. */
+/**
+ * Returns the TLS context for a server name (SNI); null: the controller's own certificate applies.
+ */
 export type CertificatesByName = (name: string) => SecureContext | null
 
 function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {
@@ -33,12 +35,14 @@ interface ListenersDeps {
   readonly api: Api
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Opens ports that are shared with routers, and ports behind load balancers. */
+  /** Opens the ports that routers share, and the ports behind load balancers. */
   readonly ports: TlsPorts
   readonly byName?: CertificatesByName | null
 }
 
-/** Application protocols (ALPN) that identify HTTP clients at a port that routers use too. */
+/**
+ * Application protocols (ALPN) that identify HTTP clients at a port that is shared with routers.
+ */
 const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
@@ -59,7 +63,7 @@ export class Listeners {
     const listeners = new Listeners(deps)
     try {
       for (const [at, listener] of deps.config.web.entries()) {
-        // If the name has several addresses, as localhost may, the listener opens each of them.
+        // A name such as localhost may have several addresses; the listener opens each of them.
         for (const address of await boundAddresses(listener.bind)) {
           await listeners.#listen(listener, address, `web[${at}].bind`)
         }
@@ -100,20 +104,21 @@ export class Listeners {
     }
     assert(server !== null, 'the listener has an HTTPS server')
     port = await ports.open(server, address, key, HTTP_CLIENTS)
-    // Closed here, because the app closes its server only if the app itself opened that server.
+    // The server is closed here, because the app closes its server only if the app itself opened
+    // that server.
     this.#closes.push(() => closeServer(app.server))
   }
 
-  /** New connections get this certificate. Open connections keep the previous certificate. */
+  /** Sets the certificate for new connections. Open connections keep the previous certificate. */
   renew({ certificatePem, privateKeyPem }: Pick<Credentials, CertificateAndKey>): void {
     for (const server of this.#servers) {
-      // Passes all TLS options, because this call replaces the whole context and omitted options
-      // would fall back to their defaults.
+      // All TLS options are passed, because this call replaces the whole context and omitted
+      // options would fall back to their defaults.
       server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
     }
   }
 
-  /** Stops accepting connections, and resolves when the requests in progress are finished. */
+  /** Stops accepting connections, and resolves when the requests in progress have finished. */
   async close(): Promise<void> {
     await Promise.all(this.#closes.map((close) => close()))
   }

@@ -38,8 +38,8 @@ interface LiveSources {
 }
 
 /**
- * Creates the parts of the API that use live data instead of records. Call it only once, because it
- * opens soft state topics.
+ * Creates the parts of the API that use live data instead of records. Callers must create them only
+ * once, because they open soft state topics.
  */
 export function openLiveData({
   config,

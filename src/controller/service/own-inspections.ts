@@ -12,7 +12,7 @@ export interface OwnInspectionsDeps {
   readonly model: RouterModel
   readonly timelineId: () => string
   readonly connections: () => Iterable<RouterConnection>
-  /** Null while this controller does not accept routers. */
+  /** Circuits of this controller; null while this controller does not accept routers. */
   readonly circuits: () => Pick<CircuitHandler, 'costs'> | null
   readonly peers: () => Pick<RouterPeersHandler, 'changedIds'> | null
   readonly validation: () => Pick<TerminatorValidation, 'pending'> | null
@@ -23,8 +23,8 @@ export interface OwnInspectionsDeps {
 const NS_PER_MS = 1_000_000
 
 /**
- * Inspection values about routers, in the form of an OpenZiti controller, but without the records
- * themselves.
+ * Values about routers that an inspection returns, in the form of an OpenZiti controller, but
+ * without the records themselves.
  */
 export function createOwnInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps
@@ -68,8 +68,8 @@ function connectionsOf(byIdentity: ReadonlyMap<string, readonly string[]>): obje
 }
 
 /**
- * Number of records of each kind in the data model. The records themselves are omitted, because not
- * everyone who may inspect a controller may read them.
+ * Number of records of each kind in the router data model. The records themselves are omitted,
+ * because not everyone who may inspect a controller may read them.
  */
 function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {}
@@ -77,7 +77,7 @@ function modelEntries(model: RouterModel): Readonly<Record<string, number>> {
   return counts
 }
 
-/** Routers whose changes the next sweep sends to the other routers. */
+/** Routers whose changes this controller will next send to the other routers. */
 function routerUpdates({ peers, connections }: OwnInspectionsDeps): readonly object[] {
   const changed = peers()?.changedIds() ?? []
   if (changed.length === 0) return []

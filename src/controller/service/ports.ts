@@ -18,7 +18,9 @@ export function isPortSharedWithRouters(
   return routers.bind === bind
 }
 
-/** The addresses of a configured `host:port`. A name such as localhost may have several. */
+/**
+ * The addresses of a configured `host:port`. A name such as localhost may have several addresses.
+ */
 export async function boundAddresses(bind: string): Promise<HostPort[]> {
   const place = parseHostPort(bind)
   assert(place !== null, 'the configuration has checked the address')
@@ -27,9 +29,9 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 }
 
 /**
- * Opens the TLS ports of a controller. If routers and HTTP clients share a port, both listeners'
- * limits apply. Only the first message of a connection shows for which listener it is. Until then
- * the higher limits apply, because with separate ports one of the listeners would admit the
+ * Opens the TLS ports of a controller. If routers and HTTP clients share a port, the limits of both
+ * listeners apply. Only the first message of a connection shows to which listener it belongs. Until
+ * then the higher limits apply, because with separate ports one of the listeners would admit the
  * connection.
  */
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {

@@ -10,11 +10,11 @@ import type { RouterStatuses } from '../../ports/router-status.ts'
 
 const DAY_MS = 24 * 60 * 60_000
 const LOOK_MS = 10 * 60_000
-/** Number of routers to check before other work of the thread gets a turn. */
+/** Number of routers to check before the event loop does other work. */
 const ROUTERS_PER_TURN = 64
 
 /**
- * Remaining lifetime at which a router should already have renewed its certificate. Flotilla
+ * Remaining lifetime at which a router is late with the renewal of its certificate. Flotilla
  * routers renew when a third is left, OpenZiti routers seven days before the end.
  */
 const overdue = {
@@ -44,9 +44,12 @@ interface Life {
  */
 export class RouterCertificateWatch {
   readonly #deps: RouterCertificateDeps
-  /** Validity of each router's certificate, by router ID. */
+  /** Validity periods of the routers' certificates, by router ID. */
   #lives = new Map<string, Life>()
-  /** IDs of routers that have announced early renewal since this controller started. */
+  /**
+   * IDs of routers that have announced, since this controller started, that they renew with a third
+   * of the lifetime left.
+   */
   #early = new Set<string>()
   #stopTimer: (() => void) | null = null
   #isLooking = false
@@ -64,7 +67,7 @@ export class RouterCertificateWatch {
     this.#stopTimer = null
   }
 
-  /** Checks all routers, a few at a time. */
+  /** Checks all routers, a few in each turn of the event loop. */
   async look(): Promise<void> {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -102,7 +105,10 @@ export class RouterCertificateWatch {
     }
   }
 
-  /** Whether a router renews early. For a disconnected router, its last announcement counts. */
+  /**
+   * Whether a router renews with a third of the lifetime left. For a disconnected router, its last
+   * announcement applies.
+   */
   #renewsEarly(id: string): boolean {
     const status = this.#deps.statuses.of(id)
     return status === null

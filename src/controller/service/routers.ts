@@ -5,7 +5,6 @@ import { peerCertificateChain } from '../../api/http/transport/peer-certificate-
 import { clientAddress } from '../../lib/bounds/client-address.ts'
 import { listenerTls } from '../../api/http/transport/tls.ts'
 import { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
-import { verifyRouterCertificate } from '../../auth/certificates/client-certificate.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
@@ -24,7 +23,6 @@ import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { HostedTerminators } from '../../ports/hosted-terminators.ts'
 import type { RouterTunnels } from '../../ports/router-tunnels.ts'
 import type { RouterInspections } from '../../ports/router-inspections.ts'
-import type { RouterAdmitter } from '../../fabric/router-admission.ts'
 import type { ControllerIdentity } from '../../fabric/hello-response.ts'
 import {
   createCertificateHandler,
@@ -52,6 +50,7 @@ import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
+import { createRouterGate } from './router-gate.ts'
 import { createOwnInspections } from './own-inspections.ts'
 import { createRouterInspections } from '../../fabric/inspections.ts'
 import { createLinkHandler, closeLinkMessage } from '../../fabric/links/link-handler.ts'
@@ -82,11 +81,11 @@ interface RouterDeps {
   readonly authorities: NetworkAuthorities
   readonly log: RouterLogger
   readonly processor: ProcessorShare
-  /** True while this controller must not serve its state; it then admits no router. */
+  /** True while this controller must not answer from its state; it then admits no router. */
   readonly isOutOfService: () => boolean
-  /** False until a joining controller has received its state. */
+  /** False until a joining controller has received the state. */
   readonly isReady: () => boolean
-  /** Whether the cluster continues without this controller. */
+  /** True if the cluster continues without this controller. */
   readonly isOusted: () => boolean
   /** Receives events about routers. */
   readonly publishFact: ObservationSink
@@ -94,7 +93,7 @@ interface RouterDeps {
 
 /** Components that decide about the clients and tunnels of routers. */
 interface ServedByRouters {
-  /** Reaches the latest committed state, with which a refusal is decided again. */
+  /** Reaches the latest committed state, with which a refusal is checked again. */
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly clients: RouterClients
   readonly tunnels: RouterTunnels
@@ -225,9 +224,7 @@ export class RouterService {
     )
   }
 
-  /**
-   * Call it before `open`. Clients of routers are subject to the same rules as clients of the API.
-   */
+  /** Must be called before `open`. The same rules apply to clients of routers and of the API. */
   serve(
     { clients, tunnels, terminators, reads }: ServedByRouters,
     certifier: RouterCertifier,
@@ -381,12 +378,12 @@ export class RouterService {
     return opened
   }
 
-  /** New connections get this certificate; open connections keep the previous one. */
+  /** Sets the certificate for new connections; open connections keep the previous one. */
   renew(credentials: CertificateAndKey): void {
     this.#listener?.renew(credentials)
   }
 
-  /** Closes every channel; routers connect to another controller. */
+  /** Closes every channel. The routers then connect to another controller. */
   async close(): Promise<void> {
     this.#stopPresenceLog()
     await this.#listener?.close()
@@ -394,8 +391,8 @@ export class RouterService {
 }
 
 /**
- * The type of a link event. A new link is not usable until the router that was dialed is connected
- * to this controller.
+ * The type of a link event. A new link is usable only after the router that was dialed has
+ * connected to this controller.
  */
 function seenType<T extends 'new' | 'known' | 'connectionsChanged'>(
   channels: RouterChannels,
@@ -413,7 +410,7 @@ function* allRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<Route
   }
 }
 
-/** IDs of the routers that other routers may dial; disabled routers are omitted. */
+/** IDs of the routers that other routers may dial. Disabled routers are omitted. */
 function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<string> {
   for (const id of machine.ids('router')) {
     if (machine.get('router', id)?.disabled === false) yield id
@@ -421,17 +418,17 @@ function* enabledRouters(machine: Pick<StateMachine, 'get' | 'ids'>): Iterable<s
 }
 
 /**
- * Creates a function that checks router certificates. It uses only the router's record, because
- * every controller must be able to check routers that are connected to other controllers.
+ * Creates a function that checks router certificates. The function uses only the router's record,
+ * because every controller must be able to check routers that are connected to other controllers.
  */
 function certificateJudge(machine: Pick<StateMachine, 'get'>) {
   return (routerId: string, fingerprints: readonly string[]): boolean => {
     const router = machine.get('router', routerId)
     if (router === undefined || router.disabled || !router.isVerified) return false
     const { fingerprint, certPem, nextFingerprint, nextCertPem } = router
-    // Accepts a fingerprint only together with the stored certificate, because the fingerprint of a
-    // certificate that was not adopted yet proves nothing. Also accepts the pending certificate: a
-    // renewed router may open links before a controller has activated it.
+    // A fingerprint is accepted only together with the stored certificate, because the fingerprint
+    // of a certificate that was not adopted yet proves nothing. The pending certificate is also
+    // accepted: a renewed router may open links before a controller has activated it.
     return (
       (certPem !== null && isAmong(fingerprints, fingerprint)) ||
       (nextCertPem !== null && isAmong(fingerprints, nextFingerprint))
@@ -455,45 +452,12 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
 }
 
 /**
- * Decides by the router's record alone which routers may connect, and how long they may stay
- * connected. Later requests are authorized separately.
- */
-export function createRouterGate({
-  machine,
-  authorities,
-  isOutOfService,
-}: Pick<RouterDeps, 'machine' | 'authorities' | 'isOutOfService'>): RouterAdmitter {
-  return {
-    admit: (socket) => {
-      if (isOutOfService()) return { ok: false, reason: 'this controller is out of service' }
-      const chain = peerCertificateChain(socket)
-      if (chain === null) return { ok: false, reason: 'no certificate was presented' }
-      const judged = verifyRouterCertificate(
-        { state: machine, authorities, clock: systemClock },
-        chain,
-      )
-      if (!judged.ok) return judged
-      const { id, name, isEdge, certPem } = judged.router
-      assert(certPem !== null, 'the certificate differs from the router record')
-      return { ok: true, router: { id, name, isEdge, certPem } }
-    },
-    revoked: ({ id, certPem }) => {
-      const record = machine.get('router', id)
-      if (record === undefined) return 'the router was deleted'
-      if (record.disabled) return 'the router was disabled'
-      if (!record.isVerified) return 'the router must enroll again'
-      return record.certPem === certPem ? null : 'the certificate of the router changed'
-    },
-  }
-}
-
-/**
- * Minimum cost of a router in a path, so that of two paths with the same latency, the one with
- * fewer routers is chosen.
+ * Minimum cost of each router in a path. Of two paths with the same latency, the one with fewer
+ * routers is therefore cheaper.
  */
 const ROUTER_COST_MIN = 10
 
-/** The terminators of the records, in the form that circuits need. */
+/** Finds the terminators of a service in the records, in the form that circuits need. */
 export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {
@@ -533,7 +497,7 @@ function hostOf(terminator: Terminator): Host {
 /**
  * The cluster as this controller reports it to routers.
  * @param isOusted whether the cluster continues without this controller. If so, the controller
- * omits itself from the list: with two controllers left, a router drops one only when both omit it.
+ * omits itself from the list: when two controllers remain, a router drops one only if both omit it.
  */
 export function createRouterCluster(
   clusterNode: ClusterNode,
@@ -543,7 +507,7 @@ export function createRouterCluster(
     addresses: () => {
       const isGone = isOusted()
       const members = clusterNode.members().filter(({ id }) => !isGone || id !== clusterNode.selfId)
-      // False if a member has never connected: such a member has no address yet, but may get one.
+      // False if a member has never connected: its address is unknown.
       const isKnown = members.every(
         ({ startedAtMs, routerAddresses }) => startedAtMs > 0 || routerAddresses.length > 0,
       )
@@ -560,8 +524,8 @@ export function createRouterCluster(
       const index = isLeader
         ? Math.max(configurationIndex, clusterNode.status().commit)
         : configurationIndex
-      // A voter that leaves is still a member until the change is complete, so its key is not
-      // listed as removed.
+      // A voter that a change removes is still a member until the change is complete, so its key is
+      // not listed as removed.
       const removed = record.removed.filter(
         ({ id, publicKeySha256 }) => !isSameKey(keys.get(id), publicKeySha256),
       )
@@ -588,9 +552,7 @@ function isSameKey(a: Uint8Array | undefined, b: Uint8Array): boolean {
   return a !== undefined && Buffer.compare(a, b) === 0
 }
 
-/**
- * Controllers that routers can reach now. This controller is included if it listens for routers.
- */
+/** Controllers that routers can reach at present; this one only if it listens for routers. */
 export function* listRouterControllers(clusterNode: ClusterNode): Iterable<string> {
   for (const { id, connected, routerAddresses } of clusterNode.members()) {
     if (connected && routerAddresses.length > 0) yield id

@@ -24,8 +24,8 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * Interval for checking whether files have changed. A changed file is read after it has stayed
- * unchanged for one interval.
+ * Interval for checking whether files have changed. The controller reads a changed file after it
+ * has stayed unchanged for one interval.
  */
 const LOOK_MS = 5_000
 
@@ -38,7 +38,7 @@ interface ServerCertificateDeps {
 /** Files that belong together and were rejected. */
 export interface RejectedFiles {
   readonly paths: readonly string[]
-  /** Its message is one sentence. */
+  /** The error; its message is one sentence. */
   readonly error: unknown
 }
 
@@ -48,8 +48,8 @@ interface InForce {
 }
 
 /**
- * One server certificate from another authority. While certificate and key do not match, the
- * previous pair stays in force.
+ * One server certificate from another authority. While certificate and key in the files do not
+ * match, the controller uses the previous pair.
  */
 class ServerCertificate {
   readonly paths: ServerCertificatePaths
@@ -85,7 +85,7 @@ class ServerCertificate {
   }
 
   /**
-   * Reads the files now.
+   * Reads the files immediately.
    * @throws {CertificateError | SecretFileError} when the files are rejected.
    */
   reload(): void {
@@ -95,7 +95,7 @@ class ServerCertificate {
     this.#reportExpiry()
   }
 
-  /** Clears the alarms of this certificate when the configuration no longer contains it. */
+  /** Clears the alarms of this certificate. Called when the configuration no longer contains it. */
   release(): void {
     this.#files.release()
     this.#deps.alarms.clear('CERTIFICATE_EXPIRES', this.paths.cert)
@@ -154,9 +154,10 @@ function pathsKey({ cert, key }: ServerCertificatePaths): string {
 }
 
 /**
- * Server certificates from other authorities, selected by the client's server name (SNI). They have
- * no other effect: their authorities authenticate nobody. A name in the controller's own
- * certificate always gets the controller's certificate, because its key signs enrollment tokens.
+ * Server certificates from other authorities. The client's server name (SNI) selects one of them.
+ * They have no other effect: the controller accepts no client certificate of their authorities. A
+ * name in the controller's own certificate always gets the controller's certificate, because its
+ * key signs enrollment tokens.
  */
 export class ServerCertificates {
   #all: readonly ServerCertificate[]
@@ -208,7 +209,7 @@ export class ServerCertificates {
   }
 
   /**
-   * Reads all files again; valid certificates take effect.
+   * Reads all files again and uses the valid certificates.
    * @returns the files of each invalid certificate.
    */
   reload(): RejectedFiles[] {
@@ -223,8 +224,9 @@ export class ServerCertificates {
   }
 
   /**
+   * The certificate for a server name.
    * @param name the client's server name (SNI).
-   * @returns null: use the controller's own certificate.
+   * @returns null: the controller's own certificate applies.
    */
   contextFor(name: string): SecureContext | null {
     // @guard certificate-of-the-web-authority--names

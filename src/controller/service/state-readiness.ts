@@ -20,7 +20,7 @@ interface ReadinessDeps {
 /**
  * Tracks whether the state includes this controller's own membership, and so everything that was
  * committed before its admission. With an earlier, incomplete state, the controller could report
- * that an existing user does not exist. Once ready, it stays ready.
+ * that an existing user does not exist. A state that is ready stays ready.
  */
 export class StateReadiness {
   readonly #deps: ReadinessDeps

@@ -22,7 +22,7 @@ const EXPIRY_WARNING_MS = 30 * DAY_MS
 const EXPIRED_REMEDY =
   "correct the clock, or renew the certificate: 'flotilla pki renew --member-cert' on a running member, or 'pki renew --root-key' here if none runs; one of your own PKI is renewed by its issuer, for the same key"
 
-/** A controller's credentials after verification. */
+/** A controller's verified credentials. */
 export interface Credentials {
   readonly certificatePem: string
   readonly privateKeyPem: string
@@ -48,7 +48,10 @@ const remedies: Readonly<Record<IdentityFault['about'], string>> = {
   tls: 'issue one that TLS accepts',
 }
 
-/** @returns null for invalid credentials; each fault, with its remedy, is then in the report. */
+/**
+ * Reads and verifies the controller's credentials.
+ * @returns null for invalid credentials; the report then contains each fault with its remedy.
+ */
 export function readCredentials(
   config: ControllerConfig,
   nowMs: number,
@@ -59,7 +62,7 @@ export function readCredentials(
   const { set, faults, warning } = validateIdentityFiles(identity, owner, nowMs)
   for (const { file, about, error } of faults) {
     const remedy = remedies[about].replace('TRUST_DOMAIN', trustDomain).replace('ID', id)
-    // Adds no remedy to messages about reading a key file, because they already contain one.
+    // A message about reading a key file gets no remedy, because it already contains one.
     const isWhole = file === 'key' && about === 'file'
     const sentence = `identity.${file}: ${errorMessage(error)}`
     report.faults.push(isWhole ? sentence : `${sentence}; ${remedy}`)
@@ -77,7 +80,7 @@ export function readCredentials(
 
 /**
  * Checks server certificates. Their faults never prevent the start: peers need this controller, and
- * clients with other server names are still served.
+ * it can still serve clients with other server names.
  */
 export function checkServerCertificates(
   { serverCertificates }: ControllerConfig,
@@ -97,8 +100,8 @@ export function checkServerCertificates(
 }
 
 /**
- * Warns that the issuing key is still in a file: anyone with the key can issue certificates for any
- * identity, and the controller no longer needs the file, because the cluster stores an encrypted
+ * Warns if the issuing key is still in a file. Anyone with the key can issue certificates for any
+ * identity, and the controller does not need the file, because the cluster stores an encrypted
  * copy.
  */
 export function checkSignerKey(
@@ -137,7 +140,10 @@ function warnOfLeaf(
   }
 }
 
-/** @throws an error whose message completes a sentence that starts with the file's path. */
+/**
+ * Reads a file that the operator configured.
+ * @throws an error whose message completes a sentence that starts with the file's path.
+ */
 export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))

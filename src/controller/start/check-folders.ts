@@ -23,7 +23,8 @@ import type { StartCheckReport } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Checks the folder of the log file; only its permissions, because a check must create no file.
+ * Checks the folder of the log file. It checks only the permissions, because a check must create no
+ * file.
  */
 export function checkLogFile(
   { logFile: { path } }: ControllerConfig,
@@ -104,8 +105,8 @@ async function checkUnused({ data }: ControllerConfig, report: StartCheckReport)
 }
 
 /**
- * Checks the owner of the data folder: a folder copied from another controller would vote a second
- * time in that controller's name.
+ * Checks that the data folder belongs to this controller: with a folder copied from another
+ * controller, this controller would vote a second time in the other's name.
  */
 function checkOwner(config: ControllerConfig, report: StartCheckReport): void {
   let owner: string
@@ -121,7 +122,10 @@ function checkOwner(config: ControllerConfig, report: StartCheckReport): void {
   )
 }
 
-/** Checks for a FENCE file: members of an older generation would form a second cluster. */
+/**
+ * Checks that the data folder has no FENCE file. The file says that the cluster continues in a
+ * newer generation, so members of the older one would form a second cluster.
+ */
 function checkFence({ id, data }: ControllerConfig, report: StartCheckReport): void {
   const fence = report.attempt('data: ', 'make it readable for this user', () => readFence(data))
   if (fence !== null) report.faults.push(`data: ${data}: ${fencedMessage(id, fence)}`)

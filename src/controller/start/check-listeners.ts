@@ -15,7 +15,7 @@ export async function checkListeners(
     ...config.web.map(({ bind }, at) => ({ key: `web[${at}].bind`, bind })),
   ]
   for (const [at, { key, bind }] of binds.entries()) {
-    // Each address is tested once: an address that routers and clients share is a single port.
+    // Each address is tested once: an address that routers and clients share needs only one port.
     if (binds.slice(0, at).some((earlier) => earlier.bind === bind)) continue
     const fault = await findListenFault(bind)
     if (fault !== null) report.faults.push(`${key}: ${bind} ${fault}`)
@@ -23,7 +23,7 @@ export async function checkListeners(
 }
 
 /**
- * Tests an address by listening on it briefly.
+ * Tests an address by listening on it for a moment.
  * @returns null, or the fault and its remedy.
  */
 export async function findListenFault(bind: string): Promise<string | null> {
@@ -34,14 +34,14 @@ export async function findListenFault(bind: string): Promise<string | null> {
 
 export interface ListeningProbe {
   /**
-   * Why the controller cannot listen on the address, with a remedy; null if this object listens on
-   * it.
+   * Reason why the controller cannot listen on the address, with a remedy; null if this object
+   * listens on it.
    */
   readonly fault: string | null
   readonly release: () => Promise<void>
 }
 
-/** Listens on an address until `release` is called. */
+/** Listens on an address until the caller calls `release`. */
 export async function bindToCheck(
   { host, port }: HostPort,
   transport: 'tcp' | 'udp' = 'tcp',

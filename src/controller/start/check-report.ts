@@ -5,7 +5,7 @@ export class StartCheckReport {
   readonly faults: string[] = []
   readonly warnings: string[] = []
 
-  /** Runs a step; an error is recorded as a fault whose text starts with `subject`. */
+  /** Runs a step. Records an error as a fault whose text starts with `subject`. */
   attempt<T>(subject: string, remedy: string, step: () => T): T | null {
     try {
       return step()
@@ -16,7 +16,10 @@ export class StartCheckReport {
   }
 }
 
-/** @param consequence how the error affects the running controller. */
+/**
+ * Runs a step, and reports its error as a warning.
+ * @param consequence how the error affects the running controller.
+ */
 export function warnOnError(
   report: StartCheckReport,
   subject: string,

@@ -25,7 +25,7 @@ export function seedsPath({ id, identity }: Located): string {
   return join(dirname(identity.key), `${id}.seeds`)
 }
 
-/** Mesh addresses (host:port) of other members; none if the file is missing or unreadable. */
+/** Mesh addresses (host:port) of other members; empty if the file is missing or unreadable. */
 export function readSeeds(config: Located): readonly string[] {
   let text: string
   try {
@@ -38,7 +38,7 @@ export function readSeeds(config: Located): readonly string[] {
 }
 
 /**
- * Addresses at which a controller without data can request admission; the configured ones come
+ * Addresses at which a controller without data can request admission. The configured addresses come
  * first.
  */
 export function knownSeeds(config: SeedsConfig): readonly string[] {

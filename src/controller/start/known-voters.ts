@@ -4,7 +4,7 @@ import { type Configuration, ConfigurationSchema } from '../../../proto/gen/memb
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
 
-/** Members that are known before any contact with the cluster. */
+/** Members that this controller knows before any contact with the cluster. */
 export interface KnownMembership {
   readonly configuration: Configuration
   /** Log index of the configuration. */

@@ -18,20 +18,20 @@ const ANSWER_MS = 10_000
 interface LostDisk {
   readonly config: ControllerConfig
   readonly credentials: Credentials
-  /** Mesh addresses (host:port) of members. */
+  /** Mesh addresses (host:port) of the members from which this controller requests admission. */
   readonly addresses: readonly string[]
   readonly startedAtMs: number
   readonly log: Pick<Logger, 'info' | 'warn'>
-  /** Resolves when the program must stop. */
+  /** Resolves when the program must stop waiting for admission. */
   readonly stop: Promise<unknown>
-  /** Called after admission; must move away a previous data folder, if there is one. */
+  /** Called after admission; must move an existing data folder away. */
   readonly makeRoom: () => void
 }
 
 /**
  * Requests admission with an empty disk until a member grants it, and creates a data folder that
- * the peers fill. The admission revokes the lost disk's right to vote, so the lost disk must not
- * come back.
+ * the peers fill. The admission revokes the lost disk's right to vote, so the operator must not
+ * bring the lost disk back.
  * @returns a sentence if this controller was removed meanwhile; `stopped` when the program must
  * stop.
  */
@@ -59,7 +59,7 @@ export async function rejoinWithEmptyDisk(
       }
     }
     const reason = typeof answer === 'string' ? answer : answer.detail
-    // Logs each reason once.
+    // Each reason is logged once.
     if (reason !== lastSaid) log.warn({}, `not admitted yet: ${reason}`)
     lastSaid = reason
     await Promise.race([lost.stop, new Promise((resolve) => setTimeout(resolve, PAUSE_MS))])

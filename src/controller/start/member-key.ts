@@ -17,7 +17,7 @@ export interface MemberKeyDeps {
 /**
  * Checks that this controller's key matches its member record; otherwise every peer would refuse
  * it.
- * @returns whether the member record was available; a new folder has it only in the log.
+ * @returns whether the member record was available; in a new folder, only the log contains it.
  * @throws {CommandFailure}
  */
 export function checkMemberKey({
@@ -28,8 +28,8 @@ export function checkMemberKey({
 }: MemberKeyDeps): boolean {
   const member = configuration().members.find(({ id }) => id === config.id)
   if (member === undefined) return false
-  // Nothing to compare: this member record is about another store. The record for this store may
-  // still be in the log; if not, the peers refuse the store.
+  // There is nothing to compare: this member record is about another store. The record for this
+  // store may still be in the log; if it is not, the peers refuse the store.
   if (Buffer.compare(member.storeId, identity.storeId) !== 0) return false
   if (Buffer.compare(member.publicKeySha256, credentials.chain[0].publicKeySha256) !== 0) {
     throw new CommandFailure(
@@ -41,8 +41,8 @@ export function checkMemberKey({
 }
 
 /**
- * Repeats the check for a new data folder until it is possible: the member record is available only
- * after the first entries are applied and persisted.
+ * Repeats the check for a new data folder until the member record is available, which is only after
+ * the first entries are applied and persisted.
  * @returns a function that stops the repeated check.
  */
 export function watchMemberKey(deps: MemberKeyDeps, onFatal: (error: Error) => void): () => void {

@@ -8,14 +8,15 @@ import { LevelStateStore } from '../../store/state/level-state-store.ts'
 interface OpenedState {
   readonly machine: StateMachine
   /**
-   * Fault of the previous state, and the path to which it was moved; null if no state was replaced.
+   * Damage of the previous state, and the path to which it was moved; null if no state was
+   * replaced.
    */
   readonly dropped: { readonly finding: string; readonly aside: string | null } | null
 }
 
 /**
  * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state with an
- * empty state, which is then filled from the log or, if the log starts later, by the peers.
+ * empty one. The log fills the empty state, or if the log starts later, the peers do.
  * @param hasOtherVoters whether there are peers that can fill the empty state.
  * @throws {StoreError} and {StateDamaged} if the state is damaged and there are no such peers.
  */
@@ -41,7 +42,8 @@ function findingOf(error: unknown): string | null {
 
 async function openMachine(dir: string, freeBytesMin: number): Promise<StateMachine> {
   const store = await LevelStateStore.open(dir, { freeBytesMin })
-  // If opening fails, the store is closed here; once open, the machine closes its store itself.
+  // If opening fails, the store is closed here. After a success, the state machine closes its
+  // store.
   return await StateMachine.open({ store, clock: systemClock }).catch(async (error: unknown) => {
     await store.close()
     throw error

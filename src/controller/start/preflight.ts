@@ -24,7 +24,7 @@ interface Preflight {
   readonly credentials: Credentials | null
 }
 
-/** Checks everything that a start needs and reports all faults. Leaves no files behind. */
+/** Checks everything that a start needs and reports all faults. It leaves no files behind. */
 export async function runPreflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
   const report = new StartCheckReport()
   const unsupported = unsupportedNodeReason()
@@ -42,7 +42,7 @@ export async function runPreflight(config: ControllerConfig, nowMs: number): Pro
 const NO_BACKUPS = 'no backup will be made'
 
 /**
- * Checks the backup options. Their faults never prevent the start; they are reported here, and by
+ * Checks the backup options. Their faults never prevent the start: they are reported here, and by
  * an alarm at run time.
  */
 function checkBackups(config: ControllerConfig, report: StartCheckReport): void {

@@ -2,24 +2,27 @@ import type { SelfRefusal } from '../../cluster/thread-channel.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { GenerationFence } from '../../store/folder/fence-file.ts'
 
-/** Action of a controller that its cluster no longer accepts. */
+/** Action that a controller takes when its cluster no longer accepts it. */
 export type RemovalAction =
   /**
    * The controller was removed. It exits with success, because a restart would change nothing.
    */
   | { readonly type: 'removed'; readonly sentence: string }
   /**
-   * The cluster continues without this controller in a newer generation. This is recorded, so that
-   * the controller knows it after a restart too.
+   * The cluster continues without this controller in a newer generation. The controller records
+   * that in a FENCE file, which also applies after a restart.
    */
   | { readonly type: 'fenced'; readonly sentence: string; readonly fence: GenerationFence }
   /**
-   * The cluster has recorded another disk for this controller, so it starts with an empty data
-   * folder.
+   * The cluster has recorded another disk for this controller, so the controller starts again with
+   * an empty data folder.
    */
   | { readonly type: 'rebuild'; readonly sentence: string }
 
-/** @returns null if the controller should continue to request admission. */
+/**
+ * The action after a peer has refused this controller.
+ * @returns null if the controller should continue to request admission.
+ */
 export function removalActionAfterRefusal(
   selfId: string,
   refusal: SelfRefusal,
@@ -49,8 +52,8 @@ export function removalActionAfterRefusal(
 
 /**
  * The action after a refused admission. A refusal is usually temporary. After a removal it is
- * final: the leader has confirmed that the key belongs to no member and is not admitted, and only a
- * new ticket changes that.
+ * final: the leader has confirmed that the key belongs to no member and has no admission, and only
+ * a new ticket changes that.
  */
 export function removalActionAfterAdmission(answer: AdmissionOutcome): RemovalAction | null {
   if (answer.outcome !== 'refused') return null
@@ -58,7 +61,7 @@ export function removalActionAfterAdmission(answer: AdmissionOutcome): RemovalAc
   return isFinal ? { type: 'removed', sentence: answer.detail } : null
 }
 
-/** Message for the end of the process and for every later start. */
+/** The message when the process exits, and at every later start. */
 export function fencedMessage(selfId: string, { generation, by }: GenerationFence): string {
   return `the cluster was recovered without ${selfId} (generation ${generation}, reported by ${by}); to join again, move its data folder, key and certificate away and use a new ticket`
 }

@@ -31,7 +31,7 @@ export function setDataFolderAside(dataFolder: string, nowMs: number): string {
   return join(parent, name)
 }
 
-/** Text that sorts by time. */
+/** The time in a form whose alphabetical order is the order of time. */
 function timeOf(ms: number): string {
   return new Date(ms).toISOString().replaceAll(/[-:]/g, '')
 }

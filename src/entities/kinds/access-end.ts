@@ -11,17 +11,20 @@ export interface AccessExpiryNotice {
   readonly kind: 'servicePolicy' | 'identity'
   readonly id: string
   readonly name: string
-  /** Role attribute of an identity that ends; '' for a policy. */
+  /**
+   * The role attribute that expires, if the notice is about an identity; '' if it is about a
+   * policy.
+   */
   readonly attribute: string
-  /** UTC ms. */
+  /** Time at which the access expires, UTC ms. */
   readonly expiresAt: number
 }
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Notices from the last log entry that ended access or announced that access will end; not served
- * by any API.
+ * Contains the notices of the last log entry that ended access, or announced when access ends. Not
+ * served by any API.
  */
 export const accessEnd = defineEntity({
   name: 'accessEnd',
@@ -31,13 +34,13 @@ export const accessEnd = defineEntity({
   operations: {},
   fields: {
     /**
-     * All times at which access ends, up to this position in their order, have been announced a day
-     * before.
+     * Position in the order of access end times. All end times up to this position were announced
+     * one day before.
      */
     announcedDay: text(hidden),
     /**
-     * All times at which access ends, up to this position in their order, have been announced an
-     * hour before.
+     * Position in the order of access end times. All end times up to this position were announced
+     * one hour before.
      */
     announcedHour: text(hidden),
     notices: objectField<readonly AccessExpiryNotice[]>({ type: 'array' }, [], hidden),

@@ -4,9 +4,9 @@ import { integer, timestampField } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Time and log index of the last change in what an active identity sees on the client API. A mark
- * belongs to one identity, or to all identities with the same service policies (a class). Ids are
- * `i:<identity id>` and `c:<key of the class>`. Not served by any API.
+ * Time and log index of the last change of the services that an active identity sees on the client
+ * API. A mark belongs to one identity, or to all identities with the same service policies (a
+ * class). Ids are `i:<identity id>` and `c:<key of the class>`. Not served by any API.
  */
 export const accessMark = defineEntity({
   name: 'accessMark',
@@ -14,11 +14,11 @@ export const accessMark = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    /** Log time; null if the identity's view did not change individually. */
+    /** Log time; null if only the mark of the identity's class changed. */
     movedAt: timestampField(hidden),
     /**
-     * In a class mark: log index of the entry that set it. In an identity's mark: index of the last
-     * entry whose class mark is already included; only later class marks count.
+     * In the mark of a class: log index of the entry that set the mark. In the mark of an identity:
+     * log index up to which the mark includes the marks of its class; only later class marks count.
      */
     index: integer(hidden),
   },

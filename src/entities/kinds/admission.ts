@@ -3,7 +3,10 @@ import { boolean, text } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
-/** Key and store with which the controller with this id may join; not served by any API. */
+/**
+ * Public key and store ID with which the controller with this id may join the cluster; not served
+ * by any API.
+ */
 export const admission = defineEntity({
   name: 'admission',
   plural: 'admissions',
@@ -12,7 +15,7 @@ export const admission = defineEntity({
   fields: {
     /** SubjectPublicKeyInfo of the leaf certificate, DER in base64. */
     publicKeySpki: text(hidden),
-    /** 32 hex digits. */
+    /** Store ID, 32 hex digits. */
     storeId: text(hidden),
     /**
      * host:port of the controller's mesh listener, as the controller reported it when it joined.

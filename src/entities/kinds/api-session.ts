@@ -24,8 +24,8 @@ const whenSet = { shown: 'whenSet' } as const
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A session of the client or management API. Its token is derived from its id and a cluster key,
- * and is not stored; `token` of the detail is the id.
+ * A session of the client or management API. The session's token is derived from its id and a
+ * cluster key, and is not stored; the field `token` in the detail is the id.
  */
 export const apiSession = defineEntity({
   name: 'apiSession',
@@ -35,32 +35,53 @@ export const apiSession = defineEntity({
   fields: markShownInEvents({
     identityId: idReferenceField('identity', 'cascade', { required: true }),
     authenticatorId: idReferenceField('authenticator', 'cascade'),
-    /** Third-party CA that vouched for the certificate; deleting the CA ends the session. */
+    /**
+     * Third-party CA that issued the client certificate of the log-in; deleting the CA ends the
+     * session.
+     */
     caId: idReferenceField('ca', 'cascade', hidden),
-    /** External JWT signer of the token that opened it; deleting the signer ends the session. */
+    /**
+     * External JWT signer of the token that opened the session; deleting the signer ends the
+     * session.
+     */
     signerId: idReferenceField('externalJwtSigner', 'cascade', hidden),
-    /** SHA-1 of the client certificate that opened it, hex; null: opened without one. */
+    /**
+     * SHA-1 of the client certificate that opened the session, hex; null if the log-in used no
+     * certificate.
+     */
     ...markHiddenFromEvents({ certFingerprint: optionalTextField(hidden) }),
     hasImproperChain: boolean(hidden),
     ipAddress: text({ settable: 'never' }),
-    /** API that opened it, which limits its use; '': created before this field existed. */
+    /**
+     * API on which the session was opened, which limits its use; '' if it was created before this
+     * field existed.
+     */
     api: choice(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: text({ since: 2, ...hidden }),
     ...markHiddenFromEvents({ codeHash: text({ since: 2, ...hidden }) }),
-    /** Log time; null once its tokens were used: until then the same code is answered again. */
+    /**
+     * Log time of the redemption. Until a token of the session is used, the client may redeem the
+     * code again.
+     */
     ...markHiddenFromEvents({ codeRedeemedAt: timestampField({ since: 2, ...hidden }) }),
-    /** PEM sent with the log-in ('': none); grants nothing without a certificate. */
+    /**
+     * PEM certificate request of the log-in; '' if there was none. The request grants nothing until
+     * a certificate is issued.
+     */
     ...markHiddenFromEvents({
       certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }),
     }),
     configTypes: texts({ settable: 'never' }),
-    /** Only moves forward. */
+    /** Time of the last recorded use; never decreases. */
     lastActivityAt: timestampField({ settable: 'never', shown: 'whenSet' }),
     identity: referenceField('identity', 'identityId'),
     token: computedField({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computedField({ from: 'field', field: 'lastActivityAt' }, dateTimeSchema),
-    /** API answers fill this with the requirements of the identity's policy. */
+    /**
+     * Empty in the descriptor; the API fills in the factors that the identity's auth policy
+     * requires.
+     */
     authQueries: constantField([], authQueryListSchema),
     isMfaRequired: constantField(false, booleanSchema),
     isMfaComplete: boolean({ settable: 'never' }),

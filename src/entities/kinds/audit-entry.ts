@@ -12,7 +12,7 @@ export const auditEntry = defineEntity({
   fields: {
     /** Log time, UTC ms. */
     at: timestampField(),
-    /** Index of the log. */
+    /** Index of the log entry. */
     index: integer(),
     /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
     actor: text(),
@@ -27,7 +27,7 @@ export const auditEntry = defineEntity({
     action: text(),
     entity: text(),
     entityId: text(),
-    /** Name of the record after the entry, or before its deletion. */
+    /** Name of the record after the write, or before its deletion. */
     entityName: text(),
     /** Names of the fields that an update changed, never their values. */
     fields: texts(),
@@ -39,7 +39,7 @@ export const auditEntry = defineEntity({
      */
     outcome: text(),
     reason: text(),
-    /** JSON of the records before and after the entry. */
+    /** JSON of the record's fields before and after the write. */
     change: text(),
   },
   symbols: [

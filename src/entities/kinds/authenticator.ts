@@ -30,18 +30,26 @@ export const authenticator = defineEntity({
       passwordHash: optionalTextField({ settable: 'proposer', shown: 'never' }),
     }),
     certPem: optionalTextField({ ...made, charactersMax: 65_536 }),
-    /** SHA-1 of the DER certificate, lowercase hex: finds the record; `certPem` proves it. */
+    /**
+     * SHA-1 of the DER certificate, lowercase hex. Used to find the record; `certPem` is then
+     * compared.
+     */
     fingerprint: optionalTextField({ ...made, unique: 'fingerprint must be unique' }),
-    /** SHA-256 of its public key, lowercase hex. */
+    /** SHA-256 of the certificate's public key, lowercase hex. */
     ...markHiddenFromEvents({
       publicKeyPrint: optionalTextField({ settable: 'proposer', shown: 'never' }),
     }),
-    /** The third-party CA that issued the certificate; deleting it deletes the authenticator. */
+    /**
+     * The third-party CA that issued the certificate; deleting the CA deletes the authenticator.
+     */
     caId: idReferenceField('ca', 'cascade', { settable: 'proposer', shown: 'never' }),
-    /** SHA-1 of a certificate that was migrated without itself; its first log-in stores it. */
+    /** SHA-1 of a migrated certificate; the certificate itself is stored at its first log-in. */
     adoptableFingerprint: optionalTextField({ ...made, since: 3 }),
     ...markHiddenFromEvents({
-      /** SHA-256 of its one-time token, hex: a repeated enrollment gets the same answer. */
+      /**
+       * SHA-256 of the one-time token that created the authenticator, hex. A repeated enrollment
+       * with this token gets the same response.
+       */
       enrolledBy: optionalTextField({ ...hidden, unique: 'a token is used once' }),
       /** Certificate that replaces `certPem` once its holder has used it. */
       nextCertPem: optionalTextField({ ...hidden, charactersMax: 65_536 }),

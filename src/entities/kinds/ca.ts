@@ -34,7 +34,8 @@ export const ca = defineEntity({
     isVerified: boolean({ settable: 'never' }),
     ...markHiddenFromEvents({
       /**
-       * Token that proves control of the CA: its owner issues a certificate with this common name.
+       * Token that proves control of the CA: its owner proves control by issuing a certificate with
+       * the token as common name.
        */
       verificationToken: text({
         settable: 'proposer',

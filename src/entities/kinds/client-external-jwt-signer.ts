@@ -32,7 +32,7 @@ export const clientExternalJwtSigner = defineEntity({
   operations: {},
   fields: {
     ...publicSignerFields,
-    /** Not stored; clients derive the URL from `externalAuthUrl`. */
+    /** Not stored and always empty; clients derive the URL from `externalAuthUrl`. */
     openIdConfigurationUrl: constantField('', shapes.text, { shown: 'whenSet' }),
   },
   symbols: [

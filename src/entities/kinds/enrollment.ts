@@ -15,8 +15,9 @@ export type EnrollmentMethod = (typeof enrollmentMethods)[number]
 
 const idSchema = { type: 'string', maxLength: 128 } as const
 /**
- * Set when the token is created. The enrollment rules check these references, so that faults are
- * reported in the order of those rules.
+ * Rules of the fields that reference the subject of the enrollment, which are set when the token is
+ * created. The enrollment rules check these references, so that faults are reported in the order of
+ * those rules.
  */
 const subject = { settable: 'proposer', shown: 'whenSet', isJudgedByRules: true } as const
 const made = { settable: 'proposer' } as const
@@ -41,7 +42,7 @@ export const enrollment = defineEntity({
   fields: markShownInEvents({
     method: choice(enrollmentMethods, made),
     ...markHiddenFromEvents({
-      /** UUIDv4. */
+      /** UUIDv4, the `jti` of the enrollment JWT. */
       token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
       /** The enrollment JWT, signed by the controller that created it. */
       jwt: optionalTextField({ ...made, ...whenSet, charactersMax: 16_384 }),

@@ -48,8 +48,8 @@ export const fabricRouter = defineEntity({
     versionInfo: versionInfoField,
   },
   body: {
-    // The id appears in paths, in filters and as common name of the router's certificate, so the
-    // characters of an id are restricted.
+    // The id appears in paths, in filters and as common name of the router's certificate, so only
+    // certain characters are allowed.
     id: bodyMemberForCreate(
       { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' },
       'required',

@@ -2,7 +2,7 @@ import { defineEntity } from '../define-entity.ts'
 import { nameField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 
-/** Identity types; created with the cluster and read-only. */
+/** Types of identities. The records are created with the cluster and are read-only. */
 export const identityType = defineEntity({
   name: 'identityType',
   plural: 'identityTypes',

@@ -89,7 +89,10 @@ export const identity = defineEntity({
       { from: 'routerConnection', shows: 'word' },
       connection,
     ),
-    /** Of the router whose tunnel the identity is. */
+    /**
+     * Network interfaces that the identity's router reports, if a router's tunnel uses this
+     * identity.
+     */
     interfaces: interfacesField,
   }),
   body: {

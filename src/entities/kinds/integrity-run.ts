@@ -25,7 +25,7 @@ export const integrityRun = defineEntity({
     runId: text(hidden),
     isFixing: boolean(hidden),
     isInProgress: boolean(hidden),
-    /** Id of the controller that runs the check; '' until a controller has started. */
+    /** Id of the controller that runs the check; '' until a controller has started the check. */
     runner: text(hidden),
     startedAt: timestampField(hidden),
     endedAt: timestampField(hidden),

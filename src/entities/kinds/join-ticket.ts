@@ -17,7 +17,7 @@ export const joinTicket = defineEntity({
     digest: text(hidden),
     /** False if a controller that joins with this ticket stays a learner. */
     isVoter: boolean(hidden),
-    /** UTC ms of log time. */
+    /** Log time, UTC ms. */
     expiresAt: timestampField(hidden),
     usedByNodeId: text(hidden),
   },

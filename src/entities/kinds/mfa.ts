@@ -5,7 +5,8 @@ import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Maximum characters of one encrypted factor; a secret and its recovery codes need a tenth of that.
+ * Maximum characters of one encrypted factor; a secret with its recovery codes needs a tenth of
+ * that.
  */
 export const sealedCharactersMax = 4096
 
@@ -38,7 +39,10 @@ export const mfa = defineEntity({
       keyVersion: integer(hidden),
       /** The latest accepted time step; codes of this step and of earlier steps are refused. */
       lastStep: integer(hidden),
-      /** The session that passed with the code of `lastStep`; empty if another use was later. */
+      /**
+       * The session that passed with the code of `lastStep`; empty if that code was used for
+       * another purpose since.
+       */
       stepSessionId: text({ ...hidden, since: 3 }),
       /** Positions of the used recovery codes, in order of use. */
       usedCodes: objectField<readonly number[]>({ type: 'array' }, [], hidden),

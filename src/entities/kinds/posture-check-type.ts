@@ -4,8 +4,8 @@ import { markShownInEvents } from '../event-visibility.ts'
 import { operatingSystemSchema } from '../parts/posture-check-subjects.ts'
 
 /**
- * Posture check types that depend on operating systems; created with the cluster and read-only. The
- * type `MFA` has no entry.
+ * For each posture check type, the operating systems that support it. The records are created with
+ * the cluster and are read-only. The type `MFA` has no entry.
  */
 export const postureCheckType = defineEntity({
   name: 'postureCheckType',

@@ -4,8 +4,8 @@ import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { referenceField } from '../reference-fields.ts'
 
 /**
- * A config that replaces, for one identity, the service's own config of the same type. Its id is
- * built from identity, service and config type, so there is at most one for each combination.
+ * A config that replaces, for one identity, the service's own config of the same type. The record's
+ * id is built from identity, service and config type, so there is at most one for each combination.
  */
 export const serviceConfig = defineEntity({
   name: 'serviceConfig',
@@ -17,7 +17,8 @@ export const serviceConfig = defineEntity({
     serviceId: idReferenceField('service', 'cascade', { required: true }),
     configId: idReferenceField('config', 'refuse', { required: true }),
     /**
-     * `<identity id>:<service id>`; an index on it finds the configs of an identity for a service.
+     * `<identity id>:<service id>`; the index on this field finds the configs of an identity for a
+     * service.
      */
     ...markHiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
     config: referenceField('config', 'configId'),
@@ -27,7 +28,7 @@ export const serviceConfig = defineEntity({
   symbols: [],
 })
 
-/** Value of `holder` for one identity and one service; used to find their configs. */
+/** Value of the field `holder` for one identity and one service. */
 export function serviceConfigHolder(identityId: string, serviceId: string): string {
   return `${identityId}:${serviceId}`
 }

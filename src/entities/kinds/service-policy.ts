@@ -38,10 +38,10 @@ export const servicePolicy = defineEntity({
     isSystem: boolean({ settable: 'never', shown: 'never' }),
     /**
      * Null: the policy never expires. A PUT without this member leaves the stored expiry unchanged,
-     * because OpenZiti clients do not know the member and omit it.
+     * because OpenZiti clients do not know the member and never send it.
      */
     expiresAt: timestampField({ settable: 'proposer', shown: 'whenSet', since: 3 }),
-    /** Log time has reached `expiresAt`, so the policy grants nothing. */
+    /** True once log time has reached `expiresAt`; the policy then grants nothing. */
     isEnded: boolean({ settable: 'never', shown: 'whenSet', since: 3 }),
     identityRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },

@@ -5,8 +5,8 @@ import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 const made = { settable: 'never' } as const
 
 /**
- * A short-lived certificate of one API session. The session's client uses it to connect to routers.
- * It is deleted together with the session.
+ * A short-lived certificate of one API session, with which the session's client connects to
+ * routers. The certificate is deleted together with the session.
  */
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',

@@ -6,8 +6,8 @@ import { text } from '../response-schemas.ts'
 
 /**
  * Permission of an API session to dial or bind one service; at most one per service and type. The
- * token that routers accept for it is signed for each request and not stored; in the detail of a
- * service session, `token` is the session's id.
+ * service session token, which routers accept, is signed for each request and not stored; the field
+ * `token` in the detail is the id of the service session.
  */
 export const session = defineEntity({
   name: 'session',

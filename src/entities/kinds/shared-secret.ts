@@ -3,8 +3,8 @@ import { defineEntity, type EntityOf } from '../define-entity.ts'
 import { objectField } from '../fields.ts'
 
 /**
- * A secret of the cluster, encrypted for each controller and never stored in the clear. Not served
- * by any API.
+ * A secret that all controllers share. The secret is stored only in encrypted form, once for each
+ * controller. No API serves it.
  */
 export const sharedSecret = defineEntity({
   name: 'sharedSecret',

@@ -14,8 +14,8 @@ import {
 } from '../parts/terminator-fields.ts'
 
 /**
- * An endpoint that hosts a service: an address that a router dials, or a host connected to a
- * router.
+ * A terminator, through which circuits reach a service: an address that a router dials, or a host
+ * that is connected to a router.
  */
 export const terminator = defineEntity({
   name: 'terminator',
@@ -25,9 +25,9 @@ export const terminator = defineEntity({
   operations: { management: managementCrudPermissions('terminator') },
   fields: markShownInEvents({
     ...terminatorFields,
-    /** Called `identity` in request bodies: distinguishes several hosts of a service. */
+    /** Distinguishes several hosts of a service; request bodies call it `identity`. */
     instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
-    /** Base64; never shown. */
+    /** Secret in base64; no response or event contains it. */
     ...markHiddenFromEvents({
       instanceSecret: text({
         settable: 'proposer',

@@ -2,7 +2,7 @@ import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
-/** The name of the kind `router` on the management API and in references to routers. */
+/** A view of the kind `router`: the name that the management API and references to routers use. */
 export const transitRouter = defineEntity({
   name: 'transitRouter',
   plural: 'transitRouters',

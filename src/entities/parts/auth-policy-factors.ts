@@ -4,7 +4,7 @@ import { booleanSchema, openObjectSchema } from '../response-schemas.ts'
 /** Minimum length of any password; an auth policy cannot allow shorter ones. */
 export const passwordLengthMin = 5
 
-/** A number of attempts or minutes; a negative number means unlimited. */
+/** Schema for a number of attempts or minutes; a negative number means unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 
@@ -18,7 +18,7 @@ export const primaryRulesSchema = openObjectSchema({
     allowed: booleanSchema,
     lockoutDurationMinutes: count,
     maxAttempts: count,
-    // At most the maximum password length.
+    // At most the maximum length of a password.
     minPasswordLength: { type: 'integer', maximum: 100 },
     requireMixedCase: booleanSchema,
     requireNumberChar: booleanSchema,

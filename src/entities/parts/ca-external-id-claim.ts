@@ -5,8 +5,8 @@ const matchers = ['ALL', 'PREFIX', 'SUFFIX', 'SCHEME'] as const
 const parsers = ['NONE', 'SPLIT'] as const
 
 /**
- * Location of the holder's external id in a client certificate. A type alias, not an interface,
- * because only a type alias is assignable to JSON.
+ * Describes where in a client certificate the external id of the identity is. A type alias, not an
+ * interface, because only a type alias is assignable to JSON.
  */
 export type ExternalIdClaim = {
   readonly index: number
@@ -26,7 +26,10 @@ export const externalIdClaimSchema = openObjectSchema({
   parserCriteria: { type: 'string', maxLength: 4096 },
 })
 
-/** The claim into which a patch is merged if no claim is stored. This claim has no location. */
+/**
+ * The value into which a patch is merged if no claim is stored. This value has no location, so the
+ * patch must set a location.
+ */
 export const unsetExternalIdClaim = {
   index: 0,
   location: '',

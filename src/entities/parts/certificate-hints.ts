@@ -5,7 +5,10 @@ const whenSet = { shown: 'whenSet' } as const
 const ofAuthenticator = (field: string) =>
   ({ from: 'fieldOf', to: 'authenticator', by: 'authenticatorId', field }) as const
 
-/** Whether the client of a session may renew its log-in certificate, and whether it should. */
+/**
+ * Fields that show whether the client of a session may renew its log-in certificate, and whether an
+ * administrator has requested that it does.
+ */
 export const certificateHints = {
   isCertExtendable: computedField(ofAuthenticator('isIssuedByNetwork'), booleanSchema),
   isCertExtendRequested: computedField(

@@ -3,7 +3,10 @@ import { computedField, timestampField } from '../fields.ts'
 import { nullableSchema } from '../nested-schemas.ts'
 import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../response-schemas.ts'
 
-/** 100 years; the end of a longer period could not be represented as a time. */
+/**
+ * Maximum minutes for which an identity can be disabled: 100 years. The end of a much longer period
+ * could not be represented as a time.
+ */
 export const disableMinutesMax = 52_560_000
 
 const enrollment: JsonObject = {
@@ -74,7 +77,9 @@ const passwordLock = computedField(
   { shown: 'whenSet' },
 )
 
-/** Credentials that a detail of an identity shows, and when they were last used. */
+/**
+ * The credentials of an identity and the time of its last use, as the identity's detail shows them.
+ */
 export const identityCredentialFields = {
   authenticators: ownAuthenticators,
   enrollment: ownEnrollments,

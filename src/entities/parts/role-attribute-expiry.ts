@@ -16,7 +16,7 @@ export const roleAttributeExpirySchema = {
 /** Role attributes of an identity; each attribute may have an expiry time. */
 export const roleAttributeFieldDescriptors = markShownInEvents({
   /**
-   * Only attributes in force: an attribute is removed when log time reaches the attribute's expiry
+   * Attributes that have not expired: an attribute is removed when log time reaches its expiry
    * time.
    */
   roleAttributes: roleAttributesField(),
@@ -35,7 +35,7 @@ export const roleAttributeFieldDescriptors = markShownInEvents({
     mergedOnto: {},
   },
   /**
-   * The earliest expiry time among the attributes in force; null: none of these attributes expires.
+   * The earliest expiry time of the attributes in `roleAttributes`; null if none of them expires.
    */
   roleAttributeEndsAt: timestampField({ settable: 'never', shown: 'whenSet', since: 3 }),
 })

@@ -16,7 +16,7 @@ const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const
 export const routerCostMax = 65_535
 
-/** Control channel listeners: address → groups to which the address belongs. */
+/** Schema of control channel listeners: address → groups to which the address belongs. */
 const listeners = {
   type: 'object',
   maxProperties: 64,
@@ -24,8 +24,8 @@ const listeners = {
 } as const
 
 /**
- * Limits of a certificate: at most this many names (`REQUEST_NAMES_MAX`), each at most as long as a
- * DNS name.
+ * Limits of host lists, equal to those of a certificate: at most this many names
+ * (`REQUEST_NAMES_MAX`), each at most as long as a DNS name.
  */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
@@ -42,7 +42,8 @@ const ofSystem = { since: 3, settable: 'never' } as const
 
 /**
  * Since when the router is connected to a controller (`onlineSince`), or connected to none
- * (`offlineSince`); at most one of the two fields is set. Both are written to the log with a delay.
+ * (`offlineSince`); at most one of the two fields is set. Both fields are written to the log with a
+ * delay.
  */
 const presence = {
   onlineSince: timestampField({
@@ -72,8 +73,8 @@ export const routerFields = {
   /** Hosts in the router's server certificate, each normalized. */
   certificateNames: texts({ ...hosts, settable: 'never' }),
   /**
-   * SHA-1 of a certificate of which only the fingerprint was migrated; the certificate is stored at
-   * the router's first connection.
+   * SHA-1 of a migrated certificate; the certificate itself is stored at the router's first
+   * connection.
    */
   adoptableFingerprint: optionalTextField({ since: 3, settable: 'proposer', shown: 'whenSet' }),
   ...presence,
@@ -105,7 +106,8 @@ export function outstandingEnrollmentFields(by: 'edgeRouterId' | 'transitRouterI
 
 const program = { type: 'object', additionalProperties: text } as const
 /**
- * An object even if the router has never connected, because OpenZiti clients read its members.
+ * Version info that is an object even if the router has never connected, because OpenZiti clients
+ * read its members.
  */
 export const versionInfoOrEmptyField = computedField(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
@@ -124,7 +126,7 @@ export const capabilitiesMaskField = computedField(
   { type: 'integer' },
 )
 
-/** Program version; only while the router is connected. */
+/** Version of the router's program; set only while the router is connected. */
 export const versionInfoField = computedField(
   { from: 'routerStatus', shows: 'versionInfo' },
   program,
@@ -156,11 +158,11 @@ export const anyRouterFields = {
   certPem: optionalTextField({ settable: 'proposer', charactersMax: 65_536, ...hidden }),
   ...markHiddenFromEvents({
     /**
-     * Issued together with `certPem` at enrollment. Stored for a router that did not get the
-     * response and repeats the request.
+     * Issued together with `certPem` at enrollment. A router that did not receive the response
+     * repeats its request and gets this certificate again.
      */
     serverCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
-    /** Certificates that replace the current ones once the router has used them. */
+    /** Certificates that replace the current ones once the router has connected with them. */
     nextCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextServerCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextFingerprint: optionalTextField({ settable: 'never', ...hidden }),

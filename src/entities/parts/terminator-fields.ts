@@ -11,8 +11,8 @@ export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMa
 /** Fields of a terminator that every API shows. */
 export const terminatorFields = {
   /**
-   * Derived from `service` and `router` in the body, by the code that prepares the command; the
-   * service never changes.
+   * The code that prepares the command derives these fields from `service` and `router` in the
+   * body. The service of a terminator never changes.
    */
   serviceId: idReferenceField('service', 'cascade', { settable: 'proposer' }),
   routerId: idReferenceField('transitRouter', 'cascade', { settable: 'proposer' }),
@@ -28,7 +28,7 @@ export const terminatorFields = {
 export const terminatorBodyMembers = {
   service: bodyMemberForAllWrites(idSchema, 'create', 'replace'),
   router: bodyMemberForAllWrites(idSchema, 'create', 'replace'),
-  // If empty, the binding follows from the address.
+  // If the binding is empty, the address determines it.
   binding: bodyMemberForAllWrites({ type: 'string', maxLength: 128 }, 'create', 'replace'),
 } as const
 
@@ -49,7 +49,7 @@ export function terminatorFilterSymbols<S extends string, R extends string>(serv
     'binding',
     'address',
     'instanceId',
-    // Name of `instanceId` in bodies and rows.
+    // `identity` is the name of `instanceId` in bodies and responses.
     { name: 'identity', field: 'instanceId' },
     'hostId',
     'sourceCtrl',

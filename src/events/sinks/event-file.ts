@@ -9,8 +9,8 @@ const writeTo = promisify(write)
 const syncData = promisify(fdatasync)
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
 /**
- * Number of bytes at the end of a file that are read to find the file's last event. They suffice
- * unless that event contains a very large record.
+ * Number of bytes at the end of a file that are read to find the file's last event. This number is
+ * enough unless the last event contains a very large record.
  */
 const TAIL_BYTES = 2 * 1024 * 1024
 const EVENT_ID = /"event_id":"([^"]{1,128})"\}$/
@@ -20,7 +20,10 @@ export interface EventFileOptions extends RotatingFileOptions {
   readonly isSynced: boolean
 }
 
-/** A file of events. A partial write is continued where it stopped, so that no line is broken. */
+/**
+ * A file of events. After a partial write, the next write continues at the same byte, so that no
+ * line is broken.
+ */
 export class EventFile {
   readonly #options: EventFileOptions
   readonly #file: RotatingFile
@@ -35,8 +38,8 @@ export class EventFile {
   }
 
   /**
-   * Position of the last event in the file or, if it has none, in the previous file; null if none
-   * can be read.
+   * Position of the last event in the file or, if it has none, in the previous file; null if
+   * neither file has a readable event.
    */
   async lastPosition(): Promise<EventPosition | null> {
     const { path } = this.#options

@@ -17,15 +17,15 @@ interface FileSinkDeps {
 }
 
 /**
- * Writes events to a file. After a failure, for example because the disk is full, it keeps retrying
- * without blocking other code. Events that are evicted from the ring meanwhile are counted, and a
- * line in the file marks the gap.
+ * Writes events to a file. After a failure, for example because the disk is full, the sink retries
+ * until a write succeeds, without blocking other code. Events that are evicted from the ring
+ * meanwhile are counted, and a line in the file marks the gap.
  */
 export class FileSink {
   readonly #deps: FileSinkDeps
   #file: EventFile | null = null
   #reader: SinkReader | null = null
-  /** Text from the ring that has not been written yet. */
+  /** Lines that were taken from the ring but not written yet. */
   #left: Buffer = Buffer.alloc(0)
   #written = 0
   #hasFault = false
@@ -56,7 +56,7 @@ export class FileSink {
     this.#work()
   }
 
-  /** Writes the remaining events, as far as possible without waiting. */
+  /** Writes the remaining events, as many as possible without waiting. */
   async stop(): Promise<void> {
     this.#unlisten()
     this.#work()
@@ -69,8 +69,8 @@ export class FileSink {
   }
 
   /**
-   * Writes the last line of this process. By this line, the next process recognizes that no event
-   * is missing between the two processes.
+   * Writes the last line of this process, from which the next process learns that no event is
+   * missing between the two processes.
    */
   async #writeEnd(): Promise<void> {
     const { bus } = this.#deps

@@ -14,9 +14,9 @@ interface SinkBatch {
 }
 
 /**
- * Reads events for a file or a stream. It reads them from the ring in batches, so a slow sink
- * delays no other reader and needs no more memory than the ring. Events that were evicted from the
- * ring unread are counted, and a line marks the gap.
+ * Reads events for a file or a stream. The reader takes events from the ring in batches, so a slow
+ * sink delays no other reader and needs no more memory than the ring. Events that were evicted from
+ * the ring before they were read are counted, and a line marks the gap.
  */
 export class SinkReader {
   readonly #bus: EventBus
@@ -63,8 +63,8 @@ export class SinkReader {
   }
 
   /**
-   * Whether an earlier process wrote the event. A live event, which is not in the log, is always
-   * new, whatever its log position.
+   * Whether an earlier process wrote the event. A live event is always new, because it is not in
+   * the log and so is not repeated.
    */
   #isWritten({ isReplicated, position }: EmittedEvent): boolean {
     if (this.#written === null || !isReplicated) return false
@@ -81,7 +81,10 @@ export class SinkReader {
   }
 }
 
-/** A line that a writer adds when it stops: the file contains all events up to this position. */
+/**
+ * The last line that a sink writes when it stops: the output contains all events up to this
+ * position.
+ */
 export function endOfStreamLine(selfId: string, at: EventPosition): string {
   return JSON.stringify({
     namespace: 'events',
@@ -94,7 +97,8 @@ export function endOfStreamLine(selfId: string, at: EventPosition): string {
 
 /**
  * A line that marks missing events in a file.
- * @param count maximum number of missing events, counted over all namespaces; undefined: unknown.
+ * @param count number of missing events in all namespaces, so the reader's filter may match fewer;
+ * undefined if unknown.
  */
 export function gapLine(
   selfId: string,

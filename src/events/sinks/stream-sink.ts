@@ -8,7 +8,7 @@ import { SinkReader } from './sink-reader.ts'
 export interface EventLines {
   /** Writes one or more lines, each of which ends with a newline. */
   write(lines: string): void
-  /** True if the reader of the output is behind, so that the caller should write later. */
+  /** True if the program that reads the output is slow, so that the caller should write later. */
   readonly isCrowded: boolean
 }
 

@@ -22,7 +22,7 @@ interface ClusterWatchDeps {
 }
 
 const LOOK_MS = 500
-/** Time without a leader after which the controller counts as read-only. */
+/** A controller that has had no leader for this time counts as read-only. */
 const LEADERLESS_MS = 2000
 
 /**

@@ -28,7 +28,7 @@ interface SamplerDeps {
 
 /**
  * At each interval, emits metrics of this controller and counts of dials and records, as long as
- * there is a reader.
+ * some reader subscribes to them.
  */
 export class MetricSampler {
   readonly #deps: SamplerDeps

@@ -31,8 +31,8 @@ interface Seen {
 }
 
 /**
- * Turns observations of this controller into events. It does so after the turn in which an
- * observation was published, and so never within apply.
+ * Turns observations of this controller into events. The events are emitted after the current turn
+ * of the event loop, so never while an entry is applied.
  */
 export class ObservationEvents {
   readonly #deps: LiveFollowerDeps

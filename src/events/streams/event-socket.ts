@@ -42,7 +42,7 @@ export class EventSocket {
   constructor({ request, socket, head }: WebSocketUpgradeRequest, handlers: EventSocketHandlers) {
     this.#socket = socket
     server.handleUpgrade(request, socket, head, (web) => this.#begin(web, handlers))
-    // Called here if the client disconnected before the handlers were set.
+    // Calls the handler here if the client disconnected before the handlers were set.
     if (this.#web === null) setImmediate(handlers.onClose)
   }
 
@@ -63,14 +63,14 @@ export class EventSocket {
     this.#socket.on('drain', handlers.onDrain)
   }
 
-  /** @returns false when the client should read before more is sent. */
+  /** @returns false if the caller should wait until the client has read. */
   send(data: Uint8Array): boolean {
     if (!this.#isClosing) this.#web?.send(data)
     return !this.#socket.writableNeedDrain
   }
 
   /**
-   * Sends a ping without waiting for the response: if the client has disconnected, the connection
+   * Sends a ping and does not wait for the pong. If the client has disconnected, the connection
    * fails.
    */
   ping(): boolean {

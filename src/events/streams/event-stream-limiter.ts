@@ -45,7 +45,7 @@ export class EventStreamLimiter implements EventStreams {
     return this.#deps.lost()
   }
 
-  /** Open streams. */
+  /** Number of open streams. */
   get size(): number {
     return this.#streams.size
   }

@@ -11,11 +11,11 @@ export const closeReasons = {
 } as const
 
 /**
- * Output to a stream's client. It writes events at once, and reports when the client must read
- * before more is written.
+ * Output to a stream's client. Its methods write immediately; they return false when the client
+ * must read before more is written.
  */
 export interface StreamOutput {
-  /** @returns false when nothing more should be written before `onDrain`. */
+  /** @returns false if the caller should write nothing more until `onDrain` is called. */
   event(event: EmittedEvent): boolean
   /** Reports that events after `from` may be missing. The stream is complete after `to`. */
   gap(from: EventPosition, to: EventPosition): boolean
@@ -29,8 +29,8 @@ export interface StreamOutput {
 }
 
 /**
- * Stream of events to one reader. It reads events from the ring at its own speed and stores none
- * itself.
+ * Stream of events to one reader. The stream takes events from the ring at the speed of its reader,
+ * and stores none itself.
  */
 export class EventStream {
   readonly reader: EventReader
@@ -60,7 +60,7 @@ export class EventStream {
     return this.#isClosed
   }
 
-  /** Called when the client has disconnected. */
+  /** Must be called when the client has disconnected. */
   gone(): void {
     this.#isClosed = true
     this.#unwant()
@@ -99,8 +99,8 @@ export class EventStream {
   }
 
   /**
-   * Checks each second whether the caller is still permitted, whether the client reads, and whether
-   * a heartbeat is due.
+   * Checks each second whether the caller is still permitted, whether the client still reads, and
+   * whether a heartbeat is due.
    */
   look(): void {
     if (this.#isClosed) return
@@ -138,8 +138,8 @@ export class EventStream {
   }
 
   /**
-   * True if the client has already received the event from another controller that had applied more
-   * of the log than this controller.
+   * Whether the client has already received the event from another controller, which had applied
+   * more log entries than this controller.
    */
   #isSeen({ position }: EmittedEvent): boolean {
     const after = this.#after

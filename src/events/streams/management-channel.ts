@@ -38,10 +38,10 @@ interface ManagementChannelDeps {
 }
 
 /**
- * The channel that OpenZiti's CLI opens for events and validations. Each WebSocket message contains
- * one frame of the channel protocol; there is no hello. The channel accepts one request for events,
- * and one validation at a time. Other messages get the response that the protocol requires, or are
- * ignored.
+ * The channel that OpenZiti's CLI opens to receive events and to run validations. Each WebSocket
+ * message contains one frame of the channel protocol; the protocol's hello message is not used. The
+ * channel accepts one request for events, and one validation at a time. Other messages get the
+ * response that the protocol requires, or are ignored.
  */
 export class ManagementChannel implements StreamOutput {
   readonly #deps: ManagementChannelDeps
@@ -51,7 +51,7 @@ export class ManagementChannel implements StreamOutput {
   #hasAsked = false
   #isValidating = false
   #isClosed = false
-  /** Continues a validation after the client has read. */
+  /** Resumes a validation that waits until the client has read. */
   #resume: () => void = () => undefined
 
   constructor(upgrade: WebSocketUpgradeRequest, deps: ManagementChannelDeps) {
@@ -113,7 +113,8 @@ export class ManagementChannel implements StreamOutput {
   }
 
   /**
-   * Runs a validation. The CLI accepts only a response of the type that belongs to its request.
+   * Runs a validation. The response must have the type that belongs to the request, because the CLI
+   * accepts no other.
    */
   async #validate(message: ChannelMessage): Promise<void> {
     if (this.#isValidating) {
@@ -129,7 +130,7 @@ export class ManagementChannel implements StreamOutput {
         if (finding.kind !== 'host') rest -= 1
         if (!(await this.#sendFinding(finding))) return
       }
-      // The channel is closed, because the client would wait for the missing findings forever.
+      // Closes the channel; otherwise the client would wait forever for the missing findings.
       if (rest > 0) this.close('the validation failed; the log of the controller says why')
     } catch (error) {
       if (!(error instanceof Problem)) throw error

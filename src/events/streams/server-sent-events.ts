@@ -8,10 +8,10 @@ import { TextToByteStream } from './text-to-byte-stream.ts'
 /**
  * Server-sent events (HTML standard, 9.2). The id of each event is the position at which the client
  * can resume. A gap and the end of the stream are events with their own names. A heartbeat is a
- * comment with an id, so that the client's position also advances without events.
+ * comment with an id, so that the client's position advances even without events.
  */
 export class ServerSentEvents implements StreamOutput, ByteStream {
-  /** Called when the client has read, so that more can be written. */
+  /** Called after the client has read, when more can be written. */
   onDrain: () => void = () => undefined
   /** Called when the client no longer reads. */
   onGone: () => void = () => undefined

@@ -10,7 +10,7 @@ const OVER: Taken = { done: true, value: undefined }
 
 /**
  * Text that is written in pieces and read as bytes. The writer must limit the buffered text: when
- * `write` returns false, it must wait for `onTaken`.
+ * `write` returns false, the writer must wait for `onTaken`.
  */
 export class TextToByteStream implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #charactersMax: number
@@ -24,7 +24,7 @@ export class TextToByteStream implements AsyncIterableIterator<Uint8Array, undef
     this.#deps = deps
   }
 
-  /** @returns false when nothing more should be written before `onTaken`. */
+  /** @returns false if the caller must write nothing more until `onTaken` is called. */
   write(text: string): boolean {
     if (this.#isOver) return true
     this.#text += text
@@ -57,7 +57,10 @@ export class TextToByteStream implements AsyncIterableIterator<Uint8Array, undef
     return this
   }
 
-  /** @returns true if the reader was waiting and received text. */
+  /**
+   * Passes buffered text to a waiting reader.
+   * @returns true if the reader was waiting and received text.
+   */
   #handOver(): boolean {
     const taker = this.#taker
     if (taker === null) return false

@@ -19,7 +19,7 @@ export const accessEndSubject: EventSubject = {
     },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'entity_type', type: 'string', meaning: '`servicePolicies` or `identities`.' },
     { name: 'entity_id', type: 'string', meaning: 'ID of the policy or identity.' },
     { name: 'entity_name', type: 'string', meaning: 'Name of the policy or identity.' },

@@ -11,7 +11,7 @@ export const apiSession: EventSubject = {
     { name: 'deleted', emitter: 'every', when: 'a session has ended, for any reason' },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'id', type: 'string', meaning: 'ID of the session; not its token.' },
     { name: 'type', type: 'string', meaning: '`jwt` for an OIDC session, otherwise `legacy`.' },
     { name: 'token', type: 'string', meaning: 'Always empty: tokens are never emitted.' },

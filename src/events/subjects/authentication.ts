@@ -16,7 +16,7 @@ export const authenticationSubject: EventSubject = {
     },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'type', type: 'string', meaning: 'The method: `password`, `cert` or `ext-jwt`.' },
     {
       name: 'authenticator_id',

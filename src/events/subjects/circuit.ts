@@ -20,7 +20,7 @@ export const circuit: EventSubject = {
   ],
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
     {
       name: 'client_id',

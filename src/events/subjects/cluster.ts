@@ -23,7 +23,7 @@ export const clusterSubject: EventSubject = {
     { name: 'state.rw', emitter: 'seer', when: 'writes through this controller succeed again' },
   ],
   fields: [
-    { name: 'eventType', type: 'string', meaning: 'The type.' },
+    { name: 'eventType', type: 'string', meaning: 'Type of the event, from the table above.' },
     {
       name: 'index',
       type: 'number',

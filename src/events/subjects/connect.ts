@@ -48,7 +48,7 @@ export const sdkSubject: EventSubject = {
     },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'identity_id', type: 'string', meaning: 'ID of the identity.' },
   ],
 }

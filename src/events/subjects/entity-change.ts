@@ -24,7 +24,7 @@ export const entityChangeSubject: EventSubject = {
     },
   ],
   fields: [
-    { name: 'eventType', type: 'string', meaning: 'The type.' },
+    { name: 'eventType', type: 'string', meaning: 'Type of the event, from the table above.' },
     {
       name: 'eventId',
       type: 'string',
@@ -64,7 +64,7 @@ export const entityChangeSubject: EventSubject = {
   ],
 }
 
-/** A log entry with its changes, as the state machine reports it. */
+/** A log entry with the record changes that the state machine made. */
 interface ChangedEntry {
   readonly index: number
   readonly timeMs: number
@@ -72,8 +72,8 @@ interface ChangedEntry {
 }
 
 /**
- * Two events: the change, and its commit. Called for each write, so their text is created only when
- * a reader needs it.
+ * Two events: the change, and its commit. This function runs for each write, so it leaves the
+ * events' text to the first reader that needs it.
  * @param position position of the change.
  */
 export function entityChangeEvents(

@@ -20,7 +20,7 @@ export const link: EventSubject = {
     { name: 'fault', emitter: 'seer', when: 'a link was lost or removed' },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'link_id', type: 'string', meaning: 'ID of the link.' },
     { name: 'src_router_id', type: 'string', meaning: 'ID of the router that dialed the link.' },
     { name: 'dst_router_id', type: 'string', meaning: 'ID of the router that was dialed.' },
@@ -68,7 +68,10 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
   }
 }
 
-/** Strings that a router reports about its link; the router chooses their length. */
+/**
+ * Strings in a router's report about a link. The router determines their length, so their size
+ * counts.
+ */
 function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
   const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)
   return [id, protocol, dialAddress, ...ends]

@@ -49,7 +49,7 @@ export const metricsSubject: EventSubject = {
     {
       name: 'source_event_id',
       type: 'string',
-      meaning: 'ID of the report; all events from one report have the same.',
+      meaning: 'ID of the report; all events from one report have the same ID.',
     },
   ],
 }
@@ -86,7 +86,7 @@ export function metricEvent(figure: NamedMetric, source: MetricSource): NewEvent
   }
 }
 
-/** Number of characters that every event of this source contains. */
+/** Number of characters that the source adds to each of its events. */
 function charactersOf({ eventId, tags }: MetricSource): number {
   // @guard reports-of-a-router--tags
   return Object.entries(tags).reduce(

@@ -18,7 +18,7 @@ export const router: EventSubject = {
     },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'router_id', type: 'string', meaning: 'ID of the router.' },
     {
       name: 'router_online',

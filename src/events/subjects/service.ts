@@ -39,7 +39,7 @@ export const service: EventSubject = {
   types: Object.values(types).map(({ name, when }) => ({ name, emitter: 'itself', when })),
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'service_id', type: 'string', meaning: 'ID of the service that was dialed.' },
     {
       name: 'terminator_id',

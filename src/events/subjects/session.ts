@@ -13,7 +13,7 @@ export const session: EventSubject = {
     { name: 'deleted', emitter: 'every', when: 'a service session ended' },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'session_type', type: 'string', meaning: '`Dial` or `Bind`.' },
     {
       name: 'provider',
@@ -32,8 +32,8 @@ export const session: EventSubject = {
 }
 
 export function sessionEvent(type: 'created' | 'deleted', of: Session, atMs: number): NewEvent {
-  // Only OIDC sessions have a UUID as id. So the id shows the kind of API session even if the
-  // session's record has already been deleted.
+  // Only OIDC sessions have a UUID as id. So the id shows the kind of the API session, even if its
+  // record was already deleted.
   const isOfOidc = parseUuid(of.apiSessionId) !== null
   return {
     namespace: 'session',

@@ -20,7 +20,7 @@ export const terminator: EventSubject = {
     },
   ],
   fields: [
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     { name: 'service_id', type: 'string', meaning: 'ID of the service that is hosted.' },
     { name: 'terminator_id', type: 'string', meaning: 'ID of the terminator.' },
     { name: 'router_id', type: 'string', meaning: 'ID of the router of the terminator.' },

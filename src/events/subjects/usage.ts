@@ -25,7 +25,7 @@ export const usageSubject: EventSubject = {
   })),
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },
-    { name: 'event_type', type: 'string', meaning: 'The type.' },
+    { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
     {
       name: 'source_id',
       type: 'string',

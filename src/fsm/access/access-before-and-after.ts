@@ -16,8 +16,8 @@ import type { AccessChanges, KindChangesById, AccessRelevantKind } from './acces
 export type BeforeOrAfter = 'before' | 'after'
 
 /**
- * Maximum number of services for which the evaluation of one entry caches the policies, or the
- * roles that select them.
+ * Maximum number of services for which the evaluation of one entry caches the policies or the roles
+ * that select them.
  */
 const rememberedMax = 100_000
 
@@ -99,7 +99,7 @@ export class AccessBeforeAndAfter {
     return found
   }
 
-  /** Policies that select one service; cached, because many classes need them. */
+  /** Policies that select one service. They are cached, because many access classes need them. */
   policiesOf(serviceId: string, side: BeforeOrAfter): readonly ServicePolicy[] {
     const key = `${side} ${serviceId}`
     const known = this.#policiesOf.get(key)
@@ -118,7 +118,9 @@ export class AccessBeforeAndAfter {
     return bits
   }
 
-  /** Ids of the services that the policy selects, without changed services. */
+  /**
+   * Ids of the services that the policy selects. The result omits services that the entry changed.
+   */
   *unchangedServices({ serviceRoles: roles, semantic }: ServicePolicy): Iterable<string> {
     if (roles.length === 0) return
     const key = `${semantic}\n${roles.join('\n')}`

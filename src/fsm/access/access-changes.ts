@@ -5,7 +5,10 @@ import { RecordChanges } from '../records/record-changes.ts'
 import { isInForce } from '../records/roles.ts'
 import type { Table } from '../records/table.ts'
 
-/** Creates an empty change set for each kind of record that affects access or client views. */
+/**
+ * Creates an empty change set for each kind of record that affects access or client views (the
+ * services that a client sees).
+ */
 const nothingChanged = () => ({
   apiSession: new Map<string, RecordChange<'apiSession'>>(),
   config: new Map<string, RecordChange<'config'>>(),
@@ -53,7 +56,7 @@ export function takeAccessChanges(
 }
 
 /**
- * The change as the kind sees it: before and after, a record outside of the kind's scope counts as
+ * The change in the scope of the kind: before and after, a record outside of that scope counts as
  * missing, and so does an expired policy.
  */
 export function changeWithinScope<K extends KindName>(

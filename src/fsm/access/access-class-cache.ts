@@ -12,13 +12,16 @@ import type { State } from '../records/state.ts'
 import type { AccessClass } from './access-classes.ts'
 
 export const classViewLimits = {
-  /** Maximum cached views; above that, the least recently used view is evicted. */
+  /**
+   * Maximum cached views (the services that one access class may use); above it, the least recently
+   * used view is removed.
+   */
   classViewsMax: 1_024,
-  /** Maximum ids in all cached views; above that, the least recently used view is evicted. */
+  /** Maximum ids in all cached views; above it, the least recently used views are removed. */
   classViewIdsMax: 2_000_000,
 } as const
 
-/** The services that a class may use, sorted by id. */
+/** The services that an access class may use, sorted by id. */
 export class AccessClassGrants implements PolicyGrants {
   readonly bind: SortedIds
   readonly dial: SortedIds
@@ -34,7 +37,7 @@ export class AccessClassGrants implements PolicyGrants {
     return this.bind.size + this.dial.size + this.any.size
   }
 
-  /** Sets the rights of the class on a service. */
+  /** Sets the rights of the access class on a service. */
   set(serviceId: string, bits: number): void {
     change(this.bind, serviceId, (bits & BIND_BIT) !== 0)
     change(this.dial, serviceId, (bits & DIAL_BIT) !== 0)
@@ -47,7 +50,7 @@ function change(ids: SortedIds, id: string, isIn: boolean): void {
   else ids.delete(id)
 }
 
-/** Builds a view of a class from the current records. */
+/** Builds the view of an access class (the services that it may use) from the current records. */
 export function buildAccessClassGrants(
   state: State,
   policies: Iterable<string>,
@@ -66,8 +69,9 @@ export function buildAccessClassGrants(
 }
 
 /**
- * Cached views of access classes, updated with each change. A view is derived from the records, so
- * it can be dropped at any time; the least recently used view is dropped first.
+ * Caches the services that access classes may use, and updates them with each change. Each view is
+ * derived from the records, so the cache can drop it at any time; it drops the least recently used
+ * view first.
  */
 export class AccessClassCache {
   readonly #views = new Map<AccessClass, AccessClassGrants>()
@@ -82,12 +86,12 @@ export class AccessClassCache {
     return this.#views.size
   }
 
-  /** Ids in all views. */
+  /** Number of ids in all cached views. */
   get ids(): number {
     return this.#ids
   }
 
-  /** The cached view; if there is none, calls `make` and caches its result. */
+  /** The cached view of an access class; if there is none, calls `make` and caches its result. */
   of(of: AccessClass, make: () => AccessClassGrants): AccessClassGrants {
     const view = this.#views.get(of) ?? make()
     this.drop(of)
@@ -112,7 +116,7 @@ export class AccessClassCache {
     this.#ids -= view.weight
   }
 
-  /** Moves the view to the class to which all members of its class have moved. */
+  /** Assigns the view to another access class, to which all members of its class have moved. */
   transfer(from: AccessClass, to: AccessClass): void {
     const view = this.#views.get(from)
     if (view === undefined) return
@@ -120,7 +124,7 @@ export class AccessClassCache {
     this.#keep(to, view)
   }
 
-  /** Changes the rights of a class on one service. */
+  /** Changes the rights of an access class on one service. */
   change(of: AccessClass, serviceId: string, bits: number): void {
     const view = this.#views.get(of)
     if (view === undefined) return

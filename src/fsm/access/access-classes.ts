@@ -15,12 +15,13 @@ import type { Table } from '../records/table.ts'
 import { type AccessChanges, isSameTexts } from './access-changes.ts'
 
 /**
- * The active identities that are selected by the same service policies, and therefore may use the
- * same services.
+ * The active identities (those with an API session) that the same service policies select. They may
+ * therefore use the same services.
  */
 export interface AccessClass {
   /**
-   * Key of the class. It is derived only from the policies, so it is the same on every controller.
+   * Key of the access class. It is derived only from the policies, so it is the same on every
+   * controller.
    */
   readonly key: string
   readonly policies: ReadonlySet<string>
@@ -28,7 +29,7 @@ export interface AccessClass {
 }
 
 /**
- * Members of a class that all move to the same other class, because an entry changed their
+ * Members of an access class that all move to the same other class, because an entry changed their
  * policies.
  */
 export interface AccessClassMove {
@@ -38,11 +39,11 @@ export interface AccessClassMove {
   readonly policies: ReadonlySet<string>
 }
 
-/** How a log entry moves identities between classes. */
+/** The moves of identities between access classes that a log entry causes. */
 export interface AccessClassChanges {
   /** Identities that became active, with the policies that select each of them. */
   readonly entered: ReadonlyMap<string, ReadonlySet<string>>
-  /** Identities that are no longer active. */
+  /** Identities that stopped being active. */
   readonly left: ReadonlySet<string>
   readonly moves: readonly AccessClassMove[]
 }
@@ -57,7 +58,7 @@ function rolesOfIdentities(policy: ServicePolicy): RoleList {
 
 /**
  * Groups the identities that have an API session by the policies that select them. Other
- * identities, which may be numerous, belong to no class; their access is computed on request.
+ * identities, of which there may be many, belong to no class; their access is computed on request.
  */
 export class AccessClasses {
   readonly #state: State
@@ -98,7 +99,7 @@ export class AccessClasses {
     return this.#byPolicy.get(policyId) ?? []
   }
 
-  /** Rebuilds the classes from the current records. */
+  /** Rebuilds the access classes from the current records. */
   rebuild(): void {
     for (const map of [this.#classOf, this.#byKey, this.#byPolicy]) map.clear()
     this.#byAttribute.clear()
@@ -119,7 +120,7 @@ export class AccessClasses {
     return sessions.size > 0 && this.#state.get('identity', id) !== undefined
   }
 
-  /** Plans how the changes affect the classes, without changing the classes. */
+  /** Plans how the changes move identities between access classes, without moving them. */
   plan(changes: AccessChanges): AccessClassChanges {
     const entered = new Map<string, ReadonlySet<string>>()
     const left = new Set<string>()
@@ -129,7 +130,10 @@ export class AccessClasses {
       if (isActive) entered.set(id, this.#policiesOf(this.#identity(id)))
       else left.add(id)
     }
-    /** Identities whose role attributes changed, with the policies that select them now. */
+    /**
+     * Identities whose role attributes changed, with the policies that select them after the
+     * change.
+     */
     const anew = new Map<string, ReadonlySet<string>>()
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
@@ -215,8 +219,8 @@ export class AccessClasses {
   }
 
   /**
-   * Applies a plan. `onMoved` is called for each class whose members all move to another class,
-   * before the old class is removed.
+   * Applies a plan. `onMoved` is called for each access class whose members all move to another
+   * class, before the old class is removed.
    */
   commit(
     { entered, left, moves }: AccessClassChanges,
@@ -280,7 +284,7 @@ export class AccessClasses {
   }
 }
 
-/** Policies that start or stop selecting members of a class because of a log entry. */
+/** Policies that start or stop selecting members of an access class because of a log entry. */
 class Flips {
   readonly #classes = new Map<
     AccessClass,
@@ -296,7 +300,7 @@ class Flips {
     return entry
   }
 
-  /** Records a policy for all members of a class. */
+  /** Records a policy for all members of an access class. */
   ofClass(from: AccessClass, policy: string): void {
     this.#entry(from).shared.add(policy)
   }
@@ -312,7 +316,8 @@ class Flips {
 
 function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): Iterable<string> {
   for (const { before, after } of changes) {
-    // Ignored: the session existed before, so only fields such as its last activity changed.
+    // The change is skipped: the session existed before, so only fields such as its last activity
+    // changed.
     if (before !== undefined && after !== undefined) continue
     const session = before ?? after
     if (session !== undefined) yield session.identityId

@@ -20,7 +20,7 @@ export interface PreviewedWrite {
   readonly fields: JsonObject
 }
 
-/** Caller with whose rights the previewed writes are checked. */
+/** Caller whose rights are used to check the previewed writes. */
 export interface PreviewCaller {
   readonly isAdmin: boolean
   readonly permissions: readonly string[]
@@ -32,7 +32,7 @@ export interface PairChanges {
   readonly change: 'given' | 'taken'
   readonly count: number
   /**
-   * Pairs of ids: an identity or a service, followed by the record on which it has the right. All
+   * Pairs of ids: an identity or a service, then the record on which it has the right. All
    * controllers return the same order.
    */
   page(offset: number, limit: number): readonly (readonly [left: string, other: string])[]
@@ -43,7 +43,10 @@ export interface CheckChanges {
   readonly policyId: string
   readonly given: readonly string[]
   readonly taken: readonly string[]
-  /** Checks that the policy requires before and after, but whose own requirements differ. */
+  /**
+   * Checks that the policy requires before and after the writes, and whose own requirements the
+   * writes change.
+   */
   readonly written: readonly string[]
 }
 
@@ -69,13 +72,13 @@ export type AccessPreview =
       readonly at: number
       readonly refusal: Extract<Outcome, { ok: false }>
     }
-  /** The writes would change more records than a preview allows, consequences included. */
+  /** The writes and their consequences would change more records than a preview allows. */
   | { readonly outcome: 'tooMany' }
   | {
       readonly outcome: 'judged'
       /**
-       * Computes the difference in steps: each `next` does a limited part of the work. Null:
-       * records have changed meanwhile, and the caller must start over.
+       * Computes the difference in steps: each `next` does a limited part of the work. The result
+       * is null if records changed meanwhile; the caller must then start over.
        * @throws {Problem} COULD_NOT_VALIDATE when the cost exceeds its limit.
        */
       readonly difference: Generator<void, AccessDifference | null>

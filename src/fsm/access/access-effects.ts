@@ -9,8 +9,8 @@ import type { ClusterState } from './cluster-state.ts'
 
 /**
  * Applies the effects of a log entry on access, once at the end of the entry: marks the client
- * views that the entry changed, and ends the service sessions that no policy grants any more. A
- * refused entry has no effects.
+ * views that the entry changed, and ends the service sessions that no policy grants after the
+ * entry. A refused entry has no effects.
  */
 export function applyAccessEffects(state: ClusterState, context: CommandContext): void {
   state.access.settle((judgement) => {

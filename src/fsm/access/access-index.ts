@@ -28,11 +28,11 @@ import {
 } from './client-view-changes.ts'
 import { AccessBeforeAndAfter } from './access-before-and-after.ts'
 
-/** Maximum identities without a session whose grants are cached until a record changes. */
+/** Maximum identities without an API session whose grants are cached until a record changes. */
 const visitorsMax = 8
 /**
  * If a policy change affects more services than this, the index drops the cached view of an access
- * class instead of updating it, because rebuilding the view is cheaper.
+ * class and does not update it, because rebuilding the view costs less.
  */
 const followedServicesMax = 512
 
@@ -41,7 +41,7 @@ export interface AccessEffects {
   readonly groups: readonly ClassMembersMovedTogether[]
   readonly moves: AccessClassChanges
   readonly sides: AccessBeforeAndAfter
-  /** The access classes before the entry. */
+  /** The access classes as they are before the entry. */
   readonly classes: AccessClasses
 }
 
@@ -77,8 +77,8 @@ export class AccessIndex implements DerivedIndex {
 
   /**
    * Applies the changes recorded since the last call. `onJudged` receives their effects before the
-   * classes are updated, and may return a function to call after the update. Neither function may
-   * write a record that grants access.
+   * classes are updated, and may return a function, which is called after the update. Neither
+   * function may write a record that grants access.
    */
   settle(onJudged: (judgement: AccessEffects) => (() => void) | null = () => null): void {
     if (this.#writes.isEmpty) return
@@ -103,8 +103,8 @@ export class AccessIndex implements DerivedIndex {
   }
 
   /**
-   * True when no policy selects any of the changed services, before or after the change: then no
-   * identity saw them or had a right on them.
+   * True when no policy selects any of the changed services, before or after the change. In that
+   * case, no identity saw them or had a right on them.
    */
   #matchNoPolicy({ service: changed }: AccessChanges): boolean {
     const isMatched = (service: EntityRecord | undefined): boolean =>
@@ -116,7 +116,7 @@ export class AccessIndex implements DerivedIndex {
     return true
   }
 
-  /** Drops the cached views of removed classes and updates the views of the others. */
+  /** Drops the cached views of removed access classes and updates the views of the others. */
   #follow(
     sides: AccessBeforeAndAfter,
     became: readonly (readonly [AccessClass, AccessClass])[],
@@ -168,8 +168,8 @@ export class AccessIndex implements DerivedIndex {
   }
 
   /**
-   * Rights that policies grant to an identity, whether or not it is active. Valid until the next
-   * change.
+   * Rights that policies grant to an identity, whether or not it is active. The result is valid
+   * until the next change.
    */
   grantsOf(identity: EntityRecord): PolicyGrants {
     this.settle()
@@ -191,7 +191,7 @@ export class AccessIndex implements DerivedIndex {
 
   /**
    * The BIND and DIAL bits of an identity on a service. Use it for identities with a request in
-   * progress, whose view stays cached.
+   * progress, because their view stays cached.
    */
   bitsOf(identity: EntityRecord, service: EntityRecord): number {
     this.settle()

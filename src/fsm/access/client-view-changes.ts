@@ -17,17 +17,20 @@ import {
 } from './access-before-and-after.ts'
 
 /**
- * Members of an access class that all keep their policies, or all move to the same other class. (A
- * class is the set of active identities that are selected by the same service policies.)
+ * Members of an access class that all keep their policies, or all move to the same other class. (An
+ * access class consists of the active identities that the same service policies select.)
  */
 export interface ClassMembersMovedTogether {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
-  /** Move to another class; null: the members keep their policies. */
+  /** Move of the members to another access class; null if the members keep their policies. */
   readonly move: AccessClassMove | null
-  /** Members whose client view changed: all of them, or only the members in the set. */
+  /**
+   * Members whose client view (the services that a client sees) changed: all of them, or only the
+   * members in the set.
+   */
   moved: 'all' | Set<string>
-  /** True: a policy no longer selects the members, or grants other rights than before. */
+  /** True if a policy stopped selecting the members, or grants other rights than before. */
   hasLost: boolean
 }
 
@@ -36,11 +39,11 @@ function policiesAfter({ from, move }: ClassMembersMovedTogether): ReadonlySet<s
 }
 
 /**
- * Finds the active identities whose client view changes with a log entry: a service appears,
- * disappears or is written; the identity's rights on it or the config shown to it change; or (if
- * posture checks exist) the policies that link it or their checks change. The search starts at the
- * changed records, before the classes are updated, and examines no other views. A result that holds
- * for a group is recorded once for the group.
+ * Finds the active identities whose client view changes with a log entry. The view changes if a
+ * service appears, disappears or is written; if the identity's rights on it or the config shown to
+ * it change; or (if posture checks exist) if the policies that link the identity to it, or their
+ * checks, change. The search starts at the changed records, before the classes are updated, and
+ * examines no other views. A result that holds for a group is recorded once for the group.
  */
 export class ClientViewChanges {
   readonly #state: State
@@ -48,7 +51,7 @@ export class ClientViewChanges {
   readonly #sides: AccessBeforeAndAfter
   readonly #moves: AccessClassChanges
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly AccessClassMove[]>
-  /** Groups of each class that has been examined. */
+  /** Groups of members of each access class that has been examined. */
   readonly #groups = new Map<AccessClass, readonly ClassMembersMovedTogether[]>()
 
   constructor(
@@ -65,8 +68,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * All groups that move to another class, and those groups that stay in their class but may be
-   * affected by the changes.
+   * All groups that move to another access class, and the groups that stay in their class and that
+   * the changes may affect.
    */
   judge(): ClassMembersMovedTogether[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
@@ -121,7 +124,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * A written service changes the view of every identity that sees it before or after the write.
+   * Marks the views that a written service changes: those of every identity that sees it before or
+   * after the write.
    */
   #judgeServices(): void {
     for (const id of this.#sides.services.keys()) {
@@ -135,7 +139,7 @@ export class ClientViewChanges {
     const sides = this.#sides
     const { before: had, after: has } = sides.hasChecks
     if (had !== has) {
-      // The first posture check was added, or the last one removed. So services start or stop
+      // The first posture check was added, or the last one removed, so services start or stop
       // showing their policies.
       for (const from of this.#classes.all()) this.#moveIfAnything(from)
       return
@@ -169,7 +173,7 @@ export class ClientViewChanges {
     }
   }
 
-  /** Detects added, removed and changed policies for services that did not change themselves. */
+  /** Detects added, removed and changed policies for services that the entry did not change. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
       if (!differsInEffect(before, after)) continue
@@ -217,7 +221,7 @@ export class ClientViewChanges {
   }
 
   /**
-   * Whether any unchanged service is linked to the group by other policies than before, or by a
+   * Whether the group is linked to any unchanged service by other policies than before, or by a
    * policy whose type or checks differ.
    */
   #linksDiffer(lost: readonly ServicePolicy[], gained: readonly ServicePolicy[]): boolean {
@@ -244,8 +248,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * Whether a policy requires other posture checks than before. (A check that was itself changed
-   * has already marked the views of all affected members.)
+   * Whether a policy requires other posture checks than before. (For a check that was itself
+   * changed, the views of all affected members are marked elsewhere.)
    */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
     return !isSameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
@@ -293,8 +297,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * Detects configs with changed data and config types with a changed name, for services that did
-   * not change themselves.
+   * Detects configs with changed data and config types with a changed name, for services that the
+   * entry did not change.
    */
   #judgeConfigs(): void {
     const sides = this.#sides

@@ -14,8 +14,8 @@ function markOf(state: State, id: string): AccessMark | undefined {
 }
 
 /**
- * Log time of the last change to the client view of an active identity; 0: no change since the
- * first session of the identity.
+ * Log time of the last change to the client view (the services that a client sees) of an active
+ * identity; 0: none since the identity opened its first current session.
  */
 function movedAt(state: State, identityId: string, key: string): number {
   const own = markOf(state, ofIdentity(identityId))
@@ -26,8 +26,8 @@ function movedAt(state: State, identityId: string, key: string): number {
 
 /**
  * Stores a mark (the log time of the change) for each client view that a log entry has changed. If
- * the view of a whole class changes, one mark covers the class, so that a change to a service that
- * a hundred thousand identities see does not cost a hundred thousand writes. An identity has a
+ * the view of a whole class changes, one mark covers the class: a change to a service that a
+ * hundred thousand identities see then does not cost a hundred thousand writes. An identity has a
  * separate mark once its view has changed alone, or once it has joined a class whose earlier marks
  * do not apply to it.
  */
@@ -36,8 +36,8 @@ export class ClientViewMarker {
   readonly #context: CommandContext
   readonly #judgement: AccessEffects
   /**
-   * Moves by their target class. A new class whose members all come from one class may take over
-   * the mark of that class.
+   * Moves by the access class to which they lead. A new class whose members all come from one class
+   * may take over the mark of that class.
    */
   readonly #movesTo: ReadonlyMap<string, readonly AccessClassMove[]>
   readonly #leftKeys = new Set<string>()
@@ -49,11 +49,14 @@ export class ClientViewMarker {
     this.#movesTo = Map.groupBy(judgement.moves.moves, ({ key }) => key)
   }
 
-  /** Writes new marks. Call it before the classes are updated. */
+  /**
+   * Writes a mark for each client view that the log entry changed. Must be called before the access
+   * classes are updated.
+   */
   mark(): void {
     const { groups, moves, classes } = this.#judgement
-    // All marks are read before any mark is written, so that no group reads a mark that this entry
-    // has already changed.
+    // All marks are read before any mark is written, so that no group of identities reads a mark
+    // that this entry has changed.
     const writes = groups.flatMap((group) => this.#writesOf(group))
     for (const write of writes) write()
     for (const { from } of moves.moves) this.#leftKeys.add(from.key)
@@ -63,7 +66,10 @@ export class ClientViewMarker {
     }
   }
 
-  /** Removes marks of classes without members. Call it after the classes were updated. */
+  /**
+   * Removes the marks of access classes without members. Must be called after the classes were
+   * updated.
+   */
   clean(): void {
     for (const key of this.#leftKeys) {
       if (this.#judgement.classes.withKey(key) === undefined) this.#drop(ofClass(key))
@@ -108,8 +114,8 @@ export class ClientViewMarker {
   }
 
   /**
-   * Writes a mark for one identity. The mark is later than any earlier mark of its class, so it
-   * takes precedence.
+   * Writes a mark for one identity. The mark is later than any earlier mark of the identity's
+   * access class, so it takes precedence.
    */
   #moveAlone(id: string): void {
     const own = markOf(this.#state, ofIdentity(id))
@@ -131,7 +137,8 @@ export class ClientViewMarker {
 }
 
 /**
- * Time that `service-updates` returns: the last change of the view, or the creation of the session.
+ * Time that the operation `service-updates` returns: the last change of the identity's view, or the
+ * creation of the session.
  */
 export function servicesChangedAt(
   state: State,

@@ -6,10 +6,7 @@ import type { DialBind } from '../../ports/state-view.ts'
 import { isInForce, matchesRoles, allPoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-/**
- * Expiries through which a pair lost a right: without these expiries, a policy would grant the
- * right.
- */
+/** Expiries because of which a pair lost a right: without them, a policy would grant the right. */
 export interface ExpiredGrants {
   /** Expired policies that select both records, in id order. */
   readonly policies: readonly ServicePolicy[]
@@ -26,7 +23,7 @@ function endsOf({ roleAttributesExpireAt }: Identity): ReadonlyMap<string, numbe
   )
 }
 
-/** Finds the expiries through which an identity lost a right that no policy grants now. */
+/** Finds the expiries because of which an identity lost a right that no policy grants now. */
 export function findExpiredGrants(
   state: State,
   identity: Identity,

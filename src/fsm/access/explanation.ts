@@ -24,8 +24,7 @@ import type { ClusterState } from './cluster-state.ts'
 import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
 
 /**
- * Limits for the lists in the explanation of one pair; the counts next to the lists are not
- * limited.
+ * Limits for the lists in the explanation of one pair. The counts beside the lists are not limited.
  */
 export const explanationLimits = {
   /** Maximum policies in each list of one explanation; further policies are only counted. */
@@ -38,8 +37,8 @@ export const explanationLimits = {
    */
   explainedRoutersMax: 25,
   /**
-   * Maximum terminators of a service that are searched for an online router; the rest is not
-   * checked.
+   * Maximum terminators of a service that are checked for an online router; further terminators are
+   * not checked.
    */
   explainedTerminatorsMax: 1000,
 } as const
@@ -61,7 +60,7 @@ export interface LinkingPolicy {
 }
 
 /**
- * Why an identity may or may not dial (or bind) a service. The posture of clients is not
+ * Reasons why an identity may or may not dial (or bind) a service. The posture of clients is not
  * considered.
  */
 export interface ExplainedRight {
@@ -72,7 +71,7 @@ export interface ExplainedRight {
    * ms; null: the right does not expire.
    */
   readonly endsAtMs: number | null
-  /** Expiries through which the right was lost; empty if the right is granted. */
+  /** Expiries because of which the right was lost; empty if the right is granted. */
   readonly ended: ExpiredGrants
   readonly granting: LimitedList<LinkingPolicy & { readonly checks: LimitedList<PostureCheck> }>
   /** Policies of the matching type that select the identity; empty if the right is granted. */

@@ -5,7 +5,7 @@ import { findEnabledSigner, acceptsSignerTokens } from '../apply/external-tokens
 import type { State } from '../records/state.ts'
 
 /**
- * Whether an identity has a usable credential; `notAllowed`: it has credentials, but its auth
+ * Whether an identity has a usable credential. `notAllowed`: it has credentials, but its auth
  * policy accepts none of them.
  */
 export type LogInAbility = 'some' | 'none' | 'notAllowed'
@@ -30,8 +30,8 @@ export function logInAbility(state: State, identity: Identity): LogInAbility {
     if (!acceptsSignerTokens(policy, id)) continue
     const signer: ExternalJwtSigner | undefined = findEnabledSigner(state, id)
     if (signer === undefined) continue
-    // Tokens from the signer contain the id of an identity or, if the signer is configured so, its
-    // external id.
+    // Tokens of the signer contain the id of an identity. If the signer's `useExternalId` is set,
+    // they contain its external id, so only an identity with an external id can use them.
     if (!signer.useExternalId || (identity.externalId ?? '') !== '') return 'some'
   }
   return hasAny ? 'notAllowed' : 'none'

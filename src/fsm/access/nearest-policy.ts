@@ -6,8 +6,8 @@ import { matchesRoles, recordRoleAttributes } from '../records/roles.ts'
 
 export const nearestPolicyLimits = {
   /**
-   * Maximum policies that select the identity, and that select the service, among which the nearest
-   * policy is searched.
+   * Maximum policies that are compared to find the nearest one, among those that select the
+   * identity and among those that select the service.
    */
   comparedPoliciesMax: 200,
 } as const
@@ -19,8 +19,8 @@ export const nearestPolicyLimits = {
 export interface NearestPolicy {
   readonly policy: ServicePolicy
   /**
-   * Role attributes that the record needs to be selected by the policy; [] if the policy selects it
-   * already.
+   * Role attributes that the identity lacks for the policy to select it; [] if the policy already
+   * selects it.
    */
   readonly identityLacks: readonly string[]
   readonly serviceLacks: readonly string[]
@@ -52,7 +52,8 @@ function lackCount({ identityLacks, serviceLacks }: NearestPolicy): number {
 }
 
 /**
- * Role attributes that a record needs to match a role list; null if the list contains only IDs.
+ * Role attributes that a record lacks for a role list to select it; null if the list contains only
+ * IDs.
  */
 function lackingAttributes(
   record: EntityRecord,

@@ -25,7 +25,9 @@ import {
 } from './relation-change-finder.ts'
 import { roleRelations } from './role-relation.ts'
 
-/** Kinds of records between which policies grant rights, with the names that policies use. */
+/**
+ * Kinds of records between which policies grant rights, with the names of the kinds in policies.
+ */
 const recordKinds = ['identity', 'service', 'edgeRouter'] as const
 const policyKinds = ['servicePolicy', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'] as const
 const checkKind = 'postureCheck'
@@ -111,7 +113,8 @@ function* differenceOf(
         break
       }
       yield
-      // Start over: records have changed since the work began, so its result would be wrong.
+      // Records have changed since the work began, so its result would be wrong; the caller must
+      // start over.
       if (hasMoved()) return null
     }
   }
@@ -198,7 +201,7 @@ function without(all: readonly EntityRecord[], others: readonly EntityRecord[]):
   return all.flatMap(({ id }) => (known.has(id) ? [] : [id]))
 }
 
-/** Fields that have no influence on what a check requires. */
+/** Fields that do not change what a check requires. */
 const aside: ReadonlySet<string> = new Set([
   'name',
   'tags',

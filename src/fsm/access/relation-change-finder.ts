@@ -16,26 +16,29 @@ import {
 } from './role-relation.ts'
 
 export const previewLimits = {
-  /** Maximum number of records that the writes in one preview change, consequences included. */
+  /** Maximum number of records that the writes in one preview and their consequences may change. */
   previewWritesMax: 10_000,
   /** Maximum number of set elements that one preview reads. */
   previewWorkMax: 4_000_000,
 } as const
 
-/** Units of work after which the preview yields to other work. */
+/** Units of work after which the event loop can do other work before the preview continues. */
 const turnUnits = 2000
 /**
- * Up to this number of records, the policies that select them are looked up per record; for more
- * records, all policies are tested.
+ * Up to this number of changed records, the policies that select them are found for each record;
+ * for more records, all policies are tested.
  */
 const askedRecordsMax = 256
 
-/** Counts the cost of one preview, and yields to other work after a fixed amount. */
+/** Counts the cost of one preview, and yields after a fixed amount, so that other work can run. */
 export class PreviewCostCounter {
   #spent = 0
   #turnAt = turnUnits;
 
-  /** @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit. */
+  /**
+   * Adds to the cost.
+   * @throws {Problem} COULD_NOT_VALIDATE once the total exceeds its limit.
+   */
   *spend(units: number): Generator<void, void> {
     this.#spent += units
     // @guard preview-tells-or-costs--work
@@ -75,7 +78,7 @@ interface Blocks {
 }
 
 /**
- * A set of ids on the other side that policies grant, and the records on the left side that have
+ * A set of ids on the right side that policies grant, and the records on the left side that have
  * this grant.
  */
 interface Token {
@@ -97,8 +100,8 @@ type MovedIds = ReadonlyMap<string, ReadonlySet<string>>
 
 /**
  * Finds the pairs that gain or lose a right of one relation because of the writes. Changed records
- * are compared one by one. For unchanged records only the changed policies matter, and records that
- * are selected by the same policies are compared together.
+ * are compared one by one. For unchanged records only the changed policies matter, and unchanged
+ * records that the same policies select are compared together.
  */
 export class RelationChangeFinder {
   readonly #before: State
@@ -124,7 +127,8 @@ export class RelationChangeFinder {
   }
 
   /**
-   * @param policies ids of the written policies, which must be of the kind that grants this
+   * Finds the pairs that gain or lose the right.
+   * @param policies ids of the written policies; their kind must be the one that grants this
    * relation's right.
    */
   *judge(policies: Iterable<string>): Generator<void, readonly PairChanges[]> {
@@ -139,7 +143,7 @@ export class RelationChangeFinder {
 
   *#judgeRecord(id: string, own: RelationSide, to: RelationSide): Generator<void, void> {
     const isLeft = own === this.#relation.left
-    // If both records of a pair changed, the pair is counted only once, for its left record.
+    // A pair whose two records both changed is counted only once, for its left record.
     const skipped: ReadonlySet<string> = isLeft ? new Set() : this.#lefts
     const side = (state: State): Ids => relatedIds(state, this.#relation, own, id, to)
     const [had, has] = [side(this.#before), side(this.#after)]
@@ -231,7 +235,7 @@ export class RelationChangeFinder {
     return this.#policies(this.#before, [...found].sort())
   }
 
-  /** Adds one token for all policies that select the same records on the other side. */
+  /** Adds one token for all policies that select the same records on the right side. */
   *#addTokens(
     tokens: Token[],
     of: Token['of'],

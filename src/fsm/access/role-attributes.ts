@@ -14,7 +14,8 @@ import type { State } from '../records/state.ts'
 type Page = Pick<ListResult, 'limit' | 'offset' | 'totalCount'>
 
 /**
- * A page of role attributes; all of them if neither the parameters nor the filter contain a limit.
+ * A page of role attributes; the page contains all of them if neither the parameters nor the filter
+ * contain a limit.
  */
 export interface RoleAttributes extends Page {
   readonly attributes: readonly string[]
@@ -61,12 +62,12 @@ const shownSymbols: Entity<string> = {
   ),
 }
 const lister = new Lister(noLinks)
-/** The rows are not replicated, so they are in no state digest. */
+/** No digest contains these rows, because they are not replicated. */
 const noLanes = digestLanes('', '')
 
 export const roleAttributeFields: readonly string[] = shownSymbols.symbols.map(({ name }) => name)
 
-/** A page of the attributes; without a limit, all attributes. */
+/** A page of the attributes; without a limit, it contains all attributes. */
 function pageOf(attributes: Iterable<string>, query: ListQuery): RoleAttributes {
   const table = new Table(shownSymbols)
   for (const id of attributes) {
@@ -97,12 +98,12 @@ export function listRoleAttributes(state: State, kind: Entity, query: ListQuery)
   return pageOf(heldAttributes(state, kind), query)
 }
 
-/** Number of attributes after which the function yields to other work. */
+/** Number of attributes after which the function yields, so that other work can run. */
 const turnAttributes = 2000
 
 /**
  * Role attributes with a prefix, and the number of records that have each. Yields after each slice
- * of work.
+ * of work, so that other work can run.
  */
 export function* countRoles(
   state: State,

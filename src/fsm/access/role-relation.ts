@@ -21,13 +21,13 @@ export interface RelationSide {
 }
 
 /**
- * A right that policies of one kind grant to pairs of records: to each pair whose two records are
- * selected by the same policy.
+ * A right that policies of one kind grant to pairs of records. A policy grants it to each pair
+ * whose two records it selects.
  */
 export interface RoleRelation {
   readonly right: AccessRight
   readonly policyKind: PolicyKind
-  /** Only policies with this type grant the right; null: the policies have no types. */
+  /** Only policies with this type grant the right; null if the policies have no types. */
   readonly type: string | null
   readonly left: RelationSide
   readonly other: RelationSide
@@ -68,7 +68,7 @@ export const roleRelations: readonly RoleRelation[] = [
   },
 ]
 
-/** The policy with this id, if it is in force and can grant the right of the relation. */
+/** The policy with this id, if it has not expired and can grant the right of the relation. */
 export function findRelationPolicy(
   state: State,
   { policyKind, type }: RoleRelation,

@@ -16,7 +16,7 @@ import type { State } from '../records/state.ts'
 import type { CommandAuthority, CommandContext } from './command-context.ts'
 import { type Refusal, refusedOutcome } from './outcome.ts'
 
-/** Rights of the actor that sends a command. */
+/** Rights of the actor who sends a command. */
 interface ActorRights {
   readonly authority: CommandAuthority
   /**
@@ -29,8 +29,8 @@ interface ActorRights {
 const withoutIdentity: ActorRights = { authority: 'full', held: [] }
 
 /**
- * Kinds whose records belong to an identity (`identityId`), and with which others could act as that
- * identity or change what it receives.
+ * Kinds whose records belong to an identity (`identityId`). Callers who can write such a record
+ * could act as that identity or change what it receives.
  */
 export const identityOwnedKinds: ReadonlySet<string> = new Set([
   'authenticator',
@@ -41,8 +41,8 @@ export const identityOwnedKinds: ReadonlySet<string> = new Set([
 
 /**
  * Rights of a command's actor at the time when the command is applied; null: none. The receiving
- * controller has checked the rights with its own state. They are checked again here, because a
- * log-out or a revoked permission may precede this entry in the log. A missing field or an unknown
+ * controller has checked the rights with its own state. Apply checks them again, because a log-out
+ * or a revoked permission may precede this entry in the log. A missing field or an unknown
  * permission grants nothing.
  */
 export function actorRights(state: State, actor: LoggedActor, kind: number): ActorRights | null {
@@ -79,9 +79,9 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 
 /**
  * Commands that are refused for every session. The first ones replace all records, or set the time
- * by which everything expires; only the host of a controller sends them. The next one follows from
- * the removal of a compromised controller. The last ones are sent by controllers for the holder of
- * a credential, which was proved but has no session yet.
+ * by which sessions and tokens expire; only the host of a controller sends them. The next one
+ * follows from the removal of a compromised controller. Controllers send the last ones for the
+ * holder of a credential who has proved it but has no session yet.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 // @guard hashes-of-a-migrated-network--session
@@ -115,22 +115,24 @@ function sessionRights(state: State, actor: LoggedSessionActor): ActorRights | n
   const pending = standing.pendingFactors
   if (pending.length > 0 && pendingFactorsWithToken(state, pending, shown).length > 0) return null
   if (isAdmin || permission === 'session') return { authority: 'full', held }
-  // `false`: a command in the log is never a read.
+  // The last argument is `false` because a command in the log is never a read.
   return isGranted(held, permission, false) ? { authority: 'limited', held } : null
 }
 
 /** The part of the state that is needed to find the owner of a record. */
 type Records = Pick<State, 'get'>
 
-/** The identity as which someone who can read or write the record could act; undefined: none. */
+/**
+ * Id of the identity as which a caller who can read or write the record could act; undefined: none.
+ */
 function ownerOf(kind: KindName, record: JsonObject): string | undefined {
   const ownerId = identityOwnedKinds.has(kind) ? record['identityId'] : undefined
   return typeof ownerId === 'string' ? ownerId : undefined
 }
 
 /**
- * Whether a record belongs to a privileged identity, or to a router with permitted names that could
- * impersonate a controller. A caller that knows the record's secrets could gain this access.
+ * Whether a record belongs to a privileged identity, or to a router whose permitted names let it
+ * impersonate a controller. A caller who knows the record's secrets could gain this access.
  */
 export function isHeldByPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
@@ -192,8 +194,8 @@ export function identityActionRefusal(
 
 /**
  * Reason why a non-administrator with these permissions may not act on an identity; null if it may,
- * or if the identity does not exist. A caller that can write an identity or its credentials can act
- * as that identity. So the identity must not have permissions that the caller lacks.
+ * or if the identity does not exist. A caller who can write an identity or its credentials can act
+ * as that identity. The identity must therefore not have permissions that the caller lacks.
  */
 export function identityActionRefusalReason(
   records: Records,
@@ -218,8 +220,8 @@ function isHeld(held: readonly string[], permission: string): boolean {
 }
 
 /**
- * Whether an identity gains a right, so that a limited caller that could act on the identity before
- * no longer may.
+ * Whether an identity gains a right with a write. A caller with limited rights who could act on the
+ * identity before may then not act on it after the write.
  * @param before undefined for a new identity.
  */
 export function gainsRights(before: JsonObject | undefined, after: JsonObject): boolean {
@@ -240,7 +242,7 @@ interface GuardedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   /** The record before the write; undefined for a creation. */
   readonly before: EntityRecord | undefined
-  /** The given fields. */
+  /** Fields that the write sets. */
   readonly fields: JsonObject
 }
 
@@ -271,7 +273,7 @@ export function writeRefusal(
 }
 
 /**
- * Whether a write changes the permitted names of a router. With such names, a router could
+ * Whether a write changes the permitted names of a router. With certain names, a router could
  * impersonate a controller.
  */
 function changesNames(before: EntityRecord | undefined, fields: JsonObject): boolean {
@@ -280,8 +282,8 @@ function changesNames(before: EntityRecord | undefined, fields: JsonObject): boo
 }
 
 /**
- * Whether a write sets the administrator flag or the permissions. A replacement always sets both,
- * because absent fields become empty.
+ * Whether a write sets the administrator flag or the permissions. A replacement (PUT) always sets
+ * both, because absent fields become empty.
  */
 function setsRights(mode: GuardedWrite['mode'], fields: JsonObject): boolean {
   if (mode === 'replace') return true

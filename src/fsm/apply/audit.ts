@@ -28,7 +28,7 @@ export interface AuditedWrite {
   fields: readonly string[]
 }
 
-/** Housekeeping commands that controllers send repeatedly; they are not audited. */
+/** Commands that controllers send repeatedly to maintain the state; they are not audited. */
 const unaudited: ReadonlySet<number> = new Set([
   CommandKind.SESSION_TOUCH,
   CommandKind.INTEGRITY_CLAIM,
@@ -39,20 +39,20 @@ const unaudited: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Commands that are recorded only if they write a record. Attempts to log in would fill the audit
- * log; attempts that lock a password are recorded.
+ * Commands that are audited only if they write a record. Records of every log-in attempt would fill
+ * the audit log; an attempt that locks a password writes a record and is audited.
  */
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // Not audited here: the command may only announce expiries, or may be applied twice. Each expiry
-  // is audited when its access ends.
+  // This command is not audited, because it may only announce expiries, or may be applied twice.
+  // Each expiry is audited when its access ends.
   CommandKind.ACCESS_END,
 ])
 
 /**
- * Commands whose changes the audit log stores: only commands that people send. Sessions, routers
- * and housekeeping write far more often, and nobody needs to undo their writes.
+ * Commands for which the audit log stores the changes: only commands that people send. Sessions,
+ * routers and maintenance write far more often, and people need not undo their writes.
  */
 export const commandsWithKeptChanges: ReadonlySet<number> = new Set([
   CommandKind.ENTITY_CREATE,
@@ -100,7 +100,7 @@ export function entryAuditRecord(
   const session = actorSessionId(actor)
   const name = state.get('identity', who)?.name ?? ''
   const entityId = named?.id ?? (outcome.ok ? outcome.id : '')
-  // For some commands, no written record is named as the main record; the kind is then taken from
+  // Some commands name none of the written records as their main record; the kind then comes from
   // the changes.
   const { changes } = result
   const changed = changes.length === 0 ? undefined : changes.find(({ id }) => id === entityId)
@@ -125,7 +125,7 @@ export function entryAuditRecord(
 
 /**
  * Name of a record after the entry or, if the entry deleted the record, before it; '' below the
- * feature level that introduced the history.
+ * feature level from which the audit log stores changes.
  */
 function recordName(
   state: State,
@@ -164,13 +164,13 @@ function recordedAction(
   return { action, entity: target === '' ? '' : 'controller', outcome, reason }
 }
 
-/** The reason in the audit record of a restore: a text that identifies the backup. */
+/** Text that identifies the backup in the audit record of a restore. */
 function restoreReason({ kind, payload }: Command): string {
   if (kind !== CommandKind.RESTORE_END) return ''
   return fromBinary(RestoreEndSchema, payload).reason
 }
 
-/** Whether the system acts on its own behalf, not for a caller. */
+/** Whether the system acts without a caller. */
 function isSystemAlone(actor: Command['actor']): boolean {
   return actor.case === 'system' && actor.value.identityId === ''
 }

@@ -32,8 +32,8 @@ type GivenFactors = Pick<ApiSession, 'isMfaComplete'>
 
 /**
  * Session field that records each factor; null: no field, because each request must prove the
- * factor. The compiler requires an entry for every kind, because routers also refuse a session that
- * lacks a recorded factor.
+ * factor. The compiler requires an entry for every kind of factor, because routers also refuse a
+ * session that lacks a recorded factor.
  */
 const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | null>> = {
   totp: 'isMfaComplete',
@@ -41,7 +41,8 @@ const givenFields: Readonly<Record<PendingFactor['kind'], keyof GivenFactors | n
 }
 
 /**
- * Whether one of the pending factors is recorded in the session, and not proved with each request.
+ * Whether the session lacks a factor that a session field would record. (A factor that each request
+ * must prove has no such field.)
  */
 export function lacksSessionFactor(pending: readonly PendingFactor[]): boolean {
   return pending.some(({ kind }) => givenFields[kind] !== null)
@@ -59,8 +60,8 @@ export function recordedFactorKinds(given: GivenFactors): PendingFactor['kind'][
 const TOTP = { kind: 'totp' } as const
 
 /**
- * Field of an auth policy that requires each factor. The compiler requires an entry for every kind,
- * because recoveries and restores must find all policies that require a factor.
+ * Field of an auth policy that requires each factor. The compiler requires an entry for every kind
+ * of factor, because recoveries and restores must find all policies that require a factor.
  */
 const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>> = {
   totp: 'requireTotp',
@@ -95,7 +96,8 @@ type AskedFactors = {
 
 /**
  * Factors that a session of the identity still lacks; empty for a fully authenticated session. An
- * external JWT is valid only for the request that contains it (`pendingFactorsWithToken`).
+ * external JWT is valid only for the request that contains it, so `pendingFactorsWithToken`
+ * considers it.
  */
 export function pendingFactors(
   records: RecordSource,
@@ -184,7 +186,7 @@ export const lockoutLimits = {
   adminLockMsMax: 15 * 60_000,
 } as const
 
-/** Feature level from which a lock of an administrator's password always ends. */
+/** Feature level from which every lock of an administrator's password expires. */
 const BOUNDED_FROM_LEVEL = 2
 
 /** Rules by which wrong attempts lock an identity's password. */
@@ -192,8 +194,8 @@ export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> 
   /** Lock duration in the auth policy; Infinity: until an administrator unlocks the password. */
   readonly policyLockMs: number
   /**
-   * Effective lock duration. Attempts are still counted until the duration in the auth policy has
-   * passed.
+   * Time for which the password is locked. Attempts are counted until the duration in the auth
+   * policy has passed, which may be longer.
    */
   readonly lockMs: number
 }
@@ -201,9 +203,9 @@ export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> 
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 
 /**
- * Lockout rules for an identity. The lockout of an administrator always ends; otherwise an editor
- * of auth policies could enable strangers to lock out every administrator. Undefined: the identity
- * cannot log in.
+ * Lockout rules for an identity. The lockout of an administrator always expires; otherwise anyone
+ * who can write auth policies could let strangers lock out every administrator. Undefined: the
+ * identity cannot log in.
  */
 export function identityLockoutRules(
   records: RecordSource,
@@ -250,7 +252,7 @@ export function passwordLockPeriod(
 }
 
 /**
- * The number of the next attempt: 1 if a lock with the duration in the auth policy has expired.
+ * Number that the next attempt gets: 1 if a lock with the duration in the auth policy has expired.
  */
 export function nextAttemptNumber(
   attempts: Attempts | undefined,
@@ -265,9 +267,9 @@ export function nextAttemptNumber(
 }
 
 /**
- * Whether the certificate that opened a session may still be used to log in. If a third-party CA
- * issued it, the CA must be verified and enabled for authentication. True for a session that was
- * opened without a certificate.
+ * Whether a log-in still accepts the certificate that opened a session. If a third-party CA issued
+ * it, the CA must be verified and enabled for authentication. True for a session that was opened
+ * without a certificate.
  */
 export function isSessionCertificateAccepted(records: RecordSource, session: ApiSession): boolean {
   if (session.certFingerprint === null) return true
@@ -277,7 +279,7 @@ export function isSessionCertificateAccepted(records: RecordSource, session: Api
 }
 
 /**
- * Whether certificates from the CA can be used to log in: the CA is verified, and authentication is
+ * Whether certificates from the CA allow a log-in: the CA is verified, and authentication is
  * enabled for it.
  */
 export function isCaAcceptedForLogIn(ca: Ca | undefined): boolean {

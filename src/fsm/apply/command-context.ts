@@ -15,7 +15,7 @@ export interface ValidatedWrite<R extends EntityRecord = EntityRecord> {
   readonly after: Partial<R>
 }
 
-/** A completed write. */
+/** A write after it was applied, with the record before and after it. */
 export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
   /** The record before the write; undefined for a creation. */
   readonly before: R | undefined
@@ -29,7 +29,7 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
 export interface WriteConsequences {
   readonly state: State
   readonly context: CommandContext
-  /** Writes a whole record. Its base fields are set from the log entry. */
+  /** Writes a whole record. The log entry determines its base fields. */
   put(kind: KindName, id: string, fields: Readonly<Record<string, Json>>): void
   /**
    * Removes a record and its dependents; does nothing if the record does not exist. The rules for
@@ -40,8 +40,8 @@ export interface WriteConsequences {
 
 /**
  * Rules for writes of one kind that depend on other records (in addition to uniqueness and
- * references), and the consequences of these writes. They run in the apply step, so they must
- * depend only on state and entry.
+ * references), and the consequences of these writes. Apply evaluates them, so they must depend only
+ * on state and entry.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Reason why a write is refused; null when it is allowed. */
@@ -54,7 +54,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
   afterWrite?(written: CompletedWrite<R>, consequences: WriteConsequences): void
   /**
    * Called after a deletion by a caller or a cascade. Called for the kind that owns the table, not
-   * for kinds that are views of the table.
+   * for kinds that are views of the same table.
    */
   afterDelete?(record: R, consequences: WriteConsequences): void
 }
@@ -69,23 +69,23 @@ export interface CommandContext {
   readonly logTimeMs: number
   /** The API session in which the request was made; '' without a session. */
   readonly sessionId: string
-  /** The router whose certificate authorizes the command; '' if none does. */
+  /** Id of the router whose certificate authorizes the command; '' if none does. */
   readonly routerId: string
-  /** Extent of the caller's rights. */
+  /** Whether the caller's rights are limited. */
   readonly authority: CommandAuthority
   /**
    * Permissions of the caller. A caller with limited authority can act only on identities whose
    * permissions it also has.
    */
   readonly held: readonly string[]
-  /** Records that the entry has written on behalf of its caller, for the audit record. */
+  /** Records that the entry has written for its caller; they appear in the audit record. */
   readonly touched: AuditedWrite[]
-  /** Returns the rules of a kind beyond its schema, and the consequences of its writes. */
+  /** Returns the rules of a kind in addition to its schema, and the consequences of its writes. */
   readonly rulesOf: (kind: KindName) => KindRules
 }
 
 /**
- * `full`: an administrator, a session that acts on its own identity, or the system actor.
- * `limited`: an identity with permissions, which cannot act on identities with more rights.
+ * `full`: an administrator, a session that acts on its own identity, or the system. `limited`: an
+ * identity with permissions, which cannot act on identities with more rights.
  */
 export type CommandAuthority = 'full' | 'limited'

@@ -31,7 +31,10 @@ import {
 const idCharactersMax = 128
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws when the bytes are not a JSON object, so that the command cannot be decoded. */
+/**
+ * Parses the fields of a command.
+ * @throws when the bytes are not a JSON object, so that the command cannot be decoded.
+ */
 export function parseFields(json: Uint8Array): JsonObject {
   const value = JSON.parse(utf8.decode(json)) as Json
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
@@ -41,8 +44,8 @@ export function parseFields(json: Uint8Array): JsonObject {
 }
 
 /**
- * Removes fields that cannot be written at the current feature level. So no proposer can set a
- * read-only field, or a field that some voter does not know.
+ * Removes fields that cannot be written at the current feature level. A proposer therefore cannot
+ * set a read-only field, or a field that some voter does not know.
  */
 function writable(
   entity: Entity,
@@ -111,8 +114,8 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
 }
 
 /**
- * Fault of a missing required field. Without this check, its zero value would look like a given
- * value.
+ * The refusal for a missing required field; null if none is missing. Without this check, the zero
+ * value of the field would look like a given value.
  */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {
@@ -125,7 +128,7 @@ function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): O
   return null
 }
 
-/** POST: creates a record with the given fields; other fields get their zero value. */
+/** POST: creates a record with the given fields; all other fields get their zero value. */
 export function createEntity(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   return insert(state, fromBinary(EntityWriteSchema, payload), context)
 }
@@ -167,7 +170,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   return acceptedOutcome(write.id)
 }
 
-/** Applies the consequences of a write. */
+/** Applies the consequences that the rules of the kind define for a write. */
 function follow(
   state: State,
   entity: Entity,
@@ -274,9 +277,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
 }
 
 export const batchLimits = {
-  /**
-   * Maximum steps in a batch; no operation needs as many, and a longer batch would delay the log.
-   */
+  /** Maximum steps in a batch. No operation needs more, and a longer batch would delay the log. */
   stepsMax: 64,
 } as const
 
@@ -303,7 +304,7 @@ export function writeBatch(state: State, payload: Uint8Array, context: CommandCo
 }
 
 /**
- * Applies one entity write.
+ * Applies one write of a record.
  * @throws on an unknown kind.
  */
 export function applyBatchStep(

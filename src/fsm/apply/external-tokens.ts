@@ -5,11 +5,11 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { RecordSource } from '../../ports/state-view.ts'
 import type { PendingFactor } from './authentication.ts'
 
-// Checks of external JWTs that need the replicated state. Signatures and times are verified before
-// the proposal. The checks here run at authentication, and again in the apply step with the records
-// at that time.
+// Checks of external JWTs that need the replicated state. Controllers verify signatures and times
+// before the proposal. They make the checks in this file at authentication, and again in the apply
+// step with the records at that time.
 
-/** The signer of a request's external JWT, at the time when the JWT was verified. */
+/** The signer of a request's external JWT, as it was when the controller verified the JWT. */
 interface ShownSigner {
   readonly signerId: string
   readonly signerRevision: number
@@ -25,8 +25,8 @@ export function findEnabledSigner(
 }
 
 /**
- * Whether the claim that the signer uses identifies this identity. An empty claim identifies no
- * identity.
+ * Whether the claim in which the signer's tokens name an identity names this identity. An empty
+ * claim names no identity.
  */
 export function claimMatchesIdentity(
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
@@ -45,7 +45,7 @@ export function acceptsSignerTokens(policy: AuthPolicy | undefined, signerId: st
 
 /**
  * Factors that are still pending for a request with a JWT from the given signer. A signer that was
- * changed since the JWT was verified, disabled or deleted satisfies no factor.
+ * changed after the JWT was verified, or that is disabled or deleted, satisfies no factor.
  */
 export function pendingFactorsWithToken(
   records: RecordSource,
@@ -59,8 +59,7 @@ export function pendingFactorsWithToken(
 }
 
 /**
- * Whether the signer whose token opened the session is still accepted; true if no signer's token
- * opened it.
+ * Whether the signer whose token opened the session is still accepted; true if no token opened it.
  */
 export function isSessionSignerAccepted(records: RecordSource, { signerId }: ApiSession): boolean {
   return signerId === '' || findEnabledSigner(records, signerId) !== undefined

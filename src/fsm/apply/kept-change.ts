@@ -65,5 +65,5 @@ export function formatKeptChanges(changes: readonly RecordChange[], mainId: stri
   return `[${texts.join(',')}${omitted === 0 ? '' : `,${omitted}`}]`
 }
 
-/** Room for the brackets and the number of omitted changes. */
+/** Characters reserved for the brackets and the number of omitted changes. */
 const RESERVED = 16

@@ -3,7 +3,10 @@ import type { Outcome } from '../../ports/proposer.ts'
 
 export type Refusal = Extract<Outcome, { ok: false }>
 
-/** @param id id of the record that the command created or changed; '' if there is none. */
+/**
+ * The outcome of a command that apply accepted.
+ * @param id id of the record that the command created or changed; '' if there is none.
+ */
 export function acceptedOutcome(id: string): Outcome {
   return { ok: true, id }
 }

@@ -7,7 +7,8 @@ import type { State } from '../records/state.ts'
 import { fieldFaultOutcome } from './outcome.ts'
 
 /**
- * Feature level from which names must not contain control characters that a terminal would execute.
+ * Feature level from which names must not contain control characters that a terminal would
+ * interpret.
  */
 const PRINTABLE_FROM_LEVEL = 2
 
@@ -33,7 +34,10 @@ export function unprintableFields(
   return null
 }
 
-/** @param field name of the field with the text. */
+/**
+ * Refusal of a name with unprintable characters; null if the name is printable.
+ * @param field name of the field with the text.
+ */
 export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
   const found = firstUnprintableCharacter(text)

@@ -15,7 +15,7 @@ import type { State } from '../records/state.ts'
 import type { CommandContext, WriteConsequences } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
 
-/** Maximum number of ids in a refusal. */
+/** Maximum number of ids that the message of a refusal lists. */
 const shownIdsMax = 20
 
 function roleFault(
@@ -35,7 +35,10 @@ function roleFault(
   return fieldFaultOutcome({ field: name, reason, value: unknown.slice(0, shownIdsMax) })
 }
 
-/** The first of the given fields that references a missing record; null when there is none. */
+/**
+ * The refusal for the first of the given fields that references a missing record; null when there
+ * is none.
+ */
 export function missingReference(state: State, entity: Entity, fields: JsonObject): Outcome | null {
   for (const name of entity.indexes) {
     const reference = entity.fields[name]?.reference
@@ -59,7 +62,10 @@ function holders(state: State, referrer: ReferencingField, id: string): string[]
   return [...state.table(referrer.entity.name).indexes.ids(referrer.name, element)]
 }
 
-/** Reason why the record cannot be deleted while other records reference it; null when it can. */
+/**
+ * Reason why the record cannot be deleted while other records reference it; null when it can be
+ * deleted.
+ */
 export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
   for (const referrer of findReferencingFields(entity)) {
     if (state.featureLevel < referrer.refusedFrom) continue
@@ -146,7 +152,8 @@ interface Dangling {
 }
 
 /**
- * Changes a record in the same way as the deletion of the referenced record would have changed it.
+ * Removes a dangling reference from a record, with the same effect as a deletion of the referenced
+ * record would have had.
  */
 export function detachReference(
   state: State,

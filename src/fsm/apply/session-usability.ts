@@ -3,8 +3,8 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { isPrivileged } from './actor-rights.ts'
 
-// An edge router needs the token of each client that connects to it, so a stolen router reveals
-// tokens. Therefore a session is of one of two kinds, depending on the API at which it was opened.
+// An edge router receives the token of each client that connects to it, so a stolen router reveals
+// tokens. A session is therefore of one of two kinds, depending on the API at which it was opened.
 // Routers may know the tokens of client API sessions. Sessions of the management API may manage the
 // network.
 
@@ -15,8 +15,8 @@ const SAID_FROM_LEVEL = 2
 
 /**
  * Whether the session's client may use routers, which see the session's token. A client whose
- * identity has rights may use routers only if the token is useless without the key of the session's
- * certificate.
+ * identity has rights may use routers only if the token is useless without the private key of the
+ * session's certificate.
  */
 export function canUseRouters(session: ApiSession, identity: Identity | undefined): boolean {
   const { api } = session
@@ -27,8 +27,8 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 }
 
 /**
- * Whether a session's token is useless without the key of a certificate: the certificate that
- * opened the session, or one that was issued during the log-in.
+ * Whether a session's token is useless without a private key: that of the certificate that opened
+ * the session, or of one that was issued during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound
@@ -36,8 +36,8 @@ export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession):
 }
 
 /**
- * Whether the session is not yet bound to an API. An OIDC session is not opened at one of the APIs;
- * it is bound to the API that it uses first.
+ * Whether the session is not yet bound to an API. A log-in with OIDC opens no session at an API;
+ * the session is bound to the API that it uses first.
  */
 export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
   // @guard oidc/code-flow--first-use
@@ -46,8 +46,7 @@ export function isNotBoundToApi({ api, clientId }: ApiSession): boolean {
 
 /**
  * Whether APIs other than the client API accept the session. If a session does not record its API,
- * and the session's client has a certificate, routers may know the session's token; so these APIs
- * refuse the session.
+ * and its client has a certificate, routers may know its token, so these APIs refuse the session.
  */
 export function isAcceptedByManagement(records: Records, session: ApiSession): boolean {
   // @guard sessions-at-a-stolen-router--manages
@@ -60,7 +59,7 @@ export function isAcceptedByManagement(records: Records, session: ApiSession): b
  * Whether a client may use the session at the client API with the given certificate. Routers know
  * the tokens of their clients, so a session that is bound to a key can be used only with the
  * certificate of that key.
- * @param fingerprint fingerprint of the certificate whose key the client proved to have; null:
+ * @param fingerprint fingerprint of the certificate whose private key the client has proved; null:
  * none.
  */
 export function isUsableWithCertificate(

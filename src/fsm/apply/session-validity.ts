@@ -16,13 +16,13 @@ interface SessionStanding {
   readonly session: ApiSession
   readonly identity: Identity
   /**
-   * Whether the certificate and the signer that opened the session are still accepted; true if the
-   * session was opened without them.
+   * Whether controllers still accept the certificate and the signer that opened the session; true
+   * if the session was opened without them.
    */
   readonly isHonoured: boolean
   /** Second factors that the session lacks; empty for a fully authenticated session. */
   readonly pendingFactors: readonly PendingFactor[]
-  /** True: an administrator in a fully authenticated session. */
+  /** True if the session is fully authenticated and its identity is an administrator. */
   readonly isAdmin: boolean
 }
 
@@ -33,8 +33,8 @@ interface Judgement {
 }
 
 /**
- * Last evaluation of each session, by state. Records are replaced, never modified, so a rewritten
- * session has no entry here. The weak maps do not keep old sessions or states in memory.
+ * Last evaluation of each session, by state. Records are replaced, never modified, so a session
+ * that was written again has no entry. The weak maps do not keep old sessions or states in memory.
  */
 const judgements = new WeakMap<ValidityRecords, WeakMap<ApiSession, Judgement>>()
 
@@ -78,8 +78,8 @@ function judged(
 }
 
 /**
- * Feature level from which the log ends sessions when the credential that opened them is no longer
- * accepted.
+ * Feature level from which the log ends sessions when the credential that opened them becomes
+ * invalid.
  */
 const ENDED_FROM_LEVEL = 2
 
@@ -104,7 +104,7 @@ export function endSessionsReferencing(
 
 /**
  * Ends the sessions that a changed record makes invalid. Otherwise the controllers would only
- * refuse the requests of these sessions, and routers would keep the circuits of these sessions.
+ * refuse the requests of these sessions, and routers would keep their circuits open.
  */
 export function endSessionsInvalidatedBy(
   consequences: WriteConsequences,
@@ -115,7 +115,10 @@ export function endSessionsInvalidatedBy(
   endSessionsReferencing(consequences, field, id)
 }
 
-/** Ends the sessions that a lower feature level had only refused, but not ended. */
+/**
+ * Ends the invalid sessions that controllers at a lower feature level had only refused, and not
+ * ended.
+ */
 export function endRefusedSessions(state: State, from: number, context: CommandContext): void {
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = createWriteConsequences(state, context)

@@ -5,8 +5,8 @@ import { createWriteConsequences } from './references.ts'
 
 // Callers with few rights may read the enrollment tokens of identities without rights, and of
 // routers. If such an identity later gains rights, or an administrator permits names for such a
-// router, these callers could use open enrollments of that identity or router to get more rights,
-// or a certificate with these names. So its open enrollments are withdrawn at that time.
+// router, these callers could use its open enrollments to get more rights, or a certificate with
+// these names. A write that gives these rights or names therefore withdraws the open enrollments.
 
 /** Feature level from which an identity that gains a right loses its open enrollments. */
 export const ENROLLMENT_WITHDRAWAL_LEVEL = 2
@@ -31,7 +31,8 @@ export function withdrawEnrollments(
 
 /**
  * Removes the open enrollments of all identities with rights and of all routers with permitted
- * names, because the records do not show whether the rights or names came after the enrollment.
+ * names. The records do not show whether the rights or names came after the enrollment, so all of
+ * them are removed.
  */
 export function withdrawPrivilegedEnrollments(state: State, context: CommandContext): void {
   const { remove } = createWriteConsequences(state, context)
@@ -44,8 +45,8 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
 }
 
 /**
- * Called when the cluster is raised to that feature level, because before, an identity that gained
- * rights kept its enrollments.
+ * Removes these enrollments when the cluster is raised to that feature level: below it, an identity
+ * that gained rights kept its enrollments.
  */
 export function withdrawPrivilegedEnrollmentsAtLevel(
   state: State,

@@ -19,7 +19,7 @@ const TOUCHED_MAX = 100
  * Ends every API session, withdraws every open enrollment, and removes all tickets and admissions
  * of joining controllers. Called after a controller was removed as compromised: that controller
  * could have created tokens for any session and tickets for itself, and could read the token of
- * each enrollment. The revocations show routers which OIDC sessions have ended.
+ * each enrollment. From the stored revocations, routers learn which OIDC sessions have ended.
  */
 export function revokeAccess(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { nodeId } = fromBinary(AccessRevokeSchema, payload)

@@ -6,13 +6,15 @@ import type { State } from '../records/state.ts'
 import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
- * Format of action names. They are constants in the program, so the audit log stores them without
- * escaping.
+ * Format of action names. The names are constants of the program, so the audit log stores them
+ * without escaping.
  */
 const ACTION = /^[a-z][a-z-]{0,63}$/
 const OUTCOME = /^(?:requested|done|[A-Z][A-Z0-9_]{0,63})$/
 
-/** Changes no record: the log entry itself records the action and its actor. */
+/**
+ * Applies a command that changes no record: the log entry itself records the action and its actor.
+ */
 export function applyRecordActionCommand(_state: State, payload: Uint8Array): Outcome {
   const { action, target, outcome } = fromBinary(ClusterActionSchema, payload)
   if (!ACTION.test(action))

@@ -38,9 +38,9 @@ export interface IntegrityFinding {
  * between steps are not reported as faults.
  */
 export class IntegrityScan {
-  /** Findings in the order in which they were found, up to the maximum that is shown. */
+  /** Findings in the order in which they were found, up to the maximum number that is stored. */
   readonly findings: IntegrityFinding[] = []
-  /** True: there are more findings than `findings` contains. */
+  /** True if there are more findings than `findings` contains. */
   hasMore = false
   readonly #state: State
   readonly #items: Iterator<void>
@@ -76,7 +76,8 @@ export class IntegrityScan {
 
   *#records(table: Table): Generator<void> {
     const { entity } = table
-    // A copy of the ids, without later additions: a record that was just added is not corrupt.
+    // The loop uses a copy of the ids, so that it skips records that are added later; such records
+    // are not corrupt.
     for (const id of Array.from(table.rows.keys())) {
       const row = table.rows.get(id)
       if (row !== undefined) {
@@ -170,7 +171,7 @@ function missingOf(state: State, entity: Entity, record: EntityRecord): Missing[
   return missing
 }
 
-/** The ids in a reference. */
+/** The ids that a reference contains. */
 function referredBy(field: Field, value: EntityRecord[string] | undefined): readonly string[] {
   const elements = indexedElements(value)
   if (field.kind !== 'roleList') return elements

@@ -17,7 +17,7 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { detachReference } from '../apply/references.ts'
 
 export const integrityLimits = {
-  /** Maximum number of findings that a run stores. If there are more, the result says so. */
+  /** Maximum number of findings that a run stores. The result shows whether there are more. */
   findingsMax: 1000,
   /** Maximum characters of the description of one finding; longer descriptions are truncated. */
   descriptionCharactersMax: 512,
@@ -62,8 +62,8 @@ export function startIntegrityRun(
 }
 
 /**
- * Assigns a run to a runner. A run that already has a runner is refused, because a new leader
- * cannot continue the run of its predecessor.
+ * Assigns an integrity run to the controller that carries it out. A run that is already assigned is
+ * refused, because a new leader cannot continue the run of its predecessor.
  */
 export function assignIntegrityRun(
   state: State,

@@ -25,19 +25,22 @@ import {
 } from '../apply/outcome.ts'
 import { removeWrappedSecrets, missingSecretReason, addWrappedSecrets } from './secret.ts'
 
-/** Limits for the records that joining controllers create in the state. */
+/** Limits for the records that joining controllers cause in the state. */
 export const joiningLimits = {
   /**
-   * Maximum lifetime of a join ticket, without the tolerance `ticketSlackMs`; a longer lifetime
-   * is refused.
+   * Maximum lifetime of a join ticket, to which `ticketSlackMs` is added; a longer lifetime is
+   * refused.
    */
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
   /**
-   * Tolerance above the maximum lifetime of a ticket: the clock of the issuing controller sets the
-   * expiry, but the lifetime is computed with log time.
+   * Tolerance above the maximum lifetime of a ticket: the clock of the issuing controller
+   * determines the expiry, but apply computes the lifetime with log time.
    */
   ticketSlackMs: 5 * 60_000,
-  /** Maximum stored join tickets in the cluster; above that: 429 SERVER_TOO_MANY_REQUESTS. */
+  /**
+   * Maximum stored join tickets in the cluster; further ones are refused with 429
+   * SERVER_TOO_MANY_REQUESTS.
+   */
   ticketsMax: 256,
   /** Maximum number of expired tickets that one command removes. */
   ticketsPrunedMax: 32,
@@ -60,7 +63,7 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Removes some expired tickets with each command, so that no timer is needed. */
+/** Removes some expired tickets; each ticket command does so, and no timer is needed. */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {
@@ -263,7 +266,10 @@ function admit(
   addWrappedSecrets(state, nodeId, message.secrets, context)
 }
 
-/** Last step when a controller is removed. It never deletes the admission of a current member. */
+/**
+ * Deletes the admission of a removed controller, which is the last step of a removal. Never deletes
+ * the admission of a current member.
+ */
 export function deleteAdmission(
   state: State,
   payload: Uint8Array,
@@ -290,7 +296,7 @@ export function deleteAdmission(
 /**
  * Removes everything with which a controller could still become a member: unused tickets, and the
  * admissions of controllers that are not members yet, with the secrets encrypted for these
- * controllers. A compromised controller may have created both.
+ * controllers. A compromised controller may have created tickets and admissions.
  */
 export function revokePendingJoins(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {

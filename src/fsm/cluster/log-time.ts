@@ -12,8 +12,8 @@ import { acceptedOutcome, fieldFaultOutcome } from '../apply/outcome.ts'
 
 /**
  * Resets log time. Timestamps of log entries never decrease, so after the reset log time is the
- * timestamp minus a fixed setback. Times that were stored while log time was ahead are shifted too;
- * otherwise the records would expire late.
+ * timestamp minus a fixed setback. Stored times from the period in which log time was ahead are
+ * shifted too; otherwise the records would expire late.
  */
 export function resetLogTime(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const targetMs = Number(fromBinary(LogTimeResetSchema, payload).targetMs)
@@ -21,7 +21,7 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     return fieldFaultOutcome({ field: 'targetMs', reason: 'targetMs is no time' })
   }
   const aheadMs = state.logTimeMs - targetMs
-  // The reset was requested twice, or the clocks have caught up.
+  // The operator requested the reset twice, or the clocks have caught up.
   // @guard log-time-of-an-attacker--forward
   if (aheadMs <= 0) return acceptedOutcome('0')
   state.logTimeMs = targetMs
@@ -32,8 +32,9 @@ export function resetLogTime(state: State, payload: Uint8Array, context: Command
     updatedAt: targetMs,
     revision: context.index,
     setbackMs: state.setbackMs + aheadMs,
-    // Request ids that were forgotten while log time was ahead must not take effect twice. The
-    // clock of the client may have been ahead by that much.
+    // Requests whose ids were dropped (while log time was ahead, or by this reset) must not take
+    // effect twice, so older request ids are refused. The limit includes the time by which the
+    // clock of a client may have been ahead.
     // @guard log-time-of-an-attacker--twice
     requestFloorMs: targetMs + requestIdAheadMsMax + 1,
   })
@@ -60,8 +61,8 @@ function moveBack(state: State, targetMs: number, revision: number): void {
       if (isMoved) state.put(kind, { ...record, ...Object.fromEntries(changes), revision })
     }
   }
-  // Times after the new log time are set to the new log time: such sessions count as used now, and
-  // such client views as changed now.
+  // Times after the new log time are set to the new log time: such sessions count as just used, and
+  // such lists of services as just changed.
   each('apiSession', ({ createdAt, lastActivityAt, mfaPassedAt, codeRedeemedAt }) => ({
     createdAt: Math.min(createdAt, targetMs),
     // Sessions created before feature level 2 lack `codeRedeemedAt` and must not get it.
@@ -69,7 +70,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
     lastActivityAt: within(lastActivityAt),
     mfaPassedAt: within(mfaPassedAt),
   }))
-  // Pauses and locks whose start would be in the future start now.
+  // Pauses and locks whose start would be in the future start at the new log time.
   for (const kind of ['passwordAttempts', 'mfaAttempts'] as const) {
     each(kind, ({ lastAt }) => ({ lastAt: within(lastAt) }))
   }
@@ -92,7 +93,7 @@ function moveBack(state: State, targetMs: number, revision: number): void {
   }
 }
 
-/** The shifted end of a period, such that the length of the period stays the same. */
+/** The shifted end of a period. The length of the period stays the same. */
 function lasting(fromMs: number | null, toMs: number | null, targetMs: number): number | null {
   return fromMs === null || toMs === null || fromMs <= targetMs ? toMs : toMs - (fromMs - targetMs)
 }

@@ -12,8 +12,8 @@ import type { NormalizedRecord } from '../records/record-blocks.ts'
 /**
  * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
  * revocations, the log-time reset, announced expiries of access, and the last integrity run.
- * Restoring them would admit revoked controllers or tokens again. Identity types belong to the
- * feature level, and backups contain no others.
+ * Restoring them would admit revoked controllers or accept revoked tokens. Identity types belong to
+ * the feature level, and backups contain no others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessEnd',
@@ -52,7 +52,7 @@ export interface KindReplacement {
 
 /**
  * Changes with which the records of a backup replace the records of a state, kind by kind. Preview
- * and apply step use the same function.
+ * and apply use this function.
  * @param revision revision that every record gets if the backup is from another cluster, because
  * the revisions in that backup refer to another log; null: records keep their revisions.
  */
@@ -104,7 +104,7 @@ function isStillOpen(state: State, { id, token }: Enrollment): boolean {
 
 /**
  * Omits the enrollments of identities that gain a right through the restore, and of routers that
- * gain a permitted name: until now, callers with fewer rights could read their tokens.
+ * gain a permitted name: before the restore, callers with fewer rights could read their tokens.
  */
 function withdrawReadEnrollments(
   state: State,
@@ -126,8 +126,8 @@ function withdrawReadEnrollments(
 }
 
 /**
- * Fields whose value must differ from the backup: used recovery codes, the current encryption of a
- * factor, and updated schemas; null: none.
+ * Fields whose value after a restore must differ from the backup: used recovery codes, the current
+ * encryption of a factor, and updated schemas; null: none.
  */
 function changedByNow(
   state: State,
@@ -139,8 +139,8 @@ function changedByNow(
 }
 
 /**
- * Recovery codes that were used since the backup remain used, and the factor remains encrypted with
- * the current key.
+ * The MFA fields after a restore: recovery codes that were used since the backup remain used, and
+ * the factor remains encrypted with the current key.
  */
 function spentSince(state: State, restored: Mfa): Record<string, Json> | null {
   const now = state.get('mfa', restored.id)
@@ -180,9 +180,7 @@ function isNothing({ created, changed, deleted }: KindReplacement): boolean {
   return created.length + changed.length + deleted.length === 0
 }
 
-/**
- * A second factor that no controller could decrypt after the replacement; null when there is none.
- */
+/** A second factor that no controller could decrypt after the restore; null when there is none. */
 export function findUnreadableFactor(
   state: State,
   replacement: readonly KindReplacement[],
@@ -198,7 +196,7 @@ export function findUnreadableFactor(
 }
 
 /**
- * Applies the replacement. Deletions come first, because another record may later use the unique
+ * Applies the replacement. Deletions come first, because another record may then use the unique
  * name of a deleted one.
  */
 export function applyReplacement(state: State, replacement: readonly KindReplacement[]): void {

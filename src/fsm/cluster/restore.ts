@@ -27,7 +27,9 @@ import { createWriteConsequences } from '../apply/references.ts'
 const ID = /^[A-Za-z0-9_.-]{1,64}$/
 const SHA256_BYTES = 32
 
-/** Creates the staging area for one restore. A retry with the same id changes nothing. */
+/**
+ * Creates the staging area for one restore. A repeated command with the same id changes nothing.
+ */
 export function beginRestore(
   state: State,
   payload: Uint8Array,
@@ -89,7 +91,7 @@ function beginFault(state: State, message: RestoreBegin): Outcome | null {
 }
 
 /**
- * Stages the next chunk. A chunk that is already staged (for example after a retry) changes
+ * Stages the next chunk. A chunk that is already staged (for example because of a retry) changes
  * nothing.
  */
 export function stageRestore(state: State, payload: Uint8Array): Outcome {
@@ -118,7 +120,7 @@ function notStaged(): Outcome {
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state
-  // A repeated command of a restore that took effect or was dropped.
+  // The command repeats the end of a restore that took effect or was dropped.
   // @guard restore-takes-effect-once, 44-restore-takes-effect-twice:2
   if (message.id === staged.lastId) return acceptedOutcome(message.id)
   if (staged.head?.id !== message.id)

@@ -28,8 +28,8 @@ export const secretLimits = {
   /** Maximum characters of the PEM certificate of a rotated secret; a longer one is refused. */
   certificateCharactersMax: 64 * 1024,
   /**
-   * Maximum log time for which the versions before a rotation remain valid; a later end is
-   * reduced to this.
+   * Maximum log time for which older versions remain valid after a rotation; a later end is reduced
+   * to this.
    */
   overlapMsMax: 7 * 24 * 60 * 60_000,
 } as const
@@ -40,7 +40,7 @@ function isWrapped({ jwe }: WrappedSecret): boolean {
   return jwe.length <= secretLimits.wrappedCharactersMax && COMPACT_JWE.test(jwe)
 }
 
-/** Sorted by key, so that equal records have equal text. */
+/** The entries sorted by key, so that equal records have equal text. */
 function sorted(wrapped: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(wrapped).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
@@ -72,7 +72,7 @@ function find(
 
 /**
  * Reason why a controller cannot be admitted with these wrapped secrets; null when it can decrypt
- * every version in force.
+ * every version that controllers still need.
  */
 export function missingSecretReason(
   state: State,
@@ -96,7 +96,7 @@ export function missingSecretReason(
 }
 
 /**
- * Stores the wrapped secrets that `missingSecretReason` has accepted; entries for removed versions
+ * Stores the wrapped secrets that `missingSecretReason` has accepted. Entries for removed versions
  * are ignored.
  */
 export function addWrappedSecrets(
@@ -139,9 +139,9 @@ export function removeWrappedSecrets(
 }
 
 /**
- * Puts the next version of a secret in force. A version that a compromised controller knew is
- * dropped at once, regardless of the proposed overlap. Versions whose overlap has ended are dropped
- * too.
+ * Makes the next version of a secret the current one. A version that a compromised controller knew
+ * is removed immediately, regardless of the proposed overlap. Versions whose overlap has ended are
+ * removed too.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)
@@ -157,8 +157,8 @@ export function rotateSecret(state: State, payload: Uint8Array, context: Command
   const isCovered = admitted.every(
     (id) => find(message.wrapped, name, message.version, id) !== undefined,
   )
-  // Refused if the recipients are not exactly the admitted controllers: an additional recipient is
-  // no longer admitted, and must not get the new version.
+  // The rotation is refused unless the recipients are exactly the admitted controllers: the
+  // admission of an additional recipient was revoked, so it must not get the new version.
   if (!isCovered || message.wrapped.length !== admitted.length)
     return refusedOutcome('REVISION_MOVED')
   const { index: revision, logTimeMs } = context
@@ -187,8 +187,8 @@ function rotateFault(name: SharedSecretName, message: SecretRotate): Outcome | n
 const allInUse = 'second factors are still encrypted by every version that is kept'
 
 /**
- * The versions that must be retained; null: every version is still in use, so there is no slot for
- * another version.
+ * The versions that the secret must keep; null: every version is still in use, so there is no room
+ * for another version.
  */
 function keptVersions(
   state: State,

@@ -13,14 +13,14 @@ import type {
 import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
 import { isCaAcceptedForLogIn } from '../apply/authentication.ts'
 
-/** Maximum number of CAs; limited because the lookup of one certificate may read all of them. */
+/**
+ * Maximum number of CAs. It is limited because the lookup of one certificate may read all of them.
+ */
 export const thirdPartyCasMax = 1000
 
 export const caRules: KindRules<Ca> = { judgeWrite: judgeCa, afterWrite: endSessionsOfUntrusted }
 
-/**
- * Ends sessions whose log-in or authenticator depended on the CA, when the CA is no longer trusted.
- */
+/** Ends sessions whose log-in or authenticator depended on a CA that this write makes untrusted. */
 function endSessionsOfUntrusted(
   { after }: CompletedWrite<Ca>,
   consequences: WriteConsequences,
@@ -53,7 +53,7 @@ const isOneOf = (values: readonly string[], value: unknown): boolean =>
   typeof value === 'string' && values.includes(value)
 
 /**
- * Fault in the merged external ID claim: the members in a patch may be valid alone, but not
+ * Fault in the external ID claim after a patch was merged: its members may each be valid, but not
  * together with the stored ones.
  */
 function claimFault(claim: ExternalIdClaim): FieldFault | null {

@@ -19,8 +19,8 @@ type Holder = Pick<Authenticator | Router, 'adoptableFingerprint' | 'certPem' | 
 
 /**
  * Whether a record was migrated without its certificate and may adopt the certificate with this
- * SHA-1. The mark contains the fingerprint, so the mark is invalid once the record gets another
- * certificate.
+ * SHA-1. The record's mark for migration contains the fingerprint, so the mark becomes invalid when
+ * the record gets another certificate.
  */
 export function canAdoptCertificate(
   { adoptableFingerprint, certPem, fingerprint }: Holder,
@@ -35,8 +35,8 @@ export function canAdoptCertificate(
 
 /**
  * Stores the certificate of a router or an authenticator for which the migrated network had only
- * the SHA-1. The proposer has verified chain, name and key; the apply step decides whether the
- * record may still adopt the certificate.
+ * the SHA-1. The proposer has verified chain, name and key; apply decides whether the record may
+ * still adopt the certificate.
  */
 export function adoptCertificate(
   state: State,
@@ -99,7 +99,8 @@ function adoptOfAuthenticator(
     certPem: pem,
     publicKeyPrint,
     adoptableFingerprint: null,
-    // True, because only certificates that chain to an authority of the network are adopted.
+    // The value is true, because only certificates that chain to an authority of the network are
+    // adopted.
     isIssuedByNetwork: true,
   }
   const names = Object.keys(fields)

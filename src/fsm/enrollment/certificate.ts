@@ -18,8 +18,8 @@ import {
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**
- * Maximum number of certificates per session at a time: a client needs one, and the next one before
- * the first expires.
+ * Maximum number of certificates that a session has at a time: a client needs one, and before it
+ * expires, the next one.
  */
 export const sessionCertificatesMax = 10
 
@@ -55,7 +55,7 @@ export function extendAuthenticator(
 }
 
 /**
- * Replaces the old certificate with the new one; from now on, the old certificate cannot be used.
+ * Replaces the old certificate with the new one, after which the old certificate cannot be used.
  */
 export function verifyExtension(
   state: State,
@@ -112,7 +112,7 @@ function followInSessions(
   }
 }
 
-/** Creates a certificate for the caller's own session; refused if the session has ended. */
+/** Stores a certificate for the caller's own session; refused if the session has ended. */
 export function createSessionCertificate(
   state: State,
   payload: Uint8Array,

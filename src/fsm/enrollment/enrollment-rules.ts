@@ -18,7 +18,7 @@ export const enrollmentRules: KindRules<Enrollment> = {
 
 /**
  * Kinds of routers that can be enrolled, by the field of the enrollment that references the router.
- * A router of the kind also references its enrollments.
+ * A record of these kinds also references its enrollments.
  */
 const routerKinds = { edgeRouterId: 'edgeRouter', transitRouterId: 'transitRouter' } as const
 const routerFields = ['edgeRouterId', 'transitRouterId'] as const
@@ -77,7 +77,10 @@ function expiryFault(after: Partial<Enrollment>, { logTimeMs }: CommandContext):
   return fieldFaultOutcome({ field: 'expiresAt', reason: 'expiresAt must be in the future' })
 }
 
-/** Fault in the fields that an enrollment method requires in addition to the identity. */
+/**
+ * Fault in the fields that an enrollment method requires in addition to the identity; null if there
+ * is none.
+ */
 function detailFault(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''
   if (method === 'ottca') {
@@ -98,8 +101,8 @@ function usernameFault(username: string): Outcome | null {
 }
 
 /**
- * Refusal if the identity already has an enrollment with this method. Even an expired enrollment
- * prevents a new one, but it can be refreshed or deleted.
+ * Refusal if the identity already has an enrollment with this method; null if it has none. Even an
+ * expired enrollment prevents a new one, but a caller can refresh or delete it.
  */
 function outstandingRefusal(state: State, after: Partial<Enrollment>): Outcome | null {
   const method = after.method ?? ''

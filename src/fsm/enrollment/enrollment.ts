@@ -31,9 +31,8 @@ import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**
- * Uses an enrollment token. The proposer has already created and validated the credentials. The
- * apply step validates the token, because the log orders the uses: of two concurrent uses, one is
- * refused.
+ * Uses an enrollment token. The proposer has already created and validated the credentials. Apply
+ * validates the token, because the log orders the uses: of two concurrent uses, one is refused.
  */
 export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(EnrollSchema, payload)
@@ -106,8 +105,9 @@ function grant(
 }
 
 /**
- * Refusal because of the certificate: `ott` requires a certificate from the network; `ottca`
- * requires one from the CA in the enrollment, in the CA's current state.
+ * Refusal because of the certificate; null if it is acceptable. `ott` requires a certificate from
+ * the network; `ottca` requires one from the CA in the enrollment, which must still be enabled for
+ * that.
  */
 function caRefusal(
   state: State,
@@ -130,8 +130,8 @@ interface NewAuthenticator {
 }
 
 /**
- * Adds a certificate authenticator and keeps the existing ones: enrolling on a second machine must
- * not disable the first one.
+ * Adds a certificate authenticator and keeps the existing ones: when an identity enrolls on a
+ * second machine, the first one must still work.
  */
 export function addCertificateAuthenticator(
   state: State,
@@ -207,7 +207,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Stores the new certificate of a router instead of the previous one. */
+/** Stores the new certificate of a router in place of the previous one. */
 function certify(
   state: State,
   router: Router,
@@ -250,7 +250,7 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
 }
 
 /**
- * Stores new certificates in addition to those in force. The ones in force stay valid until the
+ * Stores new certificates in addition to the current ones. The current ones stay valid until the
  * router proves that it received the new ones.
  */
 export function beginRouterExtension(
@@ -300,8 +300,8 @@ export function verifyRouterExtension(
   if (!isOwn || !router.isVerified || router.disabled) return refusedOutcome('UNAUTHORIZED')
   const { nextCertPem, nextServerCertPem, nextFingerprint, nextCertificateNames } = router
   if (nextCertPem === null || nextFingerprint === null || nextFingerprint !== fingerprint) {
-    // No pending certificate: accepted if the router repeats the request because the response was
-    // lost.
+    // Without a pending certificate, the command is accepted if its certificate is the current one:
+    // the router repeats the request because the response was lost.
     return router.fingerprint === fingerprint
       ? acceptedOutcome(routerId)
       : refusedOutcome('CERT_FAILED_VALIDATION')
@@ -334,7 +334,10 @@ const noNext = {
   nextCertificateNames: [],
 } as const
 
-/** The acting router, if the certificate that it presented is its current certificate. */
+/**
+ * The acting router, if the certificate that it presented is its current certificate; otherwise
+ * undefined.
+ */
 function routerInForce(
   state: State,
   routerId: string,
@@ -351,7 +354,7 @@ function routerInForce(
 /**
  * Creates an identity for a client that presents a certificate from a CA. If the CA identifies
  * clients by a claim, only the claim is stored: every later certificate with the same claim logs in
- * as the same identity.
+ * as this identity.
  */
 export function enrollByCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(CaEnrollSchema, payload)

@@ -13,8 +13,8 @@ import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Creates an identity for a client that presents an external JWT. The JWT was verified before the
- * proposal, and the revision of the signer at that time must equal its revision in the state. The
- * apply step also checks what the signer and its auth policy allow.
+ * proposal, and the signer must still have the revision that it had then. Apply also checks what
+ * the signer and its auth policy allow.
  */
 export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
@@ -38,8 +38,8 @@ export function enrollByToken(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Reason why JWTs from the signer do not allow enrollment (to a certificate, or to log-ins with
- * JWTs alone); null when they do.
+ * Reason why JWTs from the signer do not allow an enrollment (either to a certificate, or to
+ * log-ins with JWTs); null when they do.
  */
 export function tokenEnrollmentRefusal(
   signer: ExternalJwtSigner,
@@ -54,8 +54,8 @@ export function tokenEnrollmentRefusal(
       : 'the auth policy for enrolled identities does not allow certificates'
   }
   if (!signer.enrollToTokenEnabled) return 'the signer does not let identities enroll to its tokens'
-  // A JWT identifies an enrolled identity by its external id, so the identity could never log in if
-  // the signer looks up identities by id.
+  // A JWT names an enrolled identity by its external id. If the signer looks up identities by id,
+  // the identity could never log in.
   if (!signer.useExternalId) return 'the signer does not identify by external id'
   return acceptsSignerTokens(policy, signer.id)
     ? null

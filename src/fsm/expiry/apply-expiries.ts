@@ -4,7 +4,7 @@ import { roleAttributesAtLogTime } from './role-attribute-expiry.ts'
 
 /**
  * Ends all access whose expiry log time has reached. Restores access whose expiry is in the future
- * again, because log time was set back or a restore has replaced the records.
+ * again, because an operator reset log time or a restore has replaced the records.
  */
 export function applyAllExpiries(state: State, context: CommandContext): void {
   // The audit record of the entry does not list each of these changes.
@@ -15,8 +15,8 @@ export function applyAllExpiries(state: State, context: CommandContext): void {
 }
 
 /**
- * Takes a policy out of force once log time has reached its expiry, and puts the policy in force
- * again if its expiry is in the future.
+ * Makes a policy ineffective once log time has reached its expiry, and effective again if its
+ * expiry is in the future.
  */
 export function applyPolicyExpiry(state: State, id: string, context: CommandContext): void {
   const policy = state.get('servicePolicy', id)

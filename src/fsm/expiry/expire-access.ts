@@ -20,15 +20,16 @@ import {
 type StateWithEnds = State & { readonly ends: PendingExpiryIndex }
 
 export const accessExpiryLimits = {
-  /** Maximum number of expiries that one log entry applies; the next entry continues. */
+  /** Maximum number of expiries that one log entry applies; the next entry applies further ones. */
   endsPerEntryMax: 256,
   /**
-   * Maximum number of expiries that one log entry announces a day ahead, and also an hour ahead.
+   * Maximum number of expiries that one log entry announces a day before they happen, and also an
+   * hour before.
    */
   noticesPerEntryMax: 256,
 } as const
 
-/** An expiry is announced when this time is left until it. */
+/** Times before an expiry at which it is announced. */
 const leads = [
   { field: 'announcedDay', leadMs: 24 * 60 * 60_000 },
   { field: 'announcedHour', leadMs: 60 * 60_000 },
@@ -60,8 +61,8 @@ export function expireAccess(
 }
 
 /**
- * The next time at which `expireAccess` has something to do, according to the current records;
- * null: never.
+ * The next time at which `expireAccess` must be called, according to the current records; null:
+ * never.
  */
 export function nextAccessExpiryMs(state: StateWithEnds): number | null {
   const times: number[] = []
@@ -76,8 +77,8 @@ export function nextAccessExpiryMs(state: StateWithEnds): number | null {
 }
 
 /**
- * Positions up to which expiries have been announced. After a reset of log time they are lowered,
- * so that later expiries are announced again.
+ * Positions in the order of expiries up to which expiries have been announced. A reset of log time
+ * lowers them, so that later expiries are announced again.
  */
 function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced {
   const known = state.get('accessEnd', accessEndRecordId)
@@ -90,7 +91,7 @@ function announcedPositions(state: StateWithEnds, logTimeMs: number): Announced 
 }
 
 interface Announcement {
-  /** Null: no end came near. */
+  /** Positions up to which expiries are announced after this entry; null: no expiry came near. */
   readonly announced: Announced | null
   readonly notices: AccessExpiryNotice[]
 }
@@ -108,8 +109,8 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
     moved[field] = near.length < max ? limit : expirySortKey(last)
     const shorterMs = leads[at + 1]?.leadMs ?? 0
     for (const end of near) {
-      // An expiry that is so near is announced by the shorter lead time, or has already been
-      // reached.
+      // An expiry that is so near belongs to the announcement with the shorter lead time, or log
+      // time has already reached it.
       if (end.atMs - logTimeMs <= shorterMs) continue
       const record = state.get(end.kind, end.id)
       // The record was last written when less than this time was left, so its author knows of the

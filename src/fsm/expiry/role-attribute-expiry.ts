@@ -52,8 +52,8 @@ export function roleAttributeExpiryFault(
 }
 
 /**
- * Role attributes and their expiry times after a write. Every expiry time belongs to an attribute
- * in force or to an expired attribute. A later expiry time puts an expired attribute in force
+ * Role attributes and their expiry times after a write. Every expiry time belongs to an effective
+ * attribute or to an expired attribute. A later expiry time makes an expired attribute effective
  * again, and only null removes an expiry time that has passed. An expired attribute stays removed
  * even if the write lists it, because clients that do not know expiry times write back the
  * attributes that they have read.

@@ -17,10 +17,10 @@ import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**
- * Sets the password of an administrator and removes everything that prevents a log-in with it: a
- * disabled identity, a lockout, MFA, a policy that does not allow passwords or requires a second
- * factor. Ends the sessions of the administrator, because an attacker may use them. All of this is
- * one log entry.
+ * Sets the password of an administrator and removes everything that prevents a log-in with it:
+ * disablement, a lockout, MFA, a policy that does not allow passwords or requires a second factor.
+ * Ends the sessions of the administrator, because an attacker may use them. All of this is one log
+ * entry.
  */
 export function recoverAdmin(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(AdminRecoverSchema, payload)
@@ -92,9 +92,9 @@ function putPassword(
 }
 
 /**
- * The id of the identity's own policy if it allows the recovered administrator to log in, otherwise
- * of the default policy if that one does. Otherwise the id of a new policy, so that other
- * identities are not affected.
+ * Id of the auth policy for the recovered administrator: the identity's own policy if it allows the
+ * log-in, otherwise the default policy if that one does. Otherwise the id of a new policy, so that
+ * the recovery affects no other identity.
  */
 function usablePolicyId(state: State, identity: Identity, context: CommandContext): string {
   const known = recoveryAuthPolicy(state, identity)
@@ -111,7 +111,10 @@ function usablePolicyId(state: State, identity: Identity, context: CommandContex
   return id
 }
 
-/** An unused name: names are unique, and another record may have the preferred name. */
+/**
+ * An unused name for the new policy: names are unique, and another record may have the preferred
+ * name.
+ */
 function nameFor(state: State, id: string): string {
   let name = id
   while (state.table('authPolicy').indexes.owner('name', name) !== undefined) name += '-'

@@ -47,8 +47,8 @@ function judgeAuthPolicy(
 }
 
 /**
- * Whether a merged value has the members and types of the example. Checked in the apply step,
- * because only there the patch is merged.
+ * Whether a merged value has the members and types of the example. Apply checks this, because the
+ * patch is merged only there.
  */
 function hasMembersOf(value: Json | undefined, example: Json): boolean {
   if (example === null) return value === null || typeof value === 'string'

@@ -37,8 +37,8 @@ function judgeAuthenticatorDelete(
 }
 
 /**
- * Consequences of a password change: failed attempts with the old password no longer count, and all
- * sessions of the identity end except the one that changed the password.
+ * Consequences of a password change: the count of failed attempts is reset, and all sessions of the
+ * identity end except the one that changed the password.
  */
 function followPassword(
   { before, after }: CompletedWrite<Authenticator>,

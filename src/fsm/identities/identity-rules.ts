@@ -80,8 +80,8 @@ function judgeIdentity(
 const ownEnds = 'only another identity may change the ends of your role attributes'
 
 /**
- * Whether a caller that is no administrator changes when its own role attributes end. It could also
- * do so by giving up an attribute and taking it again without an end.
+ * Whether a caller who is no administrator changes when its own role attributes expire. The caller
+ * could also do so by removing an attribute and adding it again without an expiry.
  */
 function changesOwnEnds(
   state: State,

@@ -11,9 +11,7 @@ import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outco
 import { deleteIdentityPasswordAttempts } from './password-attempt.ts'
 import { endSessionsReferencing } from '../apply/session-validity.ts'
 
-/**
- * Disables an identity: it can open no session, and its open sessions end in the same log entry.
- */
+/** Disables an identity: it can open no session, and the same log entry ends its open sessions. */
 export function disableIdentity(
   state: State,
   payload: Uint8Array,

@@ -10,8 +10,8 @@ const PAUSE = ['pause'] as const
 
 /**
  * Counts an attempt to submit a TOTP code before the code is checked; a correct code resets the
- * count. The log orders the attempts, so the limit holds even for guesses at several controllers or
- * at the same time.
+ * count. The log orders the attempts, so the limit applies even to guesses at several controllers
+ * or at the same time.
  */
 export function countMfaAttempt(
   state: State,
@@ -52,7 +52,7 @@ export function deleteMfaAttempts(state: State, identityId: string): void {
 }
 
 /**
- * Takes back the attempt of a repeated code. Unlike a new code, a repeated code does not reset the
+ * Subtracts the attempt for a repeated code. Unlike a new code, a repeated code does not reset the
  * count: otherwise a client with one code could guess the next one without a pause.
  */
 export function takeBackMfaAttempt(

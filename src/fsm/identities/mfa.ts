@@ -25,7 +25,7 @@ import {
 } from '../apply/outcome.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
-/** Maximum number of recovery codes in one set. */
+/** Number of recovery codes that the setup of MFA creates, and maximum number in one set. */
 export const recoveryCodesMax = 20
 const idCharactersMax = 64
 
@@ -61,8 +61,8 @@ export function beginMfa(state: State, payload: Uint8Array, context: CommandCont
 const idFault = fieldFaultOutcome({ field: 'id', reason: 'the factor or its id is missing' })
 
 /**
- * Refusal of a factor that cannot be stored; REVISION_MOVED if the key was rotated, so that the
- * proposer must encrypt the factor again.
+ * Refusal of a factor that cannot be stored; null if it can be. REVISION_MOVED: the key was
+ * rotated, so the proposer must encrypt the factor again.
  */
 function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
   if (factor === undefined || factor.codesId === '') return idFault
@@ -78,7 +78,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** How the use of a code changes the enrollment, or why the code is refused. */
+/** The change of the enrollment by the use of a code, or the refusal of the code. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -87,8 +87,8 @@ const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change }
 const refusing = (refusal: Refusal): Judgement => ({ refusal })
 
 /**
- * Uses a correct code. The apply step decides whether the code is still unused, because the log
- * orders the uses on all controllers: of two concurrent uses, only one succeeds.
+ * Uses a correct code. Apply decides whether the code is still unused, because the log orders the
+ * uses on all controllers: of two concurrent uses, only one succeeds.
  */
 export function consumeMfaCode(
   state: State,
@@ -133,7 +133,7 @@ export function consumeMfaCode(
   return acceptedOutcome(identityId)
 }
 
-/** Notes the session that passes with a time-based code; every other use clears the note. */
+/** Records the session that passes with a time-based code; every other use clears that record. */
 function stepUse(
   { featureLevel }: State,
   { id }: ApiSession,
@@ -144,9 +144,10 @@ function stepUse(
 }
 
 /**
- * Whether the session repeats the code that it passed last, which nobody has used since. OpenZiti's
- * SDKs request a TOTP token with the code of their log-in, and a client repeats a request whose
- * answer was lost. The session gains nothing: it keeps the time at which it passed the code.
+ * Whether the session repeats the code that it passed last, and no one has used the code since.
+ * OpenZiti's SDKs request a TOTP token with the code of their log-in, and a client repeats a
+ * request whose response was lost. The session gains nothing: it keeps the time at which it passed
+ * the code.
  */
 function isRepeated(
   { featureLevel }: State,
@@ -162,7 +163,7 @@ function isRepeated(
 
 const usedOrWrong = refusedOutcome('MFA_INVALID_TOKEN')
 const missing = refusedOutcome('NOT_FOUND', 'mfa of the current identity not found')
-/** Fields that the audit record lists as changed, by purpose of the code. */
+/** Fields that the audit record lists as changed, by the purpose of the code. */
 const fieldsOf: Readonly<Partial<Record<Purpose, readonly string[]>>> = {
   [Purpose.VERIFY]: ['isVerified'],
   [Purpose.PASS]: ['lastUse'],
@@ -190,14 +191,14 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * How the use of the code changes the enrollment; a refusal if the code cannot be used, or was used
- * before.
+ * The change of the enrollment by the use of the code; a refusal if the code cannot be used, or was
+ * used before.
  */
 function judgeUse(state: State, known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {
     const step = Number(proof.value)
-    // Clients log in with the code that verified the factor. An observer of that code has also
-    // seen the new secret, so refusing the code protects nobody.
+    // Clients log in with the code that verified the factor. Anyone who has seen that code has also
+    // seen the new secret, so refusing the code would protect no one.
     const isKept = purpose === Purpose.VERIFY && state.featureLevel >= VERIFIED_CODE_LEVEL
     const lastStep = isKept ? step - 1 : step
     // @guard mfa-code-used-twice--step
@@ -250,7 +251,7 @@ export function deleteMfa(state: State, identityId: string, context: CommandCont
 }
 
 /**
- * Removes MFA, and marks the factor as missing in the identity's sessions, because a later
+ * Removes MFA, and marks the second factor as missing in the identity's sessions, because a later
  * enrollment is another factor.
  */
 function endMfa(state: State, known: Mfa, context: CommandContext): void {

@@ -9,7 +9,7 @@ import { acceptedOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
  * Counts an attempt before its password is hashed, or resets the count when the password was
- * correct. The log orders the attempts, so the policy's limit holds even for guesses at several
+ * correct. The log orders the attempts, so the policy's limit applies even to guesses at several
  * controllers or at the same time.
  */
 export function countPasswordAttempt(
@@ -28,7 +28,7 @@ export function countPasswordAttempt(
   const rules = identityLockoutRules(state, identity, state.featureLevel)
   if (rules === undefined || isDisabled(identity, context.logTimeMs))
     return refusedOutcome('INVALID_AUTH')
-  // The policy does not limit attempts; it may have changed after the proposal.
+  // The auth policy does not limit attempts; it may have changed after the proposal.
   if (rules.maxAttempts <= 0) return acceptedOutcome('')
   const known = state.get('passwordAttempts', authenticatorId)
   if (isLockedOut(known, rules, context.logTimeMs)) return refusedOutcome('INVALID_AUTH')

@@ -7,7 +7,7 @@ import type { State } from '../records/state.ts'
 
 /**
  * Stores a stronger hash of the same password. The proposal contains the revision of the record
- * with the old hash, so a password that was changed meanwhile is not overwritten. Unlike a change
+ * with the old hash, so it cannot overwrite a password that was changed meanwhile. Unlike a change
  * of the password, this ends no session.
  */
 export function rehashPassword(

@@ -4,14 +4,16 @@ export type Literal =
   | { readonly type: 'number'; readonly value: number }
   | { readonly type: 'boolean'; readonly value: boolean }
   /**
-   * UTC ms. A value that ends in .5 stands for any time between the two adjacent milliseconds.
+   * UTC ms. A value with the fraction .5 represents any time between the two adjacent milliseconds.
    */
   | { readonly type: 'datetime'; readonly value: number }
   | { readonly type: 'null' }
 
 export type CompareOperator = '=' | '!=' | '<' | '<=' | '>' | '>='
 
-/** A set symbol; with a query, only the records in the set that match the query. */
+/**
+ * A symbol with a set of values. With a subquery, the set contains only the records that match it.
+ */
 export interface SetExpression {
   readonly name: string
   readonly query: Query | null
@@ -38,9 +40,9 @@ export type Expression =
   | {
       readonly type: 'between'
       readonly operand: Operand
-      /** Inclusive. */
+      /** Lower bound, inclusive. */
       readonly low: Literal
-      /** Exclusive. */
+      /** Upper bound, exclusive. */
       readonly high: Literal
     }
   | {
@@ -56,9 +58,9 @@ export interface SortField {
 }
 
 export interface Query {
-  /** null: matches every record. */
+  /** Condition for records; null: every record matches. */
   readonly where: Expression | null
-  /** null: the query has no sort clause. */
+  /** Sort order; null: the query has no sort clause. */
   readonly sort: readonly SortField[] | null
   readonly skip: number | null
   readonly limit: number | 'none' | null

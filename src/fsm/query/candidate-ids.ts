@@ -14,7 +14,7 @@ import {
 import { replaceTypeNumbers, requireSymbol } from './symbols.ts'
 import type { Comparison } from './value-tests.ts'
 
-/** Access to the records of the kinds to which symbols lead. */
+/** Access to the records of other kinds to which symbols refer. */
 interface Tables {
   table(kind: KindName): Records | null
 }
@@ -23,21 +23,24 @@ interface Tables {
 export interface Candidates {
   /** Upper limit for the number of candidates. */
   readonly size: number
-  /** Ids, sorted and without duplicates. */
+  /** The candidates' ids, sorted and without duplicates. */
   ids(): Iterable<string>
-  /** True: every candidate satisfies the expression and need not be tested again. */
+  /** True if every candidate satisfies the expression and need not be tested again. */
   readonly isExact: boolean
   /**
-   * Set if the candidates are exactly the records whose value of a unique field is in this range.
+   * Set if the candidates are exactly the records whose value of a unique field is in this range;
+   * otherwise null.
    */
   readonly stretch: IndexRange | null
 }
 
-/** If the candidates are more than this fraction of a table, a scan of all records is faster. */
+/**
+ * If the candidates are more than this fraction of a table, a scan of all records takes less time.
+ */
 const scanShare = 1 / 4
-/** Up to this number, lookups are cheaper than a scan of any table. */
+/** Up to this number of candidates, lookups cost less than a scan of any table. */
 const lookUpsMin = 64
-/** Maximum number of values and intermediate records that are visited to find candidates. */
+/** Maximum number of values and intermediate records that are read to find candidates. */
 const stepsMax = 2000
 
 /** Whether looking up this many records costs more than a scan of the table. */
@@ -86,7 +89,7 @@ function indexedField(table: Records, { path, list, through }: FilterSymbol): st
 
 /**
  * Candidates with exactly this value. null for the empty string: records may have it, but no index
- * contains it.
+ * contains the empty string.
  */
 function lookUp(table: Records, field: string, value: string): Candidates | null {
   if (field === 'id') return table.rows.has(value) ? one(value) : none
@@ -123,7 +126,10 @@ function textOf(literal: Literal): string | null {
   return literal.type === 'string' ? literal.value : null
 }
 
-/** Candidates for `=`, `<` and the like, or `in`, by the values of an indexed field. */
+/**
+ * Candidates for a comparison or `in`, by the values of an indexed field; null if no index contains
+ * the field.
+ */
 function byValues(table: Records, field: string, operation: Comparison): Candidates | null {
   if (operation.type === 'in') {
     const values = operation.values.map(textOf).filter((value) => value !== null)
@@ -153,7 +159,8 @@ function boundsOf(
 }
 
 /**
- * Candidates for a symbol that leads to other records: the records that reference a match there.
+ * Candidates for a symbol of another kind: the records that reference a matching record of that
+ * kind.
  */
 function throughOthers(
   table: Records,
@@ -192,8 +199,8 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
 }
 
 /**
- * Candidates whose flag is true; null if an index cannot find them. (A search for false cannot use
- * the index, which does not contain records without the flag.)
+ * Candidates whose flag is true; null if an index cannot find them. (For records whose flag is
+ * false there are no candidates: the index contains only records with the flag.)
  */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null
@@ -212,8 +219,8 @@ function operandsOf(expression: Expression, joint: 'and' | 'or'): Expression[] {
 }
 
 /**
- * Candidates for `and`: uses the most selective operand; comparisons of the same field are first
- * combined to a range. The evaluator tests the other operands.
+ * Candidates for `and`: uses the operand with the fewest candidates; comparisons of the same field
+ * are first combined to a range. The evaluator then tests the other operands.
  */
 function ofRow(table: Records, expression: Expression, tables: Tables): Candidates | null {
   const operands = operandsOf(expression, 'and')
@@ -247,7 +254,7 @@ function ofRow(table: Records, expression: Expression, tables: Tables): Candidat
 
 /**
  * Candidate records for a validated expression, from the indexes; null when no index reduces their
- * number. `or` needs candidates for every operand, `and` for only one.
+ * number. For `or`, every operand must have candidates; for `and`, only one.
  */
 export function candidateIds(
   table: Records,

@@ -10,7 +10,7 @@ import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './query-cost.ts'
 
 /**
- * Up to this number of records (offset plus page), a scan keeps only the first ones in sort order.
+ * Up to this number of records (offset plus page), a scan stores only the first ones in sort order.
  * For later pages it sorts all matches.
  */
 const boundedSortMax = 2048
@@ -33,7 +33,7 @@ export interface ListOrder {
 
 /** The records from which a list is selected. */
 export interface ListedRecords {
-  /** Ids, sorted and without duplicates. */
+  /** Ids of the records, sorted and without duplicates. */
   readonly ids: Iterable<string>
   /**
    * Set if the records are exactly the records whose value of a unique field is in this range.
@@ -44,7 +44,7 @@ export interface ListedRecords {
 /**
  * A page of the records that pass the test, and the number of all records that pass. `test` null:
  * all records pass. Each step does a limited part of the work. The candidates are copied before the
- * first step, so later writes neither add nor repeat a record.
+ * first step, so that later writes neither add nor repeat a record.
  */
 export function* collectPage(
   table: Records,
@@ -55,8 +55,8 @@ export function* collectPage(
   turns: ScanPacer,
 ): Listing {
   const stretch = walkable(table, source, order)
-  // With a test, scanning the table and sorting the matches is faster than visiting the records in
-  // index order, unless the source is itself this range.
+  // With a test, scanning the table and sorting the matches takes less time than reading the
+  // records in index order, unless the source is itself this range.
   if (stretch !== null && (test === null || stretch === source.stretch)) {
     return yield* walk(table, stretch, order?.isDescending ?? false, test, page, turns)
   }
@@ -66,8 +66,8 @@ export function* collectPage(
   }
   const isWhole = source.ids === table.ids
   const compare = order?.compare ?? (isWhole ? byId : null)
-  // Records are visited in the order of their creation, because that order is fast to read; in the
-  // order of ids, each record would be a cache miss.
+  // The scan reads the records in the order of their creation, which is fast; in the order of ids,
+  // each record would cause a cache miss.
   const records = isWhole ? recordsOf(table) : recordsNamed(table, source.ids)
   return yield* pick(records, test, compare, page, turns)
 }
@@ -88,8 +88,8 @@ function* recordsNamed(table: Records, ids: Iterable<string>): Iterable<EntityRe
 }
 
 /**
- * If the records of the source form a range of a unique field's values in the requested order, that
- * range; otherwise null.
+ * The range of a unique field's values, if it contains exactly the records of the source in the
+ * requested order; otherwise null.
  */
 function walkable(
   table: Records,
@@ -104,8 +104,8 @@ function walkable(
 }
 
 /**
- * Visits records in the order of a field that is already sorted as requested. So nothing has to be
- * sorted, and a page without a filter is a slice.
+ * Reads records in the order of a field that is already sorted as requested. Nothing needs sorting,
+ * and a page without a filter is a slice.
  */
 function* walk(
   table: Records,
@@ -161,7 +161,7 @@ function insertBounded(
 }
 
 /**
- * Selects a page from the records. `compare` null: the records already come in the requested order.
+ * Selects a page from the records. `compare` null: the records already have the requested order.
  */
 function* pick(
   records: Iterable<EntityRecord>,
@@ -190,10 +190,7 @@ function* pick(
   return { records: kept.slice(offset, end), ...paging }
 }
 
-/**
- * The limit that the response contains: -1 for no limit, as in OpenZiti. SDKs parse it as a 32-bit
- * number.
- */
+/** The limit in the response: -1 for no limit, as in OpenZiti. SDKs parse it as a 32-bit number. */
 function shownLimit(limit: number): number {
   return limit > unpagedListRowsMax ? -1 : limit
 }
@@ -208,7 +205,7 @@ function checkLength(rows: number): void {
   throw fieldProblem('limit', reason)
 }
 
-/** The ids of a page by position, if the ids can be sliced without iteration. */
+/** The ids of a page by position; null if the ids cannot be sliced without iteration. */
 function sliceOf(
   ids: Iterable<string>,
   { offset, limit }: Page,

@@ -18,7 +18,7 @@ import {
 import { type Comparison, createValueTest, type ValueTest } from './value-tests.ts'
 import type { QueryCostCounter } from './query-cost.ts'
 
-/** Searching this many characters of a text takes as long as testing one term. */
+/** Number of characters of a text whose search takes as long as the test of one term. */
 const testCharacters = 32
 
 export type Predicate = (record: EntityRecord) => boolean
@@ -29,7 +29,7 @@ export type Predicate = (record: EntityRecord) => boolean
  */
 export interface QueryLinks {
   ids(entity: Entity<string>, key: string, record: EntityRecord): IdScope
-  /** Whether `ids` would contain the id, without computing all ids. */
+  /** Whether `ids` would contain the id; computed without all ids. */
   holds(entity: Entity<string>, key: string, record: EntityRecord, id: string): boolean
   /** The records of a kind; null for a kind whose records are not stored. */
   table(kind: KindName): Records | null
@@ -235,7 +235,10 @@ export class Compiler {
     }
   }
 
-  /** The ids of the records of another kind that a subquery selects; computed on first use. */
+  /**
+   * The ids of the records of another kind that a subquery selects. They are computed at the first
+   * call.
+   */
   #meant(table: Records, { where, sort }: Query): () => ReadonlySet<string> {
     if (sort !== null) filterSortComparator(table.entity, sort, this.#links.live)
     const test = where === null ? null : this.predicate(table.entity, where)

@@ -26,25 +26,30 @@ import { queryLimits } from './scanner.ts'
 import { ScanPacer, QueryCostCounter } from './query-cost.ts'
 
 export const pageLimits = {
-  /** Records on a page if the request has no `limit`, or a `limit` below 1 other than -1. */
+  /**
+   * Number of records on a page if the request has no `limit`, or a `limit` below 1 other than -1.
+   */
   limitDefault: 10,
   /** Maximum records on a page; a larger `limit` counts as this value. */
   limitMax: 500,
   /**
    * Maximum rows of a list that is requested without a limit. A client assumes that such a list is
-   * complete, so a longer one is refused and never truncated.
+   * complete, so a longer list is refused and never truncated.
    */
   wholeListRowsMax: unpagedListRowsMax,
   /** Maximum `offset` of a page; a larger `offset` counts as this value. */
   offsetMax: 100_000,
-  /** Maximum entries in `roleFilter` of one request; above that: 400 COULD_NOT_VALIDATE. */
+  /**
+   * Maximum entries in `roleFilter` of one request; a request with more fails with 400
+   * COULD_NOT_VALIDATE.
+   */
   roleFiltersMax: 100,
 } as const
 
 interface CountedSource extends ListedRecords {
   /** Upper limit for the number of records that must be read. */
   readonly size: number
-  /** True: all records satisfy the filter. */
+  /** True if all records of the source satisfy the filter. */
   readonly isExact: boolean
 }
 
@@ -57,8 +62,8 @@ const everything: ParsedQuery = {
 }
 
 /**
- * Whether the text is empty apart from blanks in the query language. Other white space makes the
- * parameter invalid, not empty.
+ * Whether the text consists only of blanks of the query language. Other white space makes the
+ * parameter invalid.
  */
 function isBlank(text: string): boolean {
   return /^[ \t\r\n]*$/.test(text)
@@ -153,7 +158,7 @@ function roleSemantic(text: string | undefined): 'AllOf' | 'AnyOf' {
   throw fieldProblem('semantic', 'must be AllOf or AnyOf', text?.slice(0, 128))
 }
 
-/** Lists the records of one kind: all of a table, or those of a given set of ids. */
+/** Lists the records of one kind: all records of a table, or those with given ids. */
 export class Lister {
   readonly #links: QueryLinks
 
@@ -162,7 +167,8 @@ export class Lister {
   }
 
   /**
-   * Lists in one step. `within`: the ids from which the list is selected, null for all.
+   * Lists in one step.
+   * @param within the ids from which records are listed; null: all.
    * @throws the problems of `listing`.
    */
   list(table: Records, query: ListQuery, within: IdScope | null): ListResult {
@@ -170,8 +176,8 @@ export class Lister {
   }
 
   /**
-   * Lists in steps. `within`: the ids from which the list is selected, null for all. Nothing is
-   * read before the first step.
+   * Lists in steps. Reads nothing before the first step.
+   * @param within the ids from which records are listed; null: all.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
   *listing(table: Records, query: ListQuery, within: IdScope | null): Listing {
@@ -201,7 +207,7 @@ export class Lister {
   }
 }
 
-/** Runs all steps at once. */
+/** Runs all steps without a pause. */
 export function runListing(listing: Listing): ListResult {
   for (;;) {
     const step = listing.next()
@@ -232,9 +238,9 @@ function sourceOf(
   if (found === null) return { ...all, isExact: false }
   const { size, isExact, stretch } = found
   if (scope === null) {
-    // If the candidates are exact and already in the requested order, a page is a slice, however
-    // many candidates there are. Otherwise each candidate has to be looked up, so for many
-    // candidates a scan is faster.
+    // If the candidates are exact and already in the requested order, a page is a slice, whatever
+    // the number of candidates. Otherwise each candidate has to be looked up, so for many
+    // candidates a scan takes less time.
     const isInOrder = order === null && isExact && stretch === null
     const isStretch = stretch !== null && stretch.field === (order === null ? 'id' : order.field)
     if (!isInOrder && !isStretch && isScanCheaper(table, size)) return { ...all, isExact: false }

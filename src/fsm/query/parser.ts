@@ -19,7 +19,7 @@ const reserved = new Set(
   ),
 )
 
-/** Parses OpenZiti's query language by recursive descent. A parser is used for one text. */
+/** Parses OpenZiti's query language by recursive descent. Each parser object parses one text. */
 class Parser {
   readonly #scanner: Scanner
   #depth = 0
@@ -166,7 +166,7 @@ class Parser {
     }
   }
 
-  /** `not` applies to everything that follows: `not a and b` is `not (a and b)`. */
+  /** `not` applies to the whole rest of the expression: `not a and b` is `not (a and b)`. */
   #not(): Expression {
     this.#scanner.requireKeyword('not')
     this.#scanner.requireBlanks()
@@ -353,7 +353,10 @@ function foldRight(operands: readonly Expression[], joints: readonly ('and' | 'o
   return right
 }
 
-/** @throws {Problem} INVALID_FILTER with symbol, line and column. */
+/**
+ * Parses a filter.
+ * @throws {Problem} INVALID_FILTER with symbol, line and column.
+ */
 export function parseQuery(text: string, charactersMax?: number): ParsedQuery {
   return new Parser(text, charactersMax).whole()
 }

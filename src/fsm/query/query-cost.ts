@@ -1,10 +1,14 @@
 import { invalidFilterProblem, queryLimits } from './scanner.ts'
 
-/** Units of work after which a scan yields to other work: about a tenth of a millisecond. */
+/**
+ * Units of work after which a scan yields, so that other work can run: about a tenth of a
+ * millisecond.
+ */
 const turnUnits = 2000
 
 /**
- * Cost of one response: the number of terms tested on records, plus the elements of linked sets.
+ * Counts the cost of one response: the number of terms tested on records, plus the elements of
+ * linked sets.
  */
 export class QueryCostCounter {
   readonly #max: number
@@ -34,7 +38,7 @@ export class QueryCostCounter {
   }
 }
 
-/** Decides after which record a scan yields to other work. */
+/** Decides after which record a scan yields, so that other work can run. */
 export class ScanPacer {
   readonly #work: QueryCostCounter
   readonly #recordsMax: number

@@ -10,11 +10,11 @@ export interface IndexRange {
 
 interface Bound {
   readonly value: string
-  /** True: the bound itself is in the range. */
+  /** True if the range includes the bound itself. */
   readonly isInclusive: boolean
 }
 
-/** Lower and upper bounds for a text value; all of them must be met. */
+/** Lower and upper bounds for a text value; the value must satisfy all of them. */
 export interface TextBounds {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
@@ -34,7 +34,8 @@ export function isUniqueField(table: Records, field: string): boolean {
 }
 
 /**
- * Whether every record has a value among the sorted values, so that their order sorts all records.
+ * Whether every record has a value among the sorted values, so that their order is an order of all
+ * records.
  */
 export function isTotalOrder(table: Records, field: string): boolean {
   return isUniqueField(table, field) && orderedValues(table, field)?.size === table.rows.size
@@ -49,7 +50,7 @@ export function idsByUniqueValues(
   return field === 'id' ? values : values.map((value) => table.indexes.owner(field, value) ?? '')
 }
 
-/** Number of values before the bound. With `isPassedOver`, the bound itself is counted too. */
+/** Number of values before the bound. With `isPassedOver`, the bound itself also counts. */
 function positionOf(values: SortedIds, value: string, isPassedOver: boolean): number {
   return values.rank(value) + (isPassedOver && values.has(value) ? 1 : 0)
 }
@@ -65,8 +66,8 @@ export function indexRange(
 ): IndexRange | null {
   const values = orderedValues(table, field)
   if (values === null) return null
-  // The empty string sorts before all others, and no index contains it. So the range must exclude
-  // the empty string, or every record must be indexed.
+  // The empty string sorts before all others, and no index contains it. The range must therefore
+  // exclude the empty string, or the index must contain every record.
   const isBeyondEmpty = low.some(({ value, isInclusive }) => value !== '' || !isInclusive)
   if (!isBeyondEmpty && !isTotalOrder(table, field)) return null
   let start = 0

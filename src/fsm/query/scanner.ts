@@ -5,36 +5,38 @@ import type { Literal } from './ast.ts'
 /**
  * Limits for a query: its length, its nesting, and the cost of one response. `workMax` counts terms
  * tested on records and elements of linked sets; this maximum takes about a second of processor
- * time. Callers that are not administrators get `workOfOthersMax`, about 25 ms, and
+ * time. Callers who are not administrators get `workOfOthersMax`, about 25 ms, and
  * `charactersOfOthersMax`, which limits the cost of parsing.
  */
 export const queryLimits = {
-  /** Maximum characters of an administrator's filter; above that: 400 INVALID_FILTER. */
+  /**
+   * Maximum characters of an administrator's filter; a longer one fails with 400 INVALID_FILTER.
+   */
   charactersMax: 16_384,
-  /** Maximum characters of another caller's filter; above that: 400 INVALID_FILTER. */
+  /** Maximum characters of another caller's filter; a longer one fails with 400 INVALID_FILTER. */
   charactersOfOthersMax: 4096,
   /**
-   * Maximum nesting of parentheses, `not` and subqueries in one filter; above that: 400
-   * INVALID_FILTER.
+   * Maximum nesting of parentheses, `not` and subqueries in one filter; deeper nesting fails with
+   * 400 INVALID_FILTER.
    */
   depthMax: 64,
   /**
-   * Maximum terms of one filter, and maximum fields in its `sort by`; above that: 400
+   * Maximum terms of one filter, and maximum fields in its `sort by`; more fail with 400
    * INVALID_FILTER.
    */
   termsMax: 1000,
-  /** Maximum values of one list in a filter; above that: 400 INVALID_FILTER. */
+  /** Maximum values of one list in a filter; more fail with 400 INVALID_FILTER. */
   arrayMax: 2000,
-  /** Maximum subqueries in one filter; above that: 400 INVALID_FILTER. */
+  /** Maximum subqueries in one filter; more fail with 400 INVALID_FILTER. */
   subQueriesMax: 16,
   /**
-   * Maximum cost of an administrator's query, in tests of a term and in elements of linked sets;
-   * above that: 400 INVALID_FILTER.
+   * Maximum cost of an administrator's query, in tests of a term and in elements of linked sets; a
+   * higher cost fails with 400 INVALID_FILTER.
    */
   workMax: 20_000_000,
   /**
-   * Maximum cost of another caller's query, in the same units as `workMax`; above that: 400
-   * INVALID_FILTER.
+   * Maximum cost of another caller's query, in the same units as `workMax`; a higher cost fails
+   * with 400 INVALID_FILTER.
    */
   workOfOthersMax: 500_000,
 } as const
@@ -54,7 +56,10 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: '\t',
 }
 
-/** @param detail the fault and its position, as a sentence without a period. */
+/**
+ * The error for an invalid filter.
+ * @param detail the fault and its position, as a sentence without a period.
+ */
 export function invalidFilterProblem(detail: string): Problem {
   return new Problem('INVALID_FILTER', { detail })
 }
@@ -125,20 +130,23 @@ export class Scanner {
     if (!this.take(text)) throw this.unexpected()
   }
 
-  /** The identifier or keyword at the current position, as written; null if there is none. */
+  /**
+   * The identifier or keyword at the current position, spelled as in the text; null if there is
+   * none.
+   */
   peekWord(): string | null {
     return this.#match(WORD)
   }
 
   /**
-   * A word at the current position, or an identifier in single quotes. A quoted identifier is
-   * always a name, even if no symbol has that name.
+   * A word at the current position, or an identifier in single quotes; null if there is neither. A
+   * quoted identifier is always a name, even if no symbol has that name.
    */
   peekName(): string | null {
     return this.#match(WORD) ?? this.#match(QUOTED)
   }
 
-  /** Consumes the keyword, case-insensitively, if it is the whole next word. */
+  /** Consumes the keyword, in upper or lower case, if it is the whole next word. */
   takeKeyword(keyword: string): boolean {
     const word = this.peekWord()
     if (word?.toLowerCase() !== keyword.toLowerCase()) return false
@@ -175,8 +183,8 @@ export class Scanner {
     const wholeMs = dateTimeMs(`${day}T${time}${fraction.slice(0, 4)}${zone}`)
     if (wholeMs === null) throw this.unexpected()
     this.at += whole.length
-    // Stored times are whole milliseconds, so a more precise time only has to be compared as a
-    // value between two adjacent milliseconds.
+    // Stored times are whole milliseconds, so it suffices to compare a more precise time as a value
+    // between two adjacent milliseconds.
     const isFiner = /[1-9]/.test(fraction.slice(4))
     return { type: 'datetime', value: isFiner ? wholeMs + 0.5 : wholeMs }
   }

@@ -15,7 +15,7 @@ export type RecordOrder = (a: EntityRecord, b: EntityRecord) => number
 
 const tagPrefix = 'tags.'
 
-/** Names that a filter on the kind may use; `filterableFields` lists them. */
+/** Names that a filter on the kind may use. `StateView.filterableFields` returns them. */
 export function symbolNames(entity: Entity<string>): string[] {
   return entity.symbols.map((symbol) => symbol.name)
 }
@@ -116,7 +116,7 @@ export function sortComparator(
 }
 
 /**
- * Like `sortComparator`, for a clause inside a filter, where an unknown symbol is a fault of the
+ * Like `sortComparator`, for a sort clause in a filter, where an unknown symbol is a fault of the
  * filter.
  */
 export function filterSortComparator(

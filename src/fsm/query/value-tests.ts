@@ -5,7 +5,7 @@ import { compareText } from '../../lib/text/text-order.ts'
 import type { CompareOperator, Expression, Literal, Operand } from './ast.ts'
 import { invalidFilterProblem } from './scanner.ts'
 
-/** Tests a value; undefined: the value is missing. */
+/** Tests a value. The value is undefined if it is missing. */
 export type ValueTest = (value: Json | undefined) => boolean
 /** An expression that compares an operand with literals. */
 export type Comparison = Extract<Expression, { readonly operand: Operand }>

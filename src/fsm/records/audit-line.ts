@@ -3,26 +3,26 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 
 /**
- * Constants and not options, because they are part of the replicated state: every controller must
- * drop records and changes at the same entry.
+ * The limits are constants, not options, because they determine the replicated state: every
+ * controller must drop records and changes at the same entry.
  */
 export const auditLimits = {
   /**
-   * Audit records that the cluster retains; when there is a whole block more (`blockRecords`), a
-   * block of old records is dropped.
+   * Audit records that the cluster keeps. When there are `blockRecords` more, a block of old
+   * records is dropped.
    */
   recordsMax: 100_000,
-  /** Log time. */
+  /** Maximum age of an audit record in log time, ms. */
   ageMsMax: 30 * 24 * 60 * 60_000,
   /** Audit records per block. A block is stored, hashed and dropped as a whole. */
   blockRecords: 64,
   /**
    * If an actor has more than 1/`actorPartMax` of all records, or of the characters of all changes,
-   * this actor's oldest records or changes are dropped first.
+   * the oldest records or changes of this actor are dropped first.
    */
   actorPartMax: 8,
   /**
-   * Maximum field names that one audit record lists, and maximum other writes of the same entry
+   * Maximum field names that one audit record lists, and maximum further writes of the same entry
    * that it lists.
    */
   namesMax: 64,
@@ -43,7 +43,7 @@ export const auditLimits = {
 
 /** Marks an entry whose change was too large to store. */
 export const TOO_LARGE_CHANGE = '"TOO_LARGE"'
-/** Marks an entry whose change was stored, and dropped later to make room. */
+/** Marks an entry whose change was stored first and then dropped to free space. */
 const DROPPED = '"DROPPED"'
 /** JSON contains no raw tab, so a tab separates the change from the rest of its line. */
 const CHANGE_MARK = '\t'
@@ -63,7 +63,7 @@ export function formatAuditLine(record: AuditRecord, who: string): string {
   const { entityName, change } = record
   // Action, kind and outcome are names that the program defines, so they need no escaping.
   const what = `"${action}","${entity}",${quoteAuditText(entityId)},"${outcome}"`
-  // Few records have a reason; lines without a reason and a name keep their earlier form.
+  // Few records have a reason. A line without reason and name keeps the format of earlier releases.
   const why = reason === '' && entityName === '' ? '' : `,${quoteAuditText(reason)}`
   const name = entityName === '' ? '' : `,${quoteAuditText(entityName)}`
   const kept = change === '' ? '' : CHANGE_MARK + change

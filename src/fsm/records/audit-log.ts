@@ -15,8 +15,8 @@ import {
 import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 
 /**
- * Format of a full block: one compressed text, in which a record takes about 150 bytes of text and
- * 40 bytes of memory. As an object it would take 1,500 bytes.
+ * A full block: one compressed text, in which a record takes about 150 bytes of text and 40 bytes
+ * of memory. As an object it would take 1,500 bytes.
  */
 interface Block {
   readonly key: string
@@ -31,7 +31,7 @@ interface Block {
 }
 
 /**
- * Maximum blocks from which one log entry drops changes; each block costs about half a millisecond.
+ * Maximum blocks from which one log entry drops changes; each block takes about half a millisecond.
  */
 const STRIPPED_BLOCKS_MAX = 8
 
@@ -43,14 +43,14 @@ function keyOf(index: number): string {
 }
 
 /**
- * A small compression window: a block is about 10 KiB long, and the default window would take 256
- * KiB for each block.
+ * The compression window is small: a block is about 10 KiB long, and the default window would take
+ * 256 KiB for each block.
  */
 const PACKING = { level: 1, windowBits: 13, memLevel: 6, chunkSize: 4096 } as const
 
 /**
  * Compresses text. Different versions of zlib produce different bytes, so the result stays in this
- * process and is not part of a digest.
+ * process and no digest covers it.
  */
 function pack(text: string): Uint8Array {
   return Uint8Array.from(deflateRawSync(text, PACKING))
@@ -60,7 +60,7 @@ function linesOf({ packed }: Block): string[] {
   return inflateRawSync(packed).toString('utf8').split('\n')
 }
 
-/** Adds to a count, and removes it at zero. */
+/** Adds to a count, and deletes the count if it becomes zero. */
 function addCount(counts: Map<string, number>, actor: string, more: number): void {
   const count = (counts.get(actor) ?? 0) + more
   if (count > 0) counts.set(actor, count)
@@ -68,8 +68,8 @@ function addCount(counts: Map<string, number>, actor: string, more: number): voi
 }
 
 /**
- * The actor with the highest count, if the count exceeds an actor's share of the maximum; null: no
- * count exceeds it.
+ * The actor with the highest count, if that exceeds an actor's share of the maximum; null: no count
+ * exceeds it.
  */
 function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string | null {
   let found: string | null = null
@@ -87,7 +87,8 @@ function busiestOf(counts: ReadonlyMap<string, number>, maximum: number): string
 
 /**
  * Audit log: the latest writes in log order, from all callers and with every outcome. Digest, key
- * and storage are computed per block, because computing them per entry would be expensive.
+ * and storage are computed for each block, because computing them for each entry would be
+ * expensive.
  */
 export class AuditLog {
   readonly #digest: SetDigest
@@ -100,17 +101,18 @@ export class AuditLog {
   #changesSize = 0
   /** Lines of the last block, which is not full yet. */
   #lines: string[] = []
-  /** Characters of the stored changes in these lines. */
+  /** Characters of the stored changes in `#lines`. */
   #openChanges = 0
   #openKey = ''
   /** Changed blocks by key that have not been written to the store yet; null: removed. */
   readonly #changed = new Map<string, string | null>()
   /**
-   * Serialized fields of the most recent caller, cached because most callers write more than once.
+   * Serialized fields of the most recent caller. They are cached because most callers write more
+   * than once.
    */
   #who = { actor: '', actorName: '', session: '', address: '', text: '"","","",""' }
 
-  /** @param digest the sum to which full blocks are added. */
+  /** @param digest the sum that includes the hashes of full blocks. */
   constructor(digest: SetDigest) {
     this.#digest = digest
   }
@@ -119,7 +121,10 @@ export class AuditLog {
     return this.#size + this.#lines.length
   }
 
-  /** @returns the number of characters that the record takes in the store. */
+  /**
+   * Adds a record.
+   * @returns the number of characters that the record takes in the store.
+   */
   add(record: AuditRecord): number {
     if (this.#lines.length === 0) this.#openKey = keyOf(record.index)
     const line = formatAuditLine(record, this.#whoOf(record))
@@ -201,8 +206,8 @@ export class AuditLog {
     if (!isWhole || key <= this.#openKey) {
       throw new Error(`the store holds a malformed block of the audit: ${key.slice(0, 80)}`)
     }
-    // Close the previous block even if it is not full: if an actor's records were removed, a block
-    // before the last one may have fewer records.
+    // The previous block is closed even if it is not full: if an actor's records were removed, a
+    // block before the last one may have fewer records.
     if (this.#lines.length > 0) {
       this.#close(auditLineTimeMs(this.#lines.at(-1) ?? ''))
       this.#changed.delete(this.#openKey)
@@ -217,7 +222,7 @@ export class AuditLog {
 
   /**
    * Drops the oldest block if it is too old, or if enough records remain without it. In the latter
-   * case, an actor with too many records loses its own oldest records first.
+   * case, if an actor has too many records, that actor's oldest records are dropped first.
    * @param isByActor true from feature level 2.
    * @returns the number of characters by which the store changes.
    */
@@ -237,8 +242,9 @@ export class AuditLog {
   }
 
   /**
-   * Drops the oldest changes, but not their records, while all changes together are too large. If
-   * one actor has too large a part of the changes, that actor's oldest changes are dropped first.
+   * While all changes together are too large, drops the oldest changes, but keeps their records. If
+   * one actor has too large a part of the changes, the oldest changes of that actor are dropped
+   * first.
    * @returns the number of characters by which the store changes.
    */
   #forgetChanges(): number {
@@ -297,7 +303,7 @@ export class AuditLog {
     return changed
   }
 
-  /** Hash lanes that are summed over all full blocks. */
+  /** Hash lanes (32-bit parts of a SHA-256) of all full blocks, which the digest sums. */
   *lanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#blocks) yield lanes
   }
@@ -325,8 +331,8 @@ export class AuditLog {
   }
 
   /**
-   * All current records, the newest first; records that are written during the iteration are not
-   * included.
+   * All current records, the newest first. The iteration omits records that are written after it
+   * began.
    */
   *newestFirst(): Generator<EntityRecord> {
     for (const line of this.newestLines()) yield parseAuditLine(line)
@@ -342,7 +348,7 @@ export class AuditLog {
     return line === undefined ? undefined : parseAuditLine(line)
   }
 
-  /** The lines of all current records, as `newestFirst`. */
+  /** The lines of all current records, in the order of `newestFirst`. */
   *newestLines(): Generator<string> {
     for (const { lines } of this.#newestBlocks()) yield* lines()
   }

@@ -1,11 +1,11 @@
 import { assert } from '../../lib/assert.ts'
 import type { DigestLanes } from './digest.ts'
 
-/** One remembered request. */
+/** A request whose outcome is stored. */
 export interface DeduplicationRecord {
   readonly atMs: number
   readonly index: number
-  /** Serialized outcome. */
+  /** The outcome of the request, serialized. */
   readonly outcome: string
   readonly lanes: DigestLanes
 }
@@ -16,8 +16,8 @@ export interface DeduplicationRecord {
 export class DeduplicationRecords {
   #records = new Map<string, DeduplicationRecord>()
   /**
-   * One iterator for all calls: a new iterator would first pass over all entries that were removed
-   * since the map was last compacted.
+   * All calls share one iterator: a new iterator would first pass over all entries that were
+   * removed since the map was last compacted.
    */
   #order = this.#records.entries()
   #oldest: readonly [key: string, record: DeduplicationRecord] | null = null
@@ -63,7 +63,8 @@ export class DeduplicationRecords {
   }
 
   /**
-   * The digest lanes of all records. Records must not be added or removed during the iteration.
+   * The hash lanes (32-bit parts of a SHA-256) of all records. Records must not be added or removed
+   * during the iteration.
    */
   *allLanes(): Generator<DigestLanes> {
     for (const { lanes } of this.#records.values()) yield lanes

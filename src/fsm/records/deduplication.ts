@@ -12,8 +12,8 @@ export const requestIdRetentionMs = 15 * 60_000
  */
 export const requestIdAheadMsMax = 5 * 60_000
 /**
- * Maximum memory for stored request ids. Above this limit, new request ids are refused, because
- * dropping an id early could execute a repeated write again.
+ * Maximum memory for stored request ids. Above this limit, new request ids are refused: if a stored
+ * id were dropped early, a repeated write could take effect again.
  */
 export const requestIdsBytesMax = 96 * 1024 * 1024
 /** Maximum memory for the request ids of one caller; the rest remains for other callers. */
@@ -36,20 +36,20 @@ export const deduplicationLimits010 = {
 const FORMER_REQUEST_BYTES = 56
 const originsMax = 256
 /**
- * Maximum applied sequences above a gap that are stored per origin; a proposer's window is far
- * smaller.
+ * Maximum applied sequence numbers above a gap that are stored for one origin (the store of a
+ * proposing controller); a proposer has far fewer outstanding writes.
  */
 const aheadMax = 65_536
 
 interface OriginWindow {
   boot: number
-  /** All sequences below this number are finished. */
+  /** All sequence numbers below this one are finished. */
   floor: number
-  /** Applied sequences above `floor`, with gaps between them. */
+  /** Applied sequence numbers above `floor`, with gaps between them. */
   readonly ahead: Set<number>
   /**
-   * Log index of the origin's last command. When there are too many origins, the one with the
-   * lowest index is dropped.
+   * Log index of the last command from this origin (the store of a proposing controller). When
+   * there are too many origins, the one with the lowest index is dropped.
    */
   index: number
 }
@@ -62,17 +62,17 @@ export interface StoredOrigin {
 }
 
 /**
- * Deduplication of commands from controllers: a command, identified by (store, boot, sequence),
- * takes effect once, even if the log contains it several times.
+ * Deduplication of commands from controllers: a command, identified by (store, boot, sequence
+ * number), takes effect once, even if the log contains it several times.
  */
 export class ProposerDeduplication {
   readonly #windows = new Map<string, OriginWindow>()
   readonly #changed = new Set<string>()
 
   /**
-   * Records a sequence as applied.
-   * @returns false when the sequence was already applied or abandoned, or belongs to an earlier
-   * start of the store.
+   * Records a sequence number as applied.
+   * @returns false when it was already applied or abandoned, or belongs to an earlier start of the
+   * store.
    */
   take(
     storeId: string,
@@ -123,7 +123,10 @@ export class ProposerDeduplication {
     this.#windows.set(storeId, { boot, floor, index, ahead: new Set(stored.ahead) })
   }
 
-  /** Returns and clears the origins that changed since the last call. */
+  /**
+   * Returns and clears the origins (stores of proposing controllers) that changed since the last
+   * call.
+   */
   takeChanged(): string[] {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -131,8 +134,8 @@ export class ProposerDeduplication {
   }
 
   /**
-   * Hashed when a digest is computed, not at each command, because there are few of these records
-   * and they are small.
+   * Adds the records to a digest. They are hashed when a digest is computed, not at each command,
+   * because they are few and small.
    */
   digestInto(digest: SetDigest, key: (storeId: string) => string): void {
     for (const storeId of this.#windows.keys()) {
@@ -162,7 +165,8 @@ export interface StoredRequest {
 }
 
 /**
- * `new`: the request is unknown and must be applied. Otherwise the stored outcome, or a refusal.
+ * `new`: the request is unknown and must be applied. Otherwise the outcome is the stored one, or a
+ * refusal.
  */
 export type RequestJudgement = 'new' | Outcome
 
@@ -171,7 +175,7 @@ function requestKey(caller: string, id: Uint8Array): string {
   return `r/${caller}/${toHex(id)}`
 }
 
-/** Matches the result of `requestKey` for an id of 16 bytes. */
+/** Matches keys that `requestKey` returns for ids of 16 bytes. */
 const REQUEST_KEY = /^r\/.*\/[0-9a-f]{32}$/s
 
 function callerOf(key: string): string {
@@ -179,7 +183,8 @@ function callerOf(key: string): string {
 }
 
 /**
- * Text that is stored. The order of the members is fixed, so that equal requests have equal text.
+ * The text that the store contains for a request. The order of the members is fixed, so that equal
+ * requests have equal text.
  */
 function storedText(atMs: number, bodyHash: string, index: number, outcome: string): string {
   return `{"atMs":${atMs},"bodyHash":"${bodyHash}","index":${index},"outcome":${outcome}}`
@@ -188,7 +193,7 @@ function storedText(atMs: number, bodyHash: string, index: number, outcome: stri
 const DONE_HEAD = '{"ok":true,"id":"'
 const DONE_TAIL = '"}'
 
-/** Most outcomes are successes; for a success, only the id is stored. */
+/** Short form of an outcome: for a success, which most outcomes are, only the id is stored. */
 function packed(outcome: string): string {
   const isDone = outcome.startsWith(DONE_HEAD) && outcome.endsWith(DONE_TAIL)
   return isDone ? outcome.slice(DONE_HEAD.length, -DONE_TAIL.length) : outcome
@@ -204,7 +209,7 @@ function refusal(
   return { ok: false, code, fault: null, detail: null }
 }
 
-/** The totals to which the limits for stored requests apply. */
+/** The totals that the limits for stored requests restrict. */
 interface Weight {
   count: number
   bytes: number
@@ -228,13 +233,13 @@ interface RequestMoment {
    * A request whose id is older than this is refused as expired, unless its outcome is stored.
    */
   readonly floorMs: number
-  /** Feature level in force. */
+  /** The cluster's feature level. */
   readonly level: number
 }
 
 /**
- * Deduplication of requests from callers: outcomes by caller and request id, oldest first. Only log
- * time determines when an outcome is dropped.
+ * Deduplication of requests from callers: outcomes by caller and request id, oldest first. Log time
+ * alone determines when an outcome is dropped.
  */
 export class RequestDeduplication {
   readonly #records = new DeduplicationRecords()
@@ -363,8 +368,8 @@ export class RequestDeduplication {
 }
 
 /**
- * Whether a request body belongs to a stored outcome. The hash of the body is not stored, but only
- * the same hash yields the stored digest of the outcome.
+ * Whether a request body belongs to a stored outcome. The hash of the body is not stored; instead,
+ * the stored digest of the outcome includes it.
  */
 function isOf(
   key: string,

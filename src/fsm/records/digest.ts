@@ -8,10 +8,10 @@ export interface DigestLanes {
   readonly d: number
 }
 
-/** Longer values are hashed with an additional call, but without a copy. */
+/** Longer values are hashed with an additional call, which avoids a copy. */
 const LONG_CHARACTERS = 65_536
 
-/** The hash lanes of one stored record. */
+/** The hash lanes (32-bit parts of a SHA-256) of one stored record. */
 export function digestLanes(key: string, value: string): DigestLanes {
   const bytes =
     value.length < LONG_CHARACTERS
@@ -26,9 +26,9 @@ export function digestLanes(key: string, value: string): DigestLanes {
 }
 
 /**
- * An incremental digest over a set of records: the sum of their hashes. The order does not matter,
- * and a change costs one hash. The digest detects that two controllers have diverged; it does not
- * protect against forged records.
+ * An incremental digest over a set of records: the sum of their hashes. The order of the records
+ * does not matter, and a change costs one hash. The digest detects that two controllers have
+ * diverged; it does not protect against forged records.
  */
 export class SetDigest {
   #a = 0

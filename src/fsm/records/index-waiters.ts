@@ -6,7 +6,7 @@ import type { Index } from '../../raft/types.ts'
  */
 export type ScheduleTimer = (delayMs: number, run: () => void) => () => void
 
-/** Uses timers that do not keep the process alive. */
+/** Schedules timers that do not keep the process alive. */
 export const scheduleWithTimer: ScheduleTimer = (delayMs, run) => {
   const timer = setTimeout(run, delayMs)
   timer.unref()
@@ -24,7 +24,7 @@ const waitersMax = 16_384
 
 /**
  * Waits until an index is applied. If there are more than `waitersMax` waiters, a further wait
- * fails at once.
+ * fails immediately.
  */
 export class IndexWaiters {
   readonly #waiters = new Set<Waiter>()

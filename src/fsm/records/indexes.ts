@@ -28,8 +28,8 @@ interface IndexEntry {
 const textKinds: ReadonlySet<string> = new Set(['text', 'choice', 'reference'])
 
 /**
- * Filterable fields with a single text value; the index keeps their values sorted for range
- * queries.
+ * Fields that a filter may use and that have a single text value. The index keeps their values
+ * sorted for range queries.
  */
 function rangedFields(entity: Entity<string>): ReadonlySet<string> {
   const ranged = new Set<string>()
@@ -44,23 +44,23 @@ function rangedFields(entity: Entity<string>): ReadonlySet<string> {
 
 /**
  * Indexes for one kind of record, as its descriptor declares: unique values, and ids by element.
- * Values that can be filtered are also kept sorted, at about 12 bytes per distinct value (including
- * unused space in chunks).
+ * The index also keeps the values of filterable text fields sorted, at about 12 bytes per distinct
+ * value (including unused space in chunks).
  */
 export class Indexes {
   readonly #unique = new Map<string, Map<string, string>>()
   readonly #postings = new Map<string, Map<string, SortedIds>>()
   readonly #ordered = new Map<string, SortedIds>()
   readonly #weighed: Entity['weighed']
-  /** Total bytes of the weighed maps in the records of each owner. */
+  /** Total bytes of the maps with a size limit in the records of each owner. */
   readonly #weights: Map<string, number>
   /**
-   * Sets that this layer has changed, so that it owns them; null: there is no layer below, so this
+   * Sets that this layer has changed, and therefore owns; null: there is no layer below, so this
    * layer owns all sets.
    */
   readonly #own: Set<SortedIds> | null
 
-  /** @param below indexes under this layer; this layer never changes them. */
+  /** @param below indexes of the layer below; this layer never changes them. */
   constructor(entity: Entity<string>, below: Indexes | null = null) {
     this.#weighed = entity.weighed
     this.#weights = below === null ? new Map() : new LayeredMap(below.#weights)
@@ -98,7 +98,7 @@ export class Indexes {
     return this.#postings.get(field)?.get(element) ?? noIds
   }
 
-  /** Total bytes of the weighed maps in an owner's records. */
+  /** Total bytes of the maps with a size limit in an owner's records. */
   weight(ownerId: string): number {
     return this.#weights.get(ownerId) ?? 0
   }
@@ -126,7 +126,7 @@ export class Indexes {
     return this.#ordered.get(field) ?? null
   }
 
-  /** The fields by whose values the index should find the record but does not. */
+  /** The fields whose index should contain the record but does not. */
   lacking(id: string, record: EntityRecord): string[] {
     const lacking = new Set<string>()
     for (const [field, owners] of this.#unique) {
@@ -143,7 +143,7 @@ export class Indexes {
   }
 
   /**
-   * All index entries; entries that are added or removed during the iteration may or may not
+   * All index entries. An entry that is added or removed during the iteration may or may not
    * appear.
    */
   *entries(): Generator<IndexEntry> {
@@ -195,7 +195,7 @@ export class Indexes {
     }
   }
 
-  /** Adds one of many records. The values are sorted only after `loaded` was called. */
+  /** Adds one of many records. The values become sorted only when `loaded` is called. */
   load(id: string, record: EntityRecord): void {
     this.#weigh(record, 1)
     for (const [field, owners] of this.#unique) {
@@ -212,7 +212,8 @@ export class Indexes {
   }
 
   /**
-   * Sorts all values at once: inserting them one by one took a quarter of the time to load a state.
+   * Sorts all values in one pass: inserting them one by one took a quarter of the time to load a
+   * state.
    */
   loaded(): void {
     for (const field of this.#ordered.keys()) {
@@ -222,8 +223,8 @@ export class Indexes {
   }
 
   /**
-   * The set with this key, which the caller may change; if the set belongs to the layer below, the
-   * set is copied first.
+   * The set with this key, which the caller may change. A set that belongs to the layer below is
+   * copied first.
    */
   #writable(own: Set<SortedIds>, sets: Map<string, SortedIds>, key: string): SortedIds | undefined {
     const ids = sets.get(key)

@@ -9,8 +9,8 @@ import type { State } from './state.ts'
 const MINUTE_MS = 60_000
 
 /**
- * Whether the session still waits for its code to be redeemed. Such a session has authenticated no
- * request yet.
+ * Whether the client of the session has not yet redeemed its authorization code. Such a session has
+ * authenticated no request yet.
  */
 export function isSessionAwaitingCode({ clientId, codeHash }: ApiSession): boolean {
   return Boolean(clientId) && codeHash === ''
@@ -41,8 +41,8 @@ export function roundDownToMinute(ms: number): number {
 }
 
 /**
- * Time since which a router is online, or since which it is offline, UTC ms; null if the router is
- * not in that state, or if the time is unknown.
+ * Time since which a router has been online, or offline, UTC ms; null if the router is not in that
+ * state, or if the time is unknown.
  */
 export function routerPresenceMs(
   { onlineSince = null, offlineSince = null }: Pick<Router, 'onlineSince' | 'offlineSince'>,
@@ -51,7 +51,7 @@ export function routerPresenceMs(
 ): number | null {
   if (shows === 'offlineSince') return connectedMs !== null ? null : (lostMs ?? offlineSince)
   if (connectedMs === null) return null
-  // The router may have connected to another controller before this controller started, so the
-  // stored time takes precedence over the observed one.
+  // The stored time takes precedence over the observed one: the router may have connected to
+  // another controller before this controller started.
   return returnedMs ?? onlineSince ?? connectedMs
 }

@@ -1,5 +1,5 @@
 /**
- * A map layered over another map, which stays unchanged; writes and deletions are stored
+ * A map layered over another map, which stays unchanged: the layer stores its writes and deletions
  * separately. Iteration yields the entries of the map below first, then the added entries in
  * insertion order.
  */

@@ -20,8 +20,8 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
 }
 
 /**
- * Live data about a router for details and filters; the empty value of the field while no
- * controller has a connection to the router.
+ * Live data about a router for details and filters. The value is empty while the router has no
+ * channel to any controller.
  */
 export function readLiveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {
@@ -34,7 +34,7 @@ export function readLiveRouterField(status: RouterStatus | null, fact: LiveRoute
     case 'syncStatus':
       if (status === null) return 'SYNC_UNKNOWN'
       // A known host name shows that the router has reported its listeners. After that report, the
-      // controller sends the data model to the router.
+      // controller sends the router the data model.
       return status.hostname === '' ? 'SYNC_HELLO' : 'SYNC_DONE'
     case 'version':
       return status?.version.version ?? ''

@@ -2,16 +2,13 @@ import type { StateStore } from '../../ports/state-store.ts'
 import { FEATURE_LEVEL, FeatureLevelUnknownError } from '../../ports/feature-level.ts'
 import type { State } from './state.ts'
 
-/**
- * The records do not match the digests in the store: the store is damaged and must not be used.
- */
+/** The records of a store do not match its digests: the store is damaged and must not be used. */
 export class StateDamagedError extends Error {
   override readonly name = 'StateDamaged'
 }
 
 /**
- * Loads the records of a store into an empty state. The state stays empty if nothing was ever
- * written to the store.
+ * Loads the records of a store into an empty state. The state stays empty if the store is new.
  * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors from the store.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {

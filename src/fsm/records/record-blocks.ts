@@ -1,6 +1,6 @@
 /**
- * Format in which the log contains the records of a backup: blocks of lines, each `kind TAB stored
- * JSON`, compressed one by one. JSON contains no raw tabs or line breaks.
+ * Format in which the log contains the records of a backup: blocks of lines `kind TAB stored JSON`.
+ * Each block is compressed separately. JSON contains no raw tabs or line breaks.
  */
 import type { KindName } from '../../entities/kind-records.ts'
 import { isKindName } from '../../entities/registry.ts'
@@ -52,11 +52,12 @@ function packed(lines: readonly string[]): Uint8Array {
 
 export interface DecodedBlock {
   readonly records: readonly NormalizedRecord[]
-  /** Bytes of its text. */
+  /** Length of the uncompressed text in bytes. */
   readonly bytes: number
 }
 
 /**
+ * Decodes a block.
  * @param kinds kinds that the block may contain.
  * @returns null for an invalid block.
  */

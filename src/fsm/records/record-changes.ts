@@ -6,13 +6,13 @@ import type { Table } from './table.ts'
 /** Changes to the records of one kind. */
 interface OfKind {
   readonly kind: KindName
-  /** The records before the changes, by id. */
+  /** The records before the changes, by id; undefined for a record that did not exist. */
   before: Map<string, EntityRecord | undefined>
 }
 
 /**
- * Net changes over a series of writes, for the watched kinds. A record does not count as changed if
- * an undo restored it, or if it was added and removed within the series.
+ * Net changes over a series of writes, for the followed kinds. A record does not count as changed
+ * if an undo restored it, or if it was added and removed within the series.
  */
 export class RecordChanges {
   readonly #watched = new Map<KindName, OfKind>()
@@ -39,7 +39,7 @@ export class RecordChanges {
     this.#count += 1
   }
 
-  /** Notes that all records may have changed, and drops the individual changes. */
+  /** Records that all records may have changed, and drops the individual changes. */
   noteReplaced(): void {
     this.clear()
     this.#isReplaced = true
@@ -56,7 +56,7 @@ export class RecordChanges {
     return this.#count === 0
   }
 
-  /** Whether only records of this kind were written. */
+  /** Whether all recorded changes are to records of this kind. */
   isOnlyOf(kind: KindName): boolean {
     return this.#count > 0 && this.#watched.get(kind)?.before.size === this.#count
   }
@@ -82,8 +82,8 @@ export class RecordChanges {
 
   clear(): void {
     this.#count = 0
-    // Replaced with a new map: a cleared map keeps its hash table with the old contents in memory
-    // until it is collected, and the cost is the same.
+    // The map is replaced and not cleared: a cleared map keeps its hash table with the old contents
+    // in memory until it is collected, and a new map costs the same.
     for (const known of this.#watched.values()) if (known.before.size > 0) known.before = new Map()
   }
 }

@@ -1,7 +1,7 @@
 const MIB = 1024 * 1024
 
 /**
- * Limits of a restore. They are constants and not options, because every controller must refuse a
+ * Limits of a restore. They are constants, not options, because every controller must refuse a
  * restore at the same entry.
  */
 export const restoreLimits = {
@@ -15,9 +15,12 @@ export const restoreLimits = {
    * replaced.
    */
   stagedBytesMax: 128 * MIB,
-  /** Maximum log time from begin to end; a restore that stays staged for longer is dropped. */
+  /**
+   * Maximum log time from the beginning to the end of a restore; a restore that takes longer is
+   * dropped.
+   */
   lifetimeMs: 10 * 60_000,
-  /** A block ends when its uncompressed text has reached this length. */
+  /** Length of the uncompressed text at which a block is complete. */
   blockCharacters: 256 * 1024,
   /**
    * Maximum bytes of uncompressed text in one block: the largest record and the text before it.

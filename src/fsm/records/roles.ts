@@ -14,7 +14,7 @@ const ALL = '#all'
 export const BIND_BIT = 1
 export const DIAL_BIT = 2
 
-/** The role attributes of a record; [] if its kind has none. */
+/** The role attributes of a record; [] if its kind has no role attributes. */
 export function recordRoleAttributes(record: EntityRecord): readonly string[] {
   const attributes = record['roleAttributes']
   return Array.isArray(attributes) ? (attributes as readonly string[]) : []
@@ -76,13 +76,16 @@ export function idsByAttributes(
   return collectMatchingIds(postings, semantic)
 }
 
-/** Operations that sets and sorted ids have in common. */
+/** Operations that `Set` and `SortedIds` have in common. */
 interface IdSet extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
 }
 
-/** Adds to `found` the ids that are in any of the sets or, with `all`, in all of them. */
+/**
+ * Adds to `found` the ids that are in any of the sets; with `all`, only the ids that are in all of
+ * them.
+ */
 export function collectMatchingIds(
   postings: readonly IdSet[],
   semantic: string,
@@ -104,8 +107,8 @@ export interface RoleList {
 }
 
 /**
- * Ids and attributes that many role lists contain, without duplicates. Otherwise the records with
- * an attribute would be visited again for every list that contains the attribute.
+ * The ids and attributes of many role lists, without duplicates, so that the records with an
+ * attribute are read only once, and not for every list that contains the attribute.
  */
 interface Named {
   readonly ids: Set<string>
@@ -131,13 +134,17 @@ function nameAll(lists: readonly RoleList[]): Named {
   return named
 }
 
-/** The records in a shared table that are outside the scope of this kind. */
+/**
+ * The records in a table that are outside the scope of this kind, which shares the table with other
+ * kinds.
+ */
 function outside(table: Table, { scope }: Entity): IdScope {
   return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
 }
 
 /**
- * The ids of the kind's records in a shared table; null: all records of the table are in scope.
+ * The ids of the kind's records in a table that several kinds share; null: all records of the table
+ * are in scope.
  */
 export function idsWithinScope(table: Table, kind: Entity): IdScope | null {
   const { scope } = kind
@@ -155,7 +162,7 @@ export function idsSelectedByRoles(
   return found instanceof SortedIds ? found : new SetScope(found)
 }
 
-/** Like `idsSelectedByRoles`, but in any order. */
+/** The records of a kind that any of the role lists selects, in any order. */
 export function unorderedIdsSelectedByRoles(
   state: State,
   kind: KindName,
@@ -181,13 +188,13 @@ export function unorderedIdsSelectedByRoles(
 /** A record with role lists, which all have the same semantic. */
 export type Policy = EntityRecord & { readonly semantic: string }
 
-/** Whether a policy grants anything: false for an expired service policy. */
+/** Whether a policy is effective: false for an expired service policy. */
 export function isInForce(policy: EntityRecord): boolean {
   // @guard access-that-ended--policy
   return policy['isEnded'] !== true
 }
 
-/** The policies in force whose role list `field` selects the record, in id order. */
+/** The effective policies whose role list `field` selects the record, in id order. */
 export function activePoliciesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
@@ -196,7 +203,7 @@ export function activePoliciesSelecting<P extends Policy>(
   return allPoliciesSelecting(policies, field, record).filter(isInForce)
 }
 
-/** Like `activePoliciesSelecting`, but includes expired policies. */
+/** All policies whose role list `field` selects the record, including expired ones, in id order. */
 export function allPoliciesSelecting<P extends Policy>(
   policies: Table<P>,
   field: Extract<keyof P, string>,
@@ -243,7 +250,7 @@ export interface PolicyGrants {
 
 /**
  * The union of two scopes. If one scope contains the other (as the scope of all records does), the
- * larger scope itself is returned.
+ * result is the larger scope itself.
  */
 function union(a: IdScope, b: IdScope, sizeOfAll: number): IdScope {
   const [small, large] = a.size < b.size ? [a, b] : [b, a]

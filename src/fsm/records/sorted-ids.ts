@@ -11,11 +11,11 @@ const CHUNK_LENGTH_MAX = 512
 export interface IdScope extends Iterable<string> {
   readonly size: number
   has(id: string): boolean
-  /** At most `count` ids, from position `start` on. */
+  /** At most `count` ids, beginning with the one at position `start`. */
   slice(start: number, count: number): readonly string[]
 }
 
-/** An ordinary set as an `IdScope`; sorted when it is first iterated. */
+/** A `Set` as an `IdScope`. Its ids are sorted when they are first iterated. */
 export class SetScope implements IdScope {
   readonly #ids: ReadonlySet<string>
   #sorted: readonly string[] | null = null
@@ -66,7 +66,7 @@ export class SortedIds implements IdScope {
     return made
   }
 
-  /** An independent copy. */
+  /** Returns an independent copy of the set. */
   copy(): SortedIds {
     const made = new SortedIds()
     for (const chunk of this.#chunks) made.#chunks.push(chunk.slice())
@@ -84,9 +84,12 @@ export class SortedIds implements IdScope {
     return chunk !== undefined && chunk[lowerBound(chunk, id, isPlain)] === id
   }
 
-  /** @returns false when the id was already present. */
+  /**
+   * Adds an id.
+   * @returns false when the id was already present.
+   */
   add(id: string): boolean {
-    // Fast path for the common case: a set that gets its first id needs no search.
+    // Fast path for a common case: a set that gets its first id needs no search.
     if (this.#size === 0) {
       this.#chunks.push([id])
       this.#size = 1

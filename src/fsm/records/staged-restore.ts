@@ -30,8 +30,8 @@ const LAST_KEY = `${PREFIX}last`
 const CHUNK_PREFIX = `${PREFIX}c`
 const NUMBER_CHARACTERS = 6
 /**
- * Separator in a stored chunk, in front of the base64. If the chunk ends a block, the size of the
- * block's text is in front of the separator.
+ * Separator before the base64 in a stored chunk. If the chunk completes a block, the size of the
+ * block's text precedes the separator.
  */
 const ENDS = '.'
 const GOES_ON = '+'
@@ -46,10 +46,12 @@ function chunkKey(number: number): string {
   return CHUNK_PREFIX + String(number).padStart(NUMBER_CHARACTERS, '0')
 }
 
-/** One or more chunks that are compressed together. */
+/** One or more chunks that together are one compressed text. */
 interface StagedBlock {
   readonly chunks: readonly Uint8Array[]
-  /** The decoded records; null: the block was loaded from the store and is not decoded yet. */
+  /**
+   * The decoded records; null: the block was loaded from the store and has not been decoded yet.
+   */
   readonly decoded: readonly NormalizedRecord[] | null
   /** Feature level at which the block was decoded. */
   readonly level: number
@@ -81,7 +83,7 @@ export class StagedRestore {
   #bytes = 0
   #textBytes = 0
 
-  /** @param note called for each changed value in the store; null deletes it. */
+  /** @param note called for each changed value in the store; a null value deletes its key. */
   constructor(
     digest: SetDigest,
     shaping: Shaping,
@@ -92,7 +94,7 @@ export class StagedRestore {
     this.#note = note
   }
 
-  /** null: no restore is in progress. */
+  /** The restore in progress; null: there is none. */
   get head(): StagedHead | null {
     return this.#head
   }
@@ -102,7 +104,7 @@ export class StagedRestore {
     return this.#lastId
   }
 
-  /** Number of chunks so far. */
+  /** Number of chunks received so far. */
   get received(): number {
     return this.#received
   }
@@ -113,7 +115,8 @@ export class StagedRestore {
   }
 
   /**
-   * True: everything announced has arrived, the last block is complete, and the digest is correct.
+   * True if all announced chunks have arrived, the last block is complete, and the digest is
+   * correct.
    */
   get isWhole(): boolean {
     const head = this.#head
@@ -137,11 +140,10 @@ export class StagedRestore {
    * Adds the next chunk.
    * @param kinds kinds that a block may contain.
    * @returns false, with nothing changed, when the chunk completes a block that cannot be decoded
-   * or exceeds the limit of text.
+   * or whose text exceeds its limit.
    */
   add(bytes: Uint8Array, endsBlock: boolean, kinds: ReadonlySet<KindName>): boolean {
-    // Copied, because the entry may be a view into a large buffer, and the view would keep that
-    // buffer in memory.
+    // The bytes are copied, because a view would keep the large buffer of the entry in memory.
     const chunk = Uint8Array.from(bytes)
     const block = endsBlock ? this.#decode([...this.#open, chunk], kinds) : null
     if (endsBlock) {
@@ -155,8 +157,8 @@ export class StagedRestore {
   }
 
   /**
-   * The staged records, decoded. Blocks that were loaded after a restart, or decoded at another
-   * feature level, are decoded now.
+   * The staged records. Blocks that were loaded after a restart, or decoded at another feature
+   * level, are decoded by this call.
    */
   records(kinds: ReadonlySet<KindName>): readonly NormalizedRecord[] {
     return this.#blocks.flatMap(({ chunks, decoded, level }) => {
@@ -207,12 +209,15 @@ export class StagedRestore {
     }
   }
 
-  /** Hash lanes of the staged chunks, for the state digest. */
+  /** Hash lanes (32-bit parts of a SHA-256) of the staged chunks, for the state digest. */
   *lanes(): Generator<DigestLanes> {
     yield* this.#stored.values()
   }
 
-  /** @param block the block that this chunk completes; null: the chunk completes no block. */
+  /**
+   * Adds a chunk to the staged ones.
+   * @param block the block that this chunk completes; null: the chunk completes none.
+   */
   #append(
     chunk: Uint8Array,
     block: { readonly records: readonly NormalizedRecord[] | null; readonly bytes: number } | null,

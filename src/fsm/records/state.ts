@@ -26,7 +26,7 @@ import type { NormalizedRecord, RecordValues } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
 import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
 
-/** More writes than allowed were made to a layer over a state. */
+/** Thrown when a layer over a state receives more writes than its limit. */
 export class TooManyWritesError extends Error {
   constructor() {
     super('too many records would change')
@@ -61,22 +61,21 @@ export interface DerivedIndex {
 }
 
 /**
- * Everything that the apply step reads and writes, in memory. Each change is collected as a store
- * record (key and value, null for a deletion) until `takeDirty` returns it. The store and the
- * digests cover the same values.
+ * Everything that apply reads and writes, in memory. Each change is collected as a store record
+ * (key and value, null for a deletion) until `takeDirty` returns it. The store and the digests
+ * contain the same values.
  */
 export class State {
-  /** Tables by kind; kinds that are views of one table share the table. */
+  /** Tables by kind; kinds that are views of the same table share it. */
   readonly tables: ReadonlyMap<KindName, Table>
   /**
-   * Records by kind, under the kind's field names. They include records outside of the kind's
-   * scope.
+   * Records by kind, with the kind's field names. They include records outside of the kind's scope.
    */
   readonly records: ReadonlyMap<KindName, Records>
   readonly #standing: readonly Table[]
   readonly origins = new ProposerDeduplication()
   readonly requests: RequestDeduplication
-  /** Notified of each write of a record; for example the access index. */
+  /** Indexes that are notified of each write of a record; for example the access index. */
   readonly #followers: {
     readonly of: DerivedIndex
     readonly kinds: ReadonlySet<KindName> | null
@@ -88,23 +87,24 @@ export class State {
    * Changes for followers outside of the apply step. (The apply step reads access from `access`.)
    */
   readonly changes = new RecordChanges()
-  /** Changes of the entry that is applied, for its audit record. */
+  /** Changes by the entry that is being applied, for its audit record. */
   readonly #history = new RecordChanges(historyKinds)
   position: Position = { term: 0, index: 0 }
   /** Log time at `position`, UTC ms. */
   logTimeMs = 0
-  /** Feature level in force at `position`; never decreases. */
+  /** Feature level of the cluster at `position`; never decreases. */
   featureLevel = 1
-  /** Encoded membership.v1.Configuration in force at `position`. */
+  /** Encoded membership.v1.Configuration that applies at `position`. */
   configuration: Uint8Array = new Uint8Array()
   #clusterId = ''
   readonly #entitiesDigest = new SetDigest()
-  /** Digest over the data that is in the state digest, but not in the entities digest. */
+  /** Digest over the data that the state digest covers and the entities digest does not. */
   readonly #otherDigest = new SetDigest()
   #dirty = new Map<string, string | null>()
   #dirtyCharacters = 0
   /**
-   * Rows as they were before each change in the current transaction, in the order of the changes.
+   * Rows as they were before each change in the current transaction, in the order of the changes;
+   * null outside of a transaction.
    */
   #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
     null
@@ -151,8 +151,8 @@ export class State {
   }
 
   /**
-   * Calls the follower at each write.
-   * @param kinds of tables whose writes it follows; null: all.
+   * Notifies the index of each write.
+   * @param kinds kinds of tables whose writes the index follows; null: all.
    */
   follow(of: DerivedIndex, kinds: ReadonlySet<KindName> | null = null): void {
     this.#followers.push({ of, kinds })
@@ -194,19 +194,22 @@ export class State {
 
   /**
    * The record in the table of a kind, whether or not it is in the scope of the kind. References
-   * between records apply to the whole table. If they were read through a scope, a record outside
-   * of it would seem to be missing, and would stay when it must be removed.
+   * between records refer to the whole table. If they were resolved through a scope, a record
+   * outside of it would seem to be missing, and would stay when it must be removed.
    */
   inTable<K extends KindName>(kind: K, id: string): RecordOf<K> | undefined {
     return this.table(kind).get(id)
   }
 
-  /** Writes a record, with its base fields, in the form of its table. */
+  /**
+   * Converts a record to the form of its table and writes it. `values` must include the base
+   * fields.
+   */
   put(kind: KindName, values: RecordValues): void {
     this.putShaped(this.shaped(kind, values))
   }
 
-  /** A record in the form in which `put` would write it. */
+  /** Returns a record in the form in which `put` would write it. */
   shaped(kind: KindName, values: RecordValues): NormalizedRecord {
     const table = this.table(kind)
     const { name } = table.entity
@@ -226,7 +229,7 @@ export class State {
   }
 
   /**
-   * Runs a part of an entry; if its outcome is a refusal, undoes its writes. Calls must not be
+   * Runs a part of an entry. If its outcome is a refusal, undoes its writes. Calls must not be
    * nested.
    */
   transact(run: () => Outcome): Outcome {
@@ -243,7 +246,7 @@ export class State {
   }
 
   /**
-   * Runs a change to any number of records. Followers are then rebuilt completely, because
+   * Runs a change to any number of records. Afterwards, followers are rebuilt completely, because
    * notifying them of each record would cost a third more.
    */
   wholesale(run: () => void): void {
@@ -254,7 +257,10 @@ export class State {
     this.changes.noteReplaced()
   }
 
-  /** @param value stored text; null to remove the record (`row` must then be undefined). */
+  /**
+   * Writes or removes a row, and updates everything that is derived from it.
+   * @param value stored text; null to remove the record (`row` must then be undefined).
+   */
   #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
@@ -282,7 +288,7 @@ export class State {
     return this.#history.take(this.tables)
   }
 
-  /** Difference between the timestamps in the log and log time. */
+  /** The number of ms by which log time is behind the timestamps in the log. */
   get setbackMs(): number {
     return this.#lastReset()?.setbackMs ?? 0
   }
@@ -306,9 +312,9 @@ export class State {
     this.#dirtyCharacters += this.audit.add(record)
   }
 
-  /** Called before each entry: drops data that is too old by log time. */
+  /** Drops data that is too old by log time. Called before each entry. */
   forget(): void {
-    // Discard changes of earlier entries that no audit record took.
+    // Changes of earlier entries that no audit record used are discarded.
     if (!this.#history.isEmpty) this.#history.clear()
     this.#forgetRequests(this.logTimeMs)
     this.#dirtyCharacters += this.audit.forget(this.logTimeMs, this.featureLevel >= 2)
@@ -317,8 +323,8 @@ export class State {
   }
 
   /**
-   * Drops all stored requests, because after a log-time reset they are no longer in the order of
-   * log time.
+   * Drops all stored requests, because after a reset of log time their order is not that of log
+   * time.
    */
   forgetRequests(): void {
     this.#forgetRequests(Infinity)

@@ -25,10 +25,10 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   ids: SortedIds
   indexes: Indexes
   readonly rows: Map<string, Row<R>>
-  /** Changes with each write. */
+  /** Number that changes with each write. */
   version = 0
   /**
-   * Version that changes when a record is added, removed, or gets other role attributes, because
+   * Number that changes when a record is added, removed, or gets other role attributes, because
    * role lists may then select other records.
    */
   matchVersion = 0
@@ -38,10 +38,10 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   readonly #zeros: Readonly<Record<string, Json>>
   /** The feature level that introduced a member, by name of the member. */
   readonly #since: ReadonlyMap<string, number>
-  /** True: `ids` belongs to the table below and must be copied before a change. */
+  /** True if `ids` belongs to the table below, so that it must be copied before a change. */
   #sharesIds: boolean
 
-  /** @param below a table under this layer; this layer never changes it. */
+  /** @param below the table of the layer below; this layer never changes it. */
   constructor(entity: Entity<N>, below: Table<R, N> | null = null) {
     this.entity = entity
     this.indexes = new Indexes(entity, below?.indexes ?? null)
@@ -95,8 +95,8 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
    * zero value.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
-    // Copying all zero values and setting a few members is much faster than setting twenty members
-    // one by one.
+    // Copying all zero values and then setting a few members takes much less time than setting
+    // twenty members one by one.
     const record: Record<string, Json> = { ...this.#zeros }
     for (const name of Object.keys(values)) {
       const since = this.#since.get(name)
@@ -106,9 +106,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * The text of a record that is stored and hashed, without members that have their zero value. So
-   * a version with an additional field that no write has set yet stores the same bytes as a version
-   * without this field.
+   * The text of a record that is stored and hashed. It omits members with their zero value. A
+   * version with an additional field that no write has set therefore stores the same bytes as a
+   * version without this field.
    */
   stored(record: R): string {
     const kept: Record<string, Json> = {}
@@ -150,7 +150,7 @@ export type Records<R extends EntityRecord = EntityRecord> = Pick<
   'entity' | 'ids' | 'indexes' | 'rows' | 'get'
 >
 
-/** The records of a table, as seen by a kind that is a view of the table. */
+/** The records of a table with the field names of a kind that is a view of the table. */
 export function recordsOfView(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {

@@ -9,7 +9,9 @@ export const writeBehindDefaults = {
    * other write is in progress.
    */
   flushPeriodMs: 200,
-  /** Characters of unwritten changes from which a write to the store starts at once. */
+  /**
+   * When the unwritten changes have this many characters, a write to the store starts immediately.
+   */
   flushBytes: 1024 * 1024,
   dirtyCharactersMax: 2 * 1024 * 1024,
 } as const
@@ -18,13 +20,13 @@ export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
   /**
-   * Maximum characters of changes that were not passed to the store yet; above this limit, the
-   * apply step waits.
+   * Maximum characters of changes that the store has not received yet; above this limit, apply
+   * waits.
    */
   readonly dirtyCharactersMax: number
 }
 
-/** The position of the state, in the form that the store saves with the records. */
+/** The position of the state, in the form in which the store saves it with the records. */
 export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,
@@ -38,8 +40,8 @@ export function currentStorePosition(state: State): StorePosition {
 
 /**
  * Writes applied changes to the store: soon after the first change, or when many changes have
- * accumulated, with one batch in progress at a time. Changes that are not written yet can be
- * recovered from the log.
+ * accumulated, with one batch in progress at a time. The log contains all changes that are not
+ * written yet.
  */
 export class WriteBehind {
   onPersisted: (position: Position) => void = () => undefined
@@ -68,7 +70,7 @@ export class WriteBehind {
     return this.#persisted
   }
 
-  /** Must be called after each applied entry. */
+  /** Schedules a write. Must be called after each applied entry. */
   noteApplied(state: State): void {
     if (this.#isStopped || this.#inFlight !== null) return
     if (state.dirtyCharacters >= this.#limits.flushBytes) {
@@ -114,7 +116,7 @@ export class WriteBehind {
     }
   }
 
-  /** Starts no further writes; resolves when the writes in progress have ended. */
+  /** Starts no further writes; resolves when the write in progress has ended. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelTimer?.()

@@ -3,7 +3,10 @@ import type { RouterModel } from '../../ports/router-model.ts'
 import type { State } from '../records/state.ts'
 import { modelSourceKinds, modelChanges, findModelIdentity, wholeModelEvents } from './model.ts'
 
-/** @param state returns the current state; called at each use. */
+/**
+ * Creates the model that routers receive.
+ * @param state returns the current state; called at each use.
+ */
 export function createRouterModel(feed: ChangeFeed, state: () => State): RouterModel {
   return {
     get appliedIndex() {

@@ -39,8 +39,8 @@ export function* policyMemberEvents(state: State, policy: ServicePolicy): Iterab
 }
 
 /**
- * The changes to the records that policies select, caused by one log entry. Only records that still
- * exist are included.
+ * The changes that one log entry makes to the records that policies select. The result includes
+ * only records that still exist.
  */
 export function* policyMemberChanges(
   state: State,
@@ -68,8 +68,8 @@ export function* policyMemberChanges(
 }
 
 /**
- * Notes which records a written policy starts or stops selecting: records that were written in the
- * same entry, and all others.
+ * Collects the ids that a written policy starts or stops selecting: ids of records that the same
+ * entry wrote, and of all others.
  */
 function notePolicy(
   state: State,
@@ -91,7 +91,7 @@ function notePolicy(
   for (const member of idsBefore) if (!idsAfter.has(member)) moved.add(id, member, false)
 }
 
-/** Notes, for a written record, which unchanged policies select it before and after the write. */
+/** For a written record, collects the unchanged policies that start or stop selecting it. */
 function noteMember(
   state: State,
   of: PolicyMember,

@@ -86,8 +86,8 @@ function identitiesOfConfigs(state: State, changes: readonly RecordChange[]): Mo
   }
   return [...ids].sort().flatMap((id): ModelEvent[] => {
     const value = findModelIdentity(state, id)
-    // No event if the identity was created by the same entry: the creation event already contains
-    // the identity's overrides. An update event does not suffice, because `isSame` compares both
+    // An identity that the same entry created gets no event: its creation event already contains
+    // the overrides. `isSame` alone would not suppress the update event, because it compares both
     // versions with the new overrides.
     return value === undefined || made.has(id)
       ? []

@@ -13,10 +13,7 @@ import { canonicalJson, type Json } from '../../lib/text/canonical-json.ts'
 import { extractHexDigits } from '../../lib/text/hex-digits.ts'
 import type { State } from '../records/state.ts'
 
-/**
- * Kinds whose records are part of the model, in an order in which a kind precedes the kinds that
- * reference it.
- */
+/** Kinds whose records are part of the model. A kind precedes the kinds that reference it. */
 export const modelKinds = [
   'configType',
   'config',
@@ -91,10 +88,10 @@ export function toModelRecordEvent<K extends ModelKind>(
 }
 
 /**
- * JSON as Go writes it: sorted keys, and these characters escaped. When a router of OpenZiti
- * receives a whole model, it compares texts with those that it received from another controller,
- * which may be one of OpenZiti; if they differ, it stops the services that it hosts, and hosts them
- * again under new terminators.
+ * JSON as Go writes it: sorted keys, and these characters escaped. When an OpenZiti router receives
+ * a whole model, it compares texts with those that it received from another controller, possibly an
+ * OpenZiti controller. If they differ, it stops the services that it hosts, and hosts them again
+ * under new terminators.
  */
 function goJson(value: Json): string {
   return canonicalJson(value).replaceAll(
@@ -183,7 +180,7 @@ function processOf(process: Fields): ModelProcess {
 /**
  * Each value both unchanged and as plain hexadecimal digits. Controllers compare only the digits;
  * an OpenZiti router compares the text that a client reports, which may contain separators or a
- * line end.
+ * line break.
  */
 function withDigits(texts: readonly string[]): readonly string[] {
   const all = texts.flatMap((text) => [text, extractHexDigits(text)])

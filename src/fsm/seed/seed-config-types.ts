@@ -1,6 +1,9 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
-/** A config type that every new cluster contains. After the creation it is an ordinary record. */
+/**
+ * A config type that every new cluster contains. After the creation of the cluster it is an
+ * ordinary record.
+ */
 interface SeededConfigType {
   readonly id: string
   readonly name: string
@@ -53,16 +56,13 @@ const hostSchemas = 'http://ziti-edge.netfoundry.io/schemas/'
 
 const int16 = integer(0, 65_535)
 /**
- * Host names, addresses, CIDRs and `*.` wildcards. The `format` only documents this; it validates
- * nothing.
+ * Host names, addresses, CIDRs and `*.` wildcards. The `format` only documents this; controllers do
+ * not validate it.
  */
 const address = { type: 'string', format: 'idn-hostname', not: { pattern: '^$' } } as const
 
 const healthCheckDefinitions = {
-  /**
-   * The pattern is not anchored, because clients know the pattern from OpenZiti, where it is not
-   * anchored either.
-   */
+  /** The pattern is not anchored: clients know it from OpenZiti, where it is not anchored. */
   duration: { type: 'string', pattern: '[0-9]+(h|m|s|ms)' },
   method: { type: 'string', enum: ['GET', 'POST', 'PUT', 'PATCH'] },
   action: closed(
@@ -129,8 +129,8 @@ const tunnelDefinitions = {
   ipv4AddressTranslation: translationOf('ipv4', 32),
   ipv6AddressTranslation: translationOf('ipv6', 128),
   /**
-   * `oneOf` needs `from` or `to` to distinguish the two formats; without these members, both would
-   * match.
+   * Each branch of `oneOf` needs `from` or `to`, to distinguish the two formats; without these
+   * members, a value would match both branches.
    */
   addressTranslation: {
     oneOf: [defined('ipv4AddressTranslation'), defined('ipv6AddressTranslation')],
@@ -180,8 +180,8 @@ const listenOptions = closed({
 })
 
 /**
- * With `forward…: true`, the list of allowed values is required; otherwise, the plain field is
- * required.
+ * If the `forward…` flag is true, the list of allowed values is required; otherwise, the plain
+ * field is required.
  */
 function forwarded(forward: string, allowed: string, plain: string): JsonObject {
   return {

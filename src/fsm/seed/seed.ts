@@ -48,8 +48,7 @@ interface FormingInput {
   readonly adminId: string
   readonly adminAuthenticatorId: string
   /**
-   * User name with which the default administrator logs in; the name of its identity is the same as
-   * in OpenZiti.
+   * User name of the default administrator; the name of its identity is the same as in OpenZiti.
    */
   readonly adminName: string
   /** Argon2id hash of the password, as a PHC string. */

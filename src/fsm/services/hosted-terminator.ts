@@ -26,25 +26,25 @@ import {
 import { createWriteConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
-  /** Maximum terminators that the clients of one router host. */
+  /** Maximum terminators that all clients of one router host. */
   terminatorsPerRouterMax: 65_536,
-  /** Maximum terminators that one identity hosts, over all routers. */
+  /** Maximum terminators that one identity hosts, at all routers together. */
   terminatorsPerIdentityMax: 4096,
   /**
-   * Maximum number of peer data keys that a host sends to dialing clients; the router's request is
-   * refused above that.
+   * Maximum number of peer data keys that a host sends to dialing clients; a router's request with
+   * more is refused.
    */
   peerDataKeysMax: 32,
-  /** Maximum characters of one peer data value; the router's request is refused above that. */
+  /** Maximum characters of one peer data value; a router's request with a longer one is refused. */
   peerDataCharactersMax: 4096,
   /**
-   * Maximum characters of the terminator id that a router sends; the request is refused above
-   * that.
+   * Maximum characters of the terminator id that a router sends; a request with a longer one is
+   * refused.
    */
   idCharactersMax: 128,
   /**
-   * Maximum characters of the instance id of a hosted terminator; the request is refused above
-   * that.
+   * Maximum characters of the instance id of a hosted terminator; a request with a longer one is
+   * refused.
    */
   instanceIdCharactersMax: 512,
 } as const
@@ -65,8 +65,8 @@ const TUNNELS_LEVEL = 2
  * Creates a terminator for a service that is hosted at a router. The service session determines the
  * host. The session ends when the host loses the bind permission, so a router can host only
  * services that one of its clients may host. The router's tunnel has no session; instead, the
- * router's identity must have the bind permission. Repeating the same request, for example after a
- * lost response, succeeds.
+ * router's identity must have the bind permission. A repeated request, for example after a lost
+ * response, succeeds.
  */
 export function createHostedTerminator(
   state: State,
@@ -112,8 +112,8 @@ interface Hosting {
   readonly identity: Identity
   readonly service: Service
   /**
-   * How the router reaches the host. `edge`: the host is a client of the router; `tunnel`: the host
-   * is the router's own tunnel.
+   * The way in which the router reaches the host. `edge`: the host is a client of the router;
+   * `tunnel`: the host is the router's own tunnel.
    */
   readonly binding: 'edge' | 'tunnel'
 }
@@ -128,8 +128,8 @@ function hostingOfSession(state: State, router: Router, sessionId: string): Host
 }
 
 /**
- * Hosting by a router's tunnel. A router reports no posture, so its tunnel cannot host under a
- * policy with posture checks.
+ * The host of a terminator that a router's tunnel creates. A router reports no posture, so its
+ * tunnel cannot host under a policy with posture checks.
  */
 function hostingOfTunnel(
   state: State,
@@ -207,9 +207,9 @@ export function updateHostedTerminator(
 }
 
 /**
- * Removes terminators at a router. Missing terminators are ignored, because the router no longer
- * hosts them anyway. If one of them is at another router, none is removed; before feature level 2,
- * only that terminator was skipped.
+ * Removes terminators at a router. Missing terminators are ignored, because the router does not
+ * host them. If one of them is at another router, none is removed; before feature level 2, only
+ * that terminator was skipped.
  */
 export function removeHostedTerminators(
   state: State,
@@ -268,8 +268,8 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
 
 /**
  * Fault of a host whose identity or secret differs from that of the other hosts of the same service
- * instance. Identity and secret must be equal, so that no other host can receive the instance's
- * dials.
+ * instance; null if they are equal. They must be equal, so that no other host can receive the
+ * instance's dials.
  */
 function instanceFault(
   state: State,

@@ -29,18 +29,18 @@ function judgePostureCheck(
 }
 
 /**
- * Feature level from which a service policy is protected against losing a posture check through a
- * write to the check.
+ * Feature level from which a write to a posture check must not remove the check from a service
+ * policy that would then require less.
  */
 const KEPT_FROM_LEVEL = 2
-/** Maximum number of ids in a refusal. */
+/** Maximum number of ids that the message of a refusal lists. */
 const SHOWN_IDS_MAX = 20
 
 /**
- * Reason why a check may not be deleted (`after` is null) or changed; null when it may. Otherwise a
- * service policy that selects the check by attribute would require less of devices. Only callers
- * who may change policies may cause this, by changing the policy itself. Checks that a policy
- * selects by id are protected by the reference.
+ * Reason why a check may not be deleted (`after` is null) or changed; null when it may. A service
+ * policy that selects the check by attribute would then require less of devices. Only callers who
+ * may change policies may cause this, by changing the policy itself. If a policy selects a check by
+ * id, the reference already prevents the deletion.
  */
 function judgeLoss(
   state: State,
@@ -103,8 +103,8 @@ function selectsAnother(
 }
 
 /**
- * Fault of a check without the fields that its type requires: it would pass or fail for every
- * device.
+ * Fault of a check that lacks the fields that its type requires; null if it has them. Without them,
+ * it would pass or fail for every device.
  */
 function contentFault(after: Partial<PostureCheck>): Outcome | null {
   const { typeId: type } = after

@@ -6,9 +6,9 @@ import { acceptedOutcome } from '../apply/outcome.ts'
 import type { State } from '../records/state.ts'
 
 /**
- * Stores since when routers are online or offline. The revisions of the router records stay the
- * same, so that a conditional write by an administrator is not refused only because a router lost
- * its connection.
+ * Stores the time since which routers have been online or offline. The revisions of the router
+ * records stay the same, so that an administrator's conditional write is not refused only because a
+ * router lost its connection.
  */
 export function updateRouterPresence(
   state: State,

@@ -15,7 +15,8 @@ import type {
 } from '../apply/command-context.ts'
 
 /**
- * Consequences for all kinds of routers in the table, although only edge routers can have a tunnel.
+ * The rules apply to all kinds of routers in the table, although only edge routers can have a
+ * tunnel.
  */
 const common = { afterWrite: followRouter, afterDelete: removeTunneler } as const
 
@@ -38,9 +39,9 @@ function policyNameOf(id: string): string {
 }
 
 /**
- * A router with a tunnel has an identity, and a system edge router policy that allows the identity
- * to use the router. This function refuses a router whose identity or policy would conflict with
- * other records.
+ * Checks a write of a router with a tunnel. Such a router has an identity, and a system edge router
+ * policy that allows the identity to use the router.
+ * @returns the refusal if the identity or policy would conflict with other records; otherwise null.
  */
 function judgeTunneler(state: State, { id, after }: ValidatedWrite<Router>): Outcome | null {
   if (after.isTunnelerEnabled !== true) return null

@@ -9,15 +9,15 @@ import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**
- * Maximum config overrides of one identity; limited because each list of its services reads all of
- * them.
+ * Maximum config overrides of one identity. They are limited because each list of its services
+ * reads all of them.
  */
 export const serviceConfigsPerIdentityMax = 16_384
 
 interface Association {
   /**
-   * Id of the override: composed of identity, service and config type, so that a second config of
-   * the same type replaces the first.
+   * Id of the override. It consists of identity, service and config type, so that a second config
+   * of the same type replaces the first.
    */
   readonly id: string
   readonly serviceId: string

@@ -29,8 +29,8 @@ function judgeServicePolicy(
 }
 
 /**
- * Updates whether the policy is in force: a later expiry, or none, puts an expired policy in force
- * again.
+ * Updates whether the policy is effective: with a later expiry, or none, an expired policy becomes
+ * effective again.
  */
 function settleEnd(
   { after }: CompletedWrite<ServicePolicy>,

@@ -12,9 +12,9 @@ export const apiSessionRules: KindRules<ApiSession> = {
 }
 
 /**
- * When a session ends, stores its last activity in the identity. The revision of the identity stays
- * the same, so that a conditional write by an administrator is not refused only because a session
- * ended.
+ * Stores the last activity of a session in its identity when the session ends. The revision of the
+ * identity stays the same, so that an administrator's conditional write is not refused only because
+ * a session ended.
  */
 function keepLastSeen(session: ApiSession, { state, context }: WriteConsequences): void {
   if (state.featureLevel < LAST_SEEN_LEVEL || isSessionAwaitingCode(session)) return

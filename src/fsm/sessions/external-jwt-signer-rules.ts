@@ -31,8 +31,8 @@ function judgeSigner(
 }
 
 /**
- * Fault unless a signer has either one certificate or one address for keys. With both, it would be
- * unclear which of them verifies tokens.
+ * Fault unless a signer has exactly one of certificate and key address; null if it has. With both,
+ * it would be unclear which of them verifies tokens.
  */
 function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {
   const hasCertificate = isText(after.certPem)
@@ -52,7 +52,7 @@ function isText(value: unknown): boolean {
 
 /**
  * Fault if the auth policy for enrolled identities does not accept the credential that the
- * enrollment creates.
+ * enrollment creates; null if it does.
  */
 function enrollmentFault(
   state: State,

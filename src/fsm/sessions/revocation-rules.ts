@@ -14,23 +14,23 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Longer than the lifetime of any token that a revocation can name, except for session tokens,
-   * which end with their session.
+   * Lifetime of a revocation: longer than that of any token that a revocation can name, except for
+   * session tokens, which expire with their session.
    */
   lifetimeMs: 24 * 60 * 60_000,
   /**
-   * Maximum revocations in force, other than those of API sessions; above that: 429
+   * Maximum stored revocations other than those of API sessions; further ones are refused with 429
    * SERVER_TOO_MANY_REQUESTS.
    */
   revocationsMax: 10_000,
   /**
-   * Longer than the lifetime of any access token, because routers must refuse these tokens until
-   * they expire.
+   * Lifetime of a session's revocation: longer than that of any access token, because routers must
+   * refuse these tokens until they expire.
    */
   sessionRevocationMs: 60 * 60_000,
   /**
-   * Session revocations have a separate limit, so that repeated log-ins and log-outs cannot exhaust
-   * the limit for other revocations.
+   * Maximum stored revocations of sessions. The limit is separate, so that repeated log-ins and
+   * log-outs cannot exhaust the limit for other revocations.
    */
   sessionRevocationsMax: 100_000,
 } as const
@@ -47,7 +47,8 @@ function judgeRevocation(
 ): Outcome | null {
   const { logTimeMs } = context
   const type = after.type as Revocation['type']
-  // Refuse the revocation if the caller may not act on the identity whose sessions it would end.
+  // The revocation is refused if the caller may not act on the identity whose sessions it would
+  // end.
   const denial =
     before === undefined
       ? identityActionRefusal(state, holderOf(state, { id, type }), context)
@@ -116,7 +117,7 @@ export function revokeSession(id: string, consequences: WriteConsequences): void
   if (rows.size >= max || (rows.size > 0 && rows.size % PURGE_EVERY === 0)) {
     removeExpired(consequences)
   }
-  // Above this limit no revocation is stored, so routers accept the tokens until the tokens expire.
+  // Above this limit no revocation is stored, so routers accept the tokens until they expire.
   if (rows.size >= max) return
   const expiresAt = context.logTimeMs + revocationLimits.sessionRevocationMs
   put('revocation', id, { type: 'API_SESSION', expiresAt })
@@ -134,7 +135,7 @@ function endRevoked({ id, type }: Revocation, { state, remove }: WriteConsequenc
   }
 }
 
-/** The identity whose tokens are revoked; '' if unknown. */
+/** Id of the identity whose tokens are revoked; '' if unknown. */
 function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): string {
   if (type === 'IDENTITY') return id
   if (type === 'JTI') return enrollmentBy(state, id)?.identityId ?? ''

@@ -82,9 +82,7 @@ export function createServiceSession(
   return insert(state, wanted, context)
 }
 
-/**
- * Ends those of the given service sessions that still exist; refused when none of them exists.
- */
+/** Ends those of the given service sessions that still exist; refused when none of them exists. */
 export function endServiceSessions(
   state: State,
   payload: Uint8Array,

@@ -36,8 +36,7 @@ import { deletePasswordAttempts } from '../identities/password-attempt.ts'
 import { removeWithReferences } from '../apply/references.ts'
 
 /**
- * Maximum API sessions in the whole network. Because sessions expire, the actual number is far
- * below.
+ * Maximum API sessions in the whole network. Sessions expire, so the actual number is far lower.
  */
 export const apiSessionsMax = 1_000_000
 /**
@@ -47,13 +46,13 @@ export const apiSessionsMax = 1_000_000
  */
 export const apiSessionsPerIdentityMax = 1000
 /**
- * Maximum number of sessions of one identity that wait for a second factor in the code flow;
- * limited because the password alone is enough to begin such a session.
+ * Maximum number of sessions of one identity that wait for a second factor in the OAuth code flow.
+ * They are limited because the password alone is enough to begin such a session.
  */
 export const sessionsAwaitingCodeMax = 20
 
 /**
- * Stores the environment and SDK details that the client reported; empty bytes leave the stored
+ * Stores the environment and SDK details that the client reported. Empty bytes leave the stored
  * details unchanged.
  */
 function noteClient(
@@ -68,7 +67,7 @@ function noteClient(
     envInfo: envInfoJson.length === 0 ? identity.envInfo : parseFields(envInfoJson),
     sdkInfo: sdkInfoJson.length === 0 ? identity.sdkInfo : parseFields(sdkInfoJson),
   }
-  // Skip the write if nothing changed: clients report the same details at each log-in, and every
+  // Unchanged details are not written: clients report the same details at each log-in, and every
   // controller writes each change to disk.
   if (
     isSameJson(reported.envInfo, identity.envInfo) &&
@@ -80,7 +79,7 @@ function noteClient(
 
 /**
  * Stores whether the certificate used for the last log-in chains to a root certificate of the
- * network, so that operators can plan the renewal of the certificate.
+ * network, so that operators can plan its renewal.
  */
 function noteChain(
   state: State,
@@ -93,8 +92,8 @@ function noteChain(
 }
 
 /**
- * Whether the log-in certificate is still valid for its identity: the authenticator may have a new
- * certificate, and the CA may no longer be accepted.
+ * Whether the identity may still log in with the certificate: the authenticator may have a new
+ * certificate, or the CA may have been disabled.
  */
 function isStillHeld(
   state: State,
@@ -126,7 +125,7 @@ function isMethodAllowed(
 
 /**
  * Whether a token still identifies the identity: the token's signer, the auth policy or the
- * identity itself may have changed meanwhile.
+ * identity itself may have changed after the token was checked.
  */
 function isStillTaken(state: State, identity: Identity, { signerId, claim }: TokenProof): boolean {
   const signer = findEnabledSigner(state, signerId)
@@ -156,15 +155,15 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
   }
   if (token !== undefined && !isStillTaken(state, identity, token))
     return refusedOutcome('INVALID_AUTH')
-  // Reset the failed attempts: the credential was correct, even if the session is refused for
-  // another reason.
+  // The failed attempts are reset, because the credential was correct, even if the session is
+  // refused for another reason.
   deletePasswordAttempts(state, message.authenticatorId)
   if (message.oidc?.isBegun === true) return redeemCode(state, message, message.oidc, context)
   if (message.id === '' || state.get('apiSession', message.id) !== undefined) {
     return fieldFaultOutcome({ field: 'id', reason: 'id must be unique' })
   }
-  // Tokens of the ended session may not have expired, and its code may still be redeemable, so the
-  // same session is never created again.
+  // The tokens of an ended session may not have expired, and its code may still be redeemable, so
+  // the same session is never created again.
   // @guard oidc/code-flow--ended
   if (message.oidc !== undefined && state.get('revocation', message.id) !== undefined) {
     return refusedOutcome('INVALID_AUTH', 'the session has ended; log in again')
@@ -212,8 +211,8 @@ export function createSession(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * If the identity has too many flows without a redeemed code, ends the oldest one before another
- * begins.
+ * If the identity has too many sessions whose code is not redeemed, ends the oldest one before
+ * another begins.
  */
 function endOldestBegun(state: State, identityId: string, context: CommandContext): void {
   const begun = [...state.table('apiSession').indexes.ids('identityId', identityId)]
@@ -226,9 +225,9 @@ function endOldestBegun(state: State, identityId: string, context: CommandContex
 }
 
 /**
- * Redeems the code of an existing session, which was created earlier to record a second factor. The
- * credential was checked when the session was created. A code can be redeemed only once, and an
- * ended session is not created again.
+ * Redeems the code of an existing session, which an earlier command created to record a second
+ * factor. The credential was checked at that time. A code can be redeemed only once, and an ended
+ * session is not created again.
  */
 function redeemCode(
   state: State,
@@ -265,8 +264,8 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
 }
 
 /**
- * Updates the last activity of sessions. The value never decreases, and never exceeds log time: a
- * controller whose clock is ahead cannot prolong a session.
+ * Updates the last activity of sessions. The value never decreases, and never exceeds log time, so
+ * that a controller whose clock is ahead cannot prolong a session.
  */
 export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
@@ -296,8 +295,8 @@ export function touchSessions(state: State, payload: Uint8Array, context: Comman
 const JUDGED_FROM_LEVEL = 2
 
 /**
- * Ends sessions that had no activity since the leader checked them, if log time has reached their
- * expiry (the leader's clock may be wrong). Refused when none of them remains.
+ * Ends sessions that had no activity since the leader checked them. Log time must have reached
+ * their expiry, because the leader's clock may be wrong. Refused when none of them remains.
  */
 export function expireSessions(
   state: State,
@@ -319,8 +318,8 @@ export function expireSessions(
 }
 
 /**
- * Whether log time has reached the expiry; false for a command from an older member, which contains
- * no expiry.
+ * Whether log time has reached the expiry; false for a command from an older controller, which
+ * contains no expiry.
  */
 function hasEnded(
   { expiresAtMs }: Pick<SessionExpire_Mark, 'expiresAtMs'>,

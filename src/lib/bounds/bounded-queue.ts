@@ -12,14 +12,17 @@ export class BoundedQueue<T> {
     return this.#items.length - this.#head
   }
 
-  /** @returns false when the queue is full; the caller must handle the refusal. */
+  /**
+   * Adds an item at the end.
+   * @returns false when the queue is full; the caller must handle the refusal.
+   */
   push(item: T): boolean {
     if (this.length >= this.#capacity) return false
     this.#items.push(item)
     return true
   }
 
-  /** The item that `shift` would return. */
+  /** The item that the next `shift` will return, without removing it. */
   peek(): T | undefined {
     return this.#items[this.#head]
   }

@@ -6,8 +6,8 @@ import type { HostPort } from '../text/names.ts'
 const balanced = new WeakMap<Socket, HostPort>()
 
 /**
- * Address of the client: as the load balancer's header reports it, otherwise the address of the TCP
- * peer.
+ * Address of the client: the address in the load balancer's header if there is one, otherwise the
+ * address of the TCP peer.
  */
 export function clientAddress(socket: Socket): string {
   return balanced.get(socket)?.host ?? socket.remoteAddress ?? ''
@@ -17,7 +17,10 @@ export function clientPort(socket: Socket): number {
   return balanced.get(socket)?.port ?? socket.remotePort ?? 0
 }
 
-/** @param client address that a trusted load balancer reported. */
+/**
+ * Stores the client address of a connection.
+ * @param client the address that a trusted load balancer reported.
+ */
 export function setClientAddress(socket: Socket, client: HostPort): void {
   balanced.set(socket, client)
 }

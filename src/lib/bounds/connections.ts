@@ -7,26 +7,29 @@ import type { KeyedRate } from './keyed-rate.ts'
 import { sourceNetwork } from './source-network.ts'
 
 export interface ConnectionBounds {
-  /** Maximum open connections of one source address; more are closed at once. */
+  /** Maximum open connections of one source address; the server immediately closes further ones. */
   readonly connectionsPerSourceMax: number
   /**
-   * Maximum open connections; more are closed at once. A server's `maxConnections` does not count
-   * connections that another server accepted for it.
+   * Maximum open connections; the server immediately closes further ones. A server's
+   * `maxConnections` does not count connections that another server accepted for it.
    */
   readonly connectionsMax?: number
   /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
   readonly handshakeTimeoutMs: number | null
   /**
-   * Maximum handshakes in progress, in total and per source address. At the limit, a new handshake
-   * ends the oldest one of the same source, or, if the total is reached, the oldest one of the
-   * source with the most. Honest clients finish their handshake quickly, so slow clients cannot
-   * block them.
+   * Maximum handshakes in progress, in total and per source address. If one source reaches its
+   * limit, a new handshake of that source closes its oldest one. If the total is reached, a new
+   * handshake closes the oldest one of the source that has most. Honest clients finish their
+   * handshake quickly, so slow clients cannot block them.
    */
   readonly handshakesMax?: number
   readonly handshakesPerSourceMax?: number
-  /** Maximum rate at which one source address may open connections; more are closed at once. */
+  /**
+   * Maximum rate at which one source address may open connections; the server immediately closes
+   * further ones.
+   */
   readonly rate?: KeyedRate
-  /** Connection capacity that the listener shares with others. */
+  /** Connection capacity that this listener shares with other listeners. */
   readonly room?: FairShare
 }
 
@@ -95,8 +98,8 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
 export class PendingConnections {
   readonly #bounds: PendingBounds
   /**
-   * Handshakes by remote address and port, because events of one connection refer to different
-   * socket objects before and after the handshake. The oldest is first.
+   * Handshakes by remote address and port, because Node passes one socket object before the
+   * handshake and another one after it. The oldest is first.
    */
   readonly #underWay = new Map<string, Handshake>()
   readonly #sources = new KeyedCounts()
@@ -146,8 +149,8 @@ export class PendingConnections {
 
 /**
  * Remote address and port: a key that is equal for the TCP socket and the TLS socket of a
- * connection. Behind a load balancer, the key contains the load balancer's address, because the
- * client addresses that load balancers report may be equal for two clients.
+ * connection. Behind a load balancer, the key contains the load balancer's address, because a load
+ * balancer may report the same address for two clients.
  */
 export function socketEndpoint({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress ?? ''} ${remotePort ?? 0}`

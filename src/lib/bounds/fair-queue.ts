@@ -1,8 +1,8 @@
 import { FairShare } from './fair-share.ts'
 
 /**
- * A bounded queue that callers share. Each caller has its own line, and `shift` serves the lines in
- * turn, so a caller that queues many items delays only itself.
+ * A bounded queue that callers share. Each caller has its own line, and each `shift` serves the
+ * next line (round robin), so a caller that queues many items delays only itself.
  */
 export class FairQueue<T> {
   readonly #lines = new Map<string, T[]>()
@@ -13,7 +13,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * @param isNext true: puts the item at the front of the caller's line.
+   * Adds an item to the caller's line.
+   * @param isNext true: puts the item at the front of that line.
    * @returns false when the queue is full, or the caller has used its share.
    */
   push(caller: string, item: T, isNext = false): boolean {
@@ -28,7 +29,7 @@ export class FairQueue<T> {
 
   /**
    * Removes and returns the first item of the next line.
-   * @param isReady returns false for a caller that must be skipped; a skipped caller keeps its
+   * @param isReady returns false for a caller that `shift` must skip; a skipped caller keeps its
    * position.
    */
   shift(isReady: (caller: string) => boolean = () => true): T | undefined {

@@ -3,14 +3,15 @@ import { KeyedCounts } from './keyed-counts.ts'
 /** Maximum fraction for one caller. The rest stays available for callers that arrive later. */
 const OWN_PART_MAX = 0.75
 /**
- * If a larger fraction is in use, capacity is scarce, and each caller is limited to an equal share.
+ * If callers together use a larger fraction than this, capacity is scarce, and each caller is
+ * limited to an equal share.
  */
 const SCARCE_PART = 0.5
 
 /**
  * A fixed capacity that callers share fairly. While much of the capacity is free, each caller may
- * use what it needs. When capacity is scarce, a caller that already has an equal share gets no
- * more. No single caller can use all of the capacity.
+ * use what it needs, up to `OWN_PART_MAX`. When capacity is scarce, a caller that already has an
+ * equal share gets no more.
  */
 export class FairShare {
   readonly #max: number
@@ -32,8 +33,8 @@ export class FairShare {
   }
 
   /**
-   * Whether the caller may take more. Since the amount is not known yet, the last `take` may exceed
-   * the limit.
+   * Whether the caller may take more. The caller may not know the amount before it takes, so its
+   * last `take` may exceed the limit.
    */
   hasRoomFor(caller: string): boolean {
     if (this.#total < this.#max * SCARCE_PART) return true
@@ -49,7 +50,7 @@ export class FairShare {
     this.#total += amount
   }
 
-  /** Returns capacity taken by `take`. */
+  /** Returns capacity that the caller got from `take`. */
   giveBack(caller: string, amount = 1): void {
     this.#taken.add(caller, -amount)
     this.#total -= amount

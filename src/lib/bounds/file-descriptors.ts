@@ -8,8 +8,8 @@ import { FairShare } from './fair-share.ts'
  */
 export const descriptorLimits = {
   /**
-   * Descriptors that clients and routers cannot use; they are reserved for the log, the state,
-   * peers and other files. At most half of all descriptors.
+   * Descriptors reserved for the log, the state, peers and other files; sockets of clients and
+   * routers cannot use them. At most half of all descriptors.
    */
   descriptorsReservedMax: 1024,
   /** Assumed limit if the system does not report one. */
@@ -19,8 +19,8 @@ export const descriptorLimits = {
 /** @returns the descriptor limit of this process; null when the system does not report it. */
 export function fileDescriptorsMax(): number | null {
   try {
-    // Read once: Node raises the soft limit to the hard limit at start, so the limit does not
-    // change afterwards.
+    // The limit is read only once: Node raises the soft limit to the hard limit at start, so it
+    // does not change afterwards.
     const line = /^Max open files +(\d+|unlimited) /m.exec(
       readFileSync('/proc/self/limits', 'utf8'),
     )

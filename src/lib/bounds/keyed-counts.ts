@@ -11,7 +11,10 @@ export class KeyedCounts {
     return this.#counts.get(key) ?? 0
   }
 
-  /** @param amount negative to subtract. */
+  /**
+   * Changes the count of a key.
+   * @param amount negative to subtract.
+   */
   add(key: string, amount: number): void {
     const count = this.of(key) + amount
     if (count > 0) this.#counts.set(key, count)

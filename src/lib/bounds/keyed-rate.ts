@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 
 interface Rate {
-  /** Number of uses that are allowed at once after an idle period. */
+  /** Maximum uses without a pause after an idle period. */
   readonly burst: number
   /** Sustained uses per second. */
   readonly perSecond: number
@@ -13,7 +13,7 @@ interface Budget {
   atMs: number
 }
 
-/** A token bucket: `burst` uses at once, then `perSecond`. */
+/** A token bucket: `burst` uses without a pause, then `perSecond`. */
 export class RateBudget {
   readonly #rate: Rate
   readonly #clock: Pick<Clock, 'monotonicMs'>
@@ -25,7 +25,10 @@ export class RateBudget {
     this.#budget = { left: rate.burst, atMs: clock.monotonicMs() }
   }
 
-  /** @returns false when the rate is exceeded. */
+  /**
+   * Uses one token.
+   * @returns false when the rate is exceeded.
+   */
   take(): boolean {
     return takeFrom(this.#budget, this.#rate, this.#clock.monotonicMs())
   }
@@ -47,7 +50,10 @@ export class KeyedRate {
     this.#clock = clock
   }
 
-  /** @returns false when the key exceeds its rate. */
+  /**
+   * Uses one token of the key.
+   * @returns false when the key exceeds its rate.
+   */
   take(key: string): boolean {
     const atMs = this.#clock.monotonicMs()
     const budget = this.#budgets.get(key) ?? { left: this.#rate.burst, atMs }

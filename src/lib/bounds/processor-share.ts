@@ -3,26 +3,28 @@ import { FairQueue } from './fair-queue.ts'
 import { Problem } from '../problems.ts'
 
 interface ShareLimits {
-  /** Processor time that a caller may use at once without waiting, in addition to `FREE_PART`. */
+  /** Processor time that a caller may use without waiting, in addition to `FREE_PART`. */
   readonly processorBurstMs: number
-  /** Time that waiting work gets per turn of the event loop. */
+  /** Maximum time that waiting work runs in each turn of the event loop. */
   readonly processorSliceMs: number
   /** Maximum callers whose processor time is tracked. */
   readonly processorCallersMax: number
-  /** Maximum waiting tasks, divided fairly among callers. */
+  /** Maximum waiting tasks. A `FairQueue` divides them among callers. */
   readonly waitingRequestsMax: number
 }
 
-/** Fraction of the main thread's time that a caller may always use without waiting for others. */
+/**
+ * Fraction of the main thread's time that each caller may use without waiting for other callers.
+ */
 const FREE_PART = 0.25
 
 /** Delay before retrying when the queue of waiting tasks was full, ms. */
 const RETRY_MS = 10
 
 /**
- * Work that takes more slices than this counts as long: its remaining steps go to the end of the
- * caller's line, or a rest follows the work. The limit is more than one, because on a busy machine,
- * work that fits in one slice may take two.
+ * Work that takes more slices than this counts as long. The queue then puts its remaining steps at
+ * the end of the caller's line, and the caller pauses after work that `begin` started. The limit is
+ * more than one, because on a busy machine, work that fits in one slice may take two.
  */
 const SHORT_SLICES_MAX = 3
 const REST_MS_MAX = 1000
@@ -35,10 +37,10 @@ interface Use {
 }
 
 /**
- * Shares the processor time of the main thread between callers. A caller that used little recently
- * is served at once. The work of other callers waits in one line per caller; the lines are served
- * in turn, and between slices the event loop serves everything else. Long work consists of steps,
- * so that it can be interrupted.
+ * Shares the processor time of the main thread between callers. A task of a caller that used little
+ * time recently runs immediately. The tasks of other callers wait in one line per caller, which are
+ * served round robin; between two slices, the event loop does all other work. Long work consists of
+ * steps, so that it can be interrupted.
  */
 export class ProcessorShare {
   readonly #limits: ShareLimits
@@ -47,7 +49,10 @@ export class ProcessorShare {
   readonly #waiting: FairQueue<() => void>
   readonly #waitingCounts = new Map<string, number>()
   #isScheduled = false
-  /** Caller whose task is running. A task that this task starts runs as part of it. */
+  /**
+   * Caller whose task is running. If this task starts another one, that runs immediately, as part
+   * of the first.
+   */
   #running: string | null = null
 
   constructor(limits: ShareLimits, clock: Pick<Clock, 'monotonicMs'>) {
@@ -57,8 +62,8 @@ export class ProcessorShare {
   }
 
   /**
-   * Runs the task now, or when it is the caller's turn. A task that is started by the caller's
-   * running task runs as part of that task.
+   * Runs the task immediately, or when it is the caller's turn. A task that is started by the
+   * caller's running task runs as part of that task.
    * @returns whether the task had to wait.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when too many tasks of the caller, or of all
    * callers, already wait.
@@ -78,8 +83,8 @@ export class ProcessorShare {
   }
 
   /**
-   * Runs all steps: one slice at once, the rest when it is the caller's turn. Each step should take
-   * well below 1 ms. Short work runs to its end before the caller's next task: otherwise, for
+   * Runs all steps: one slice immediately, the rest when it is the caller's turn. Each step should
+   * take well below 1 ms. Short work runs to its end before the caller's next task: otherwise, for
    * example, 32 lists that are built concurrently would all stay in memory until their last row.
    * @throws errors of a step; SERVER_TOO_MANY_REQUESTS when too many tasks already wait.
    */
@@ -98,7 +103,7 @@ export class ProcessorShare {
           fail(error)
         }
       }
-      // Calls `return`, so that steps that are stopped early release their resources.
+      // The iterator's `return` lets unfinished steps release their resources.
       const fail = (error: unknown): void => {
         steps.return?.()
         reject(error as Error)
@@ -112,11 +117,13 @@ export class ProcessorShare {
   }
 
   /**
-   * Starts the work now, or when it is the caller's turn, and runs all its steps. The work is never
-   * refused: it even waits for space in the queue, so a caller must not start a second one before
-   * the first has ended. Long work is followed by a rest that is as long as the work. Otherwise a
-   * caller with endless work would use all remaining processor time, even that of other processes.
-   * @returns a promise for the end including the rest; null when the work is already complete.
+   * Starts the work immediately, or when it is the caller's turn, and runs all its steps. The work
+   * is never refused: if the queue is full, it waits for space there. A caller must therefore not
+   * start a second one before the first has ended. After long work, the caller pauses for as long
+   * as the work took. Otherwise a caller with endless work would use all remaining processor time,
+   * even that of other processes.
+   * @returns a promise that resolves after the work and the pause; null when the work is already
+   * complete.
    */
   begin(caller: string, work: () => Iterator<void> | null): Promise<void> | null {
     const { promise, resolve, reject } = Promise.withResolvers<void>()

@@ -9,7 +9,7 @@ export interface QuotaLimits {
 }
 
 /**
- * Limits the uses in each time window, per caller and in total. To limit only the rate of each
+ * Limits the uses in each time window, for each caller and in total. To limit only the rate of each
  * caller, use a `KeyedRate`.
  */
 export class WindowedQuota {
@@ -36,12 +36,12 @@ export class WindowedQuota {
     this.#beganMs = clock.monotonicMs()
   }
 
-  /** Time until the window ends. */
+  /** Time until the current window ends, ms. */
   get leftMs(): number {
     return Math.max(0, this.#limits.windowMs - (this.#clock.monotonicMs() - this.#beganMs))
   }
 
-  /** @returns what `take` would return, without counting a use. */
+  /** @returns the result that `take` would return, without counting a use. */
   hasLeft(caller: string, ofOneMax = this.#limits.ofOneMax): boolean {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#beganMs >= this.#limits.windowMs) this.#startNext(nowMs)
@@ -54,7 +54,7 @@ export class WindowedQuota {
       this.#dropped += 1
       return false
     }
-    // The map cannot grow without limit, because the total limit also bounds the number of callers.
+    // The size of this map is bounded, because the total limit also bounds the number of callers.
     this.#takenBy.set(caller, (this.#takenBy.get(caller) ?? 0) + 1)
     this.#taken += 1
     return true

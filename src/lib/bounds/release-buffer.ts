@@ -4,9 +4,9 @@
 const LARGE_BYTES = 64 * 1024
 
 /**
- * Frees the memory of a large buffer at once; `bytes` and all its views are empty afterwards.
+ * Frees the memory of a large buffer immediately; `bytes` and all its views are empty afterwards.
  * Buffers do not count toward the heap size, so hundreds of megabytes may accumulate before a
- * garbage collection. If `bytes` is only a part of its buffer, nothing is freed.
+ * garbage collection. If `bytes` is only a part of its buffer, this function frees nothing.
  */
 export function releaseBuffer(bytes: Uint8Array): void {
   const { buffer } = bytes

@@ -5,7 +5,7 @@ import { isIPv6 } from 'node:net'
  * has a whole /64 (RFC 6177); otherwise the address itself.
  */
 export function sourceNetwork(address: string): string {
-  // A quick check first, because `isIPv6` is slow and rarely needed.
+  // This quick check comes first, because `isIPv6` is slow and most addresses do not need it.
   if (!address.includes(':') || !isIPv6(address) || address.startsWith('::ffff:')) return address
   const [head = '', tail = ''] = address.split('::')
   const first = head === '' ? [] : head.split(':')

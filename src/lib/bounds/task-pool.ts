@@ -7,8 +7,8 @@ interface WaitingTask {
 }
 
 /**
- * Runs up to `workersMax` tasks at once. Callers share the workers and the queue fairly: even if a
- * caller's tasks never end, some workers remain for other callers.
+ * Runs up to `workersMax` tasks at the same time. Callers share the workers and the queue fairly:
+ * even if a caller's tasks never end, some workers remain for other callers.
  */
 export class TaskPool {
   readonly #workers: FairShare
@@ -20,6 +20,7 @@ export class TaskPool {
   }
 
   /**
+   * Runs a task as soon as a worker is free.
    * @param task must not reject.
    * @returns false when the task is refused because too many tasks wait, in total or for this
    * caller.

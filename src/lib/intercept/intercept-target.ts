@@ -29,6 +29,7 @@ export type InterceptTarget =
   | { readonly type: 'name' | 'domain'; readonly name: string }
 
 /**
+ * Parses the text of an intercept target.
  * @param text an address, `address/prefix`, a name or `*.domain`; the result is null for any other
  * string.
  */
@@ -71,21 +72,21 @@ function takesLocal(network: Network): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }
 
-/** How a tunnel listens for connections to one port range of a network. */
+/** Ways in which a tunnel can listen for connections to one port range of a network. */
 export type ListeningMode =
-  /** A port at each address. */
+  /** Listens on a port at each address. */
   | 'each'
   /** Listens on one port at all addresses of the host. */
   | 'all'
   /**
-   * One port for the whole range; a firewall rule of the host redirects the other ports of the
-   * range to it.
+   * Listens on one port for the whole range; a firewall rule of the host redirects the other ports
+   * of the range to this port.
    */
   | 'redirected'
 
 /**
  * @param portsLeft number of listening ports that the service may still use.
- * @returns the way to listen, or the reason why there is none.
+ * @returns the mode in which a tunnel listens, or the reason why no mode is possible.
  */
 export function chooseListeningMode(
   network: Network,
@@ -107,8 +108,9 @@ export function chooseListeningMode(
 }
 
 /**
- * Parts of a config's data that no Flotilla tunnel can intercept, as clauses; if there are many,
- * only the first. Returns none for data that does not match the schema of the config type.
+ * The reasons why no Flotilla tunnel can intercept parts of a config's data, each as a clause of a
+ * sentence; if there are many, only the first. Returns none for data that does not match the schema
+ * of the config type.
  */
 export function interceptFaults(typeName: string, data: unknown): readonly string[] {
   const faults = [...new Set(allFaults(typeName, data))]
@@ -143,8 +145,8 @@ function targetFaults(texts: readonly unknown[]): readonly string[] {
 }
 
 /**
- * Faults of port ranges. Only the widest range is checked, because narrower ranges need fewer
- * ports.
+ * The reasons why no tunnel can listen on the port ranges. Only the widest range is checked,
+ * because narrower ranges need fewer ports.
  */
 function portFaults(
   addresses: readonly unknown[],

@@ -9,14 +9,15 @@ export const interceptTargetLimits = {
   /** Maximum addresses of a network whose addresses each get separate listening ports. */
   interceptNetworkAddressesMax: 256,
   /**
-   * When listening ports are exhausted: maximum addresses of a network whose ports are redirected.
+   * Maximum addresses of a network whose ports are redirected, which happens when the listening
+   * ports of a service are exhausted.
    */
   redirectedNetworkAddressesMax: 16,
   /** Maximum addresses of one config that are checked. */
   interceptRulesMax: 4096,
   /**
-   * Maximum clauses about the faults of one config in a response; further faults are only
-   * counted.
+   * Maximum reasons that a response lists for one config that no tunnel can intercept; further
+   * reasons are only counted.
    */
   interceptFaultsShownMax: 16,
 } as const

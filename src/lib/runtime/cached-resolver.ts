@@ -9,17 +9,17 @@ import type { Clock } from '../clock.ts'
 import { errorCode } from '../error-code.ts'
 import { isJsonObject } from '../text/json-value.ts'
 
-/** Limits for host names whose last addresses are stored. */
+/** Limits for the addresses that the resolver stores for host names. */
 export const lastAddressLimits = {
   hostsMax: 256,
   addressesPerHostMax: 8,
   hostCharactersMax: 253,
   fileBytesMax: 256 * 1024,
-  /** If the last addresses of a host are known, a lookup is awaited only for this long. */
+  /** Maximum time to wait for a lookup of a host whose last addresses are known. */
   lookupWaitMs: 1500,
   /**
-   * After a lookup without a response, a host with known addresses is not looked up again for this
-   * long.
+   * After a lookup without a response, the resolver does not look up a host with known addresses
+   * again for this long.
    */
   lookupAgainMs: 5000,
 } as const
@@ -29,7 +29,10 @@ const { hostsMax, addressesPerHostMax, hostCharactersMax, fileBytesMax } = lastA
 /** Result of one lookup. */
 export interface LookupResult {
   readonly addresses: readonly string[]
-  /** False if no name server responded; true with no addresses if the name does not exist. */
+  /**
+   * Whether a name server has responded. If it responded that the name does not exist, `addresses`
+   * is empty.
+   */
   readonly isAnswered: boolean
 }
 
@@ -38,8 +41,8 @@ export type LookUpHost = (host: string) => Promise<LookupResult>
 export interface Resolution {
   readonly addresses: readonly string[]
   /**
-   * Why the addresses come from an earlier lookup, or why there are none; one clause. Null if the
-   * addresses are current.
+   * Reason why the addresses come from an earlier lookup, or why there are none; one clause. Null
+   * if the addresses are current.
    */
   readonly fault: string | null
 }
@@ -66,7 +69,10 @@ export async function lookUpHost(host: string): Promise<LookupResult> {
   }
 }
 
-/** @param error of a lookup. */
+/**
+ * Turns the error of a lookup into a result.
+ * @param error the error with which the lookup failed.
+ */
 export function failedLookup(error: unknown): LookupResult {
   return { addresses: [], isAnswered: codesOfNoAddress.has(errorCode(error)) }
 }
@@ -108,7 +114,7 @@ export class CachedResolver {
   }
 
   /**
-   * A lookup function for a socket.
+   * Returns a lookup function for a socket.
    * @param onFault called if the addresses are not current, or if there are none.
    */
   lookupFor(onFault: (fault: string) => void): LookupFunction {
@@ -178,7 +184,8 @@ export class CachedResolver {
       this.#known.delete(oldest)
       this.#unansweredMs.delete(oldest)
     }
-    // Compared in sorted order, because name servers rotate the addresses of a name.
+    // The addresses are compared in sorted order, because name servers rotate the addresses of a
+    // name.
     if (before.toSorted().join() !== addresses.toSorted().join()) this.#save()
   }
 
@@ -195,14 +202,18 @@ export class CachedResolver {
       try {
         await writeWhole(path, text)
       } catch {
-        // Ignored: the addresses remain in memory, and the next change writes the file again.
+        // The error is ignored: the addresses remain in memory, and the next change writes the file
+        // again.
       }
     }
     this.#saving = null
   }
 }
 
-/** Written by root in the folder of another user, the file belongs to that user. */
+/**
+ * Writes a file completely or not at all. If root writes it in the folder of another user, the file
+ * belongs to that user.
+ */
 async function writeWhole(path: string, text: string): Promise<void> {
   const partial = `${path}.new`
   await rm(partial, { force: true })

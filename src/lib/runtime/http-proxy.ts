@@ -6,7 +6,7 @@ import { formatHostPort, type HostPort, parseHostPort } from '../text/names.ts'
 
 /** An HTTP proxy that opens connections with the method CONNECT (RFC 9110, 9.3.6). */
 export interface HttpProxy extends HostPort {
-  /** Null for a proxy without authentication. */
+  /** User name and password for the proxy; null for a proxy without authentication. */
   readonly credentials: { readonly username: string; readonly password: string } | null
 }
 
@@ -39,7 +39,8 @@ export async function connectThroughProxy(
   const ended = AbortSignal.any(signals)
   const bound = localAddress === undefined ? {} : { localAddress }
   const socket = connect({ host, port, ...bound })
-  // This listener stays, because a later error without a listener would end the process.
+  // This listener remains after the connection is set up: without a listener, a later error would
+  // end the process.
   socket.on('error', () => undefined)
   try {
     await once(socket, 'connect', { signal: ended })
@@ -120,8 +121,8 @@ function connectRequest({ credentials }: Pick<HttpProxy, 'credentials'>, server:
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server; interpreted as by other programs.
- * Null if no proxy applies. This host itself is never reached through a proxy.
+ * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server. Both variables have the syntax
+ * that other programs use. Null if no proxy applies. No proxy ever applies to this host itself.
  * @throws {Error} when HTTPS_PROXY is not `http://host:port`.
  */
 export function proxyFromEnvironment(environment: Environment, server: HostPort): HttpProxy | null {
@@ -150,8 +151,8 @@ function isThisHost(host: string): boolean {
 }
 
 /**
- * @param entry entry of NO_PROXY: `*`, an address, a network, or a name, which also excludes all
- * names below it.
+ * Whether an entry of NO_PROXY excludes a server.
+ * @param entry `*`, an address, a network, or a name, which also excludes all names below it.
  */
 function excludes(entry: string, server: HostPort): boolean {
   if (entry === '' || entry === '*') return entry === '*'

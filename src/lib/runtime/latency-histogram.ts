@@ -3,13 +3,14 @@ export const LATENCY_BOUNDS_MS = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000,
 ] as const
 
-/** Contains only plain numbers, so that it can be sent between threads. */
+/** Contains only plain numbers, so that threads can send it to each other. */
 export interface LatencyCounts {
-  /** Since the start. */
+  /** Number of latencies since the histogram was created. */
   readonly count: number
   readonly sumMs: number
   /**
-   * Cumulative counts since the start: number of latencies up to the bound at the same position.
+   * Cumulative counts: number of latencies up to the bound at the same position, since the
+   * histogram was created.
    */
   readonly buckets: readonly number[]
   /** 99th percentile of the last ten seconds; 0 if there were no values. */
@@ -22,7 +23,7 @@ const WINDOW_MS = 2000
 const WINDOWS = 5
 
 /**
- * A histogram of latencies: counts since the start, and the 99th percentile of the last ten
+ * A histogram of latencies: counts since its creation, and the 99th percentile of the last ten
  * seconds.
  */
 export class LatencyHistogram {

@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /**
- * The folder that contains `package.json` and `bin/`. It is searched upward, because source files
- * are nested deeper than the files of an installed package.
+ * The folder that contains `package.json` and `bin/`. The search goes upward from this file,
+ * because source files are nested deeper than the files of an installed package.
  */
 export const PACKAGE_ROOT = rootAbove(import.meta.dirname)
 

@@ -11,8 +11,8 @@ import { unsupportedNodeReason } from './unsupported-node.ts'
 export const PEER_CHAIN_BYTES_MAX = 32 * 1024
 
 /**
- * Whether Node frees a chain of several certificates that `getPeerX509Certificate()` returned;
- * other Node versions never free such a chain.
+ * Whether this version of Node frees a chain of several certificates that
+ * `getPeerX509Certificate()` returned. Versions with a known leak never free such a chain.
  */
 const freesChains = unsupportedNodeReason() === null
 
@@ -23,9 +23,9 @@ interface LinkedCertificate {
 }
 
 /**
- * The certificate, in DER, that the peer of a TLS connection presented and whose key the peer has
- * proved to hold. Null when the peer presented none or more than {@link PEER_CHAIN_BYTES_MAX}
- * bytes, or when the connection has ended.
+ * The certificate, in DER, that the peer of a TLS connection presented and whose private key the
+ * peer has proved to have. Null when the peer presented none or more than {@link
+ * PEER_CHAIN_BYTES_MAX} bytes, or when the connection has ended.
  */
 export function peerLeafDer(socket: TLSSocket): Uint8Array | null {
   const { raw } = linked(socket.getPeerCertificate()) ?? {}
@@ -40,11 +40,11 @@ export function peerLeafSha256(socket: TLSSocket): string {
 
 /**
  * The certificates that the peer presented, in DER: the leaf first, the others in the presented
- * order. On Node versions that never free them ({@link unsupportedNodeReason}), only certificates
- * that issued one another are returned.
+ * order. On Node versions that never free a chain ({@link unsupportedNodeReason}), the result
+ * contains only certificates that issued one another.
  * @param certificatesMax maximum number returned.
- * @returns null like {@link peerLeafDer}; the size limit applies to all returned certificates
- * together.
+ * @returns null in the cases in which {@link peerLeafDer} does; the size limit applies to all
+ * returned certificates together.
  */
 export function peerChainDer(
   socket: TLSSocket,

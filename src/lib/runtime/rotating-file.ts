@@ -75,7 +75,10 @@ export class RotatingFile {
     renameSync(path, `${path}.1`)
   }
 
-  /** Whether the path no longer names the open file. */
+  /**
+   * Whether the path does not name the open file, because another program or an earlier rotation
+   * renamed the file.
+   */
   #isElsewhere(): boolean {
     const there = statSync(this.#options.path, { throwIfNoEntry: false })
     const open = fstatSync(this.#fd)

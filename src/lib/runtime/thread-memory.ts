@@ -24,7 +24,7 @@ export function readProcessMemory(): NodeJS.MemoryUsage {
   try {
     last = process.memoryUsage()
   } catch {
-    // Ignored: no file descriptor is left, and that must not fail the caller.
+    // The error is ignored: no file descriptor is left, and that must not fail the caller.
   }
   return last
 }

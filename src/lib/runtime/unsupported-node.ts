@@ -7,8 +7,8 @@ import { PACKAGE_ROOT } from './package-root.ts'
 
 /**
  * The reason why the program should not run on a Node version, with a remedy; null when
- * `package.json` allows the version. `bin/flotilla` refuses other versions; a program that is
- * started in another way checks the version here.
+ * `package.json` allows the version. `bin/flotilla` refuses other versions. A program that starts
+ * without `bin/flotilla` calls this function.
  * @param version for example `v24.21.0`.
  */
 export function unsupportedNodeReason(version: string = process.version): string | null {

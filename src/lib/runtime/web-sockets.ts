@@ -12,8 +12,8 @@ export interface WebSocketBounds {
 }
 
 /**
- * The server side of WebSockets for one listener, without compression. The user of a WebSocket
- * answers pings, because only the user knows whether the peer reads.
+ * The server side of WebSockets for one listener, without compression. The code that uses a
+ * WebSocket must answer its pings, because only that code knows whether the peer reads.
  */
 export function createWebSocketServer(bounds: WebSocketBounds): WebSocketServer {
   const { messageBytesMax, fragmentsMax, closeMs } = bounds

@@ -14,7 +14,7 @@ export function canonicalJson(value: unknown): string {
     const record = value as Record<string, unknown>
     const parts: string[] = []
     const keys = Object.keys(record)
-    // Most objects are already in order, because they were parsed from canonical JSON.
+    // Most objects are already in order, because their JSON was canonical when it was parsed.
     let at = 1
     while (at < keys.length && (keys[at - 1] ?? '') < (keys[at] ?? '')) at += 1
     if (at < keys.length) keys.sort()

@@ -1,7 +1,10 @@
 /** The zero time of Go, which OpenZiti sends for "never". */
 export const GO_ZERO_TIME = '0001-01-01T00:00:00.000Z'
 
-/** @param atMs UTC ms; null: never. */
+/**
+ * Formats a time as OpenZiti's API does.
+ * @param atMs UTC ms; null: never, which gives {@link GO_ZERO_TIME}.
+ */
 export function formatTime(atMs: number | null): string {
   return atMs === null ? GO_ZERO_TIME : new Date(atMs).toISOString()
 }

@@ -4,7 +4,7 @@ import { domainToASCII } from 'node:url'
 const NAME =
   /^(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 
-/** Far longer than any host name; longer strings are rejected without conversion. */
+/** This limit is far longer than any host name; longer strings are rejected without conversion. */
 const TEXT_LENGTH_MAX = 1024
 
 /**
@@ -13,7 +13,7 @@ const TEXT_LENGTH_MAX = 1024
  * notations (`127.1`, `0x7f000001`), which would bypass the rules for addresses.
  */
 export function parseDnsName(text: string): string | null {
-  // All checks are made after the conversion, because the conversion maps other characters, such as
+  // All checks follow the conversion, because the conversion maps other characters, such as
   // full-width digits, to ASCII.
   if (text.length > TEXT_LENGTH_MAX) return null
   const ascii = isAscii(text) ? text : domainToASCII(text)

@@ -9,8 +9,8 @@ export interface IpAddress {
 const MAPPED = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/
 
 /**
- * null when the string is not an address. Addresses with a zone id are rejected, because a zone id
- * names an interface of this host.
+ * Parses an IP address; null when the string is none. Addresses with a zone id are rejected,
+ * because a zone id names an interface of this host.
  */
 export function parseIp(text: string): IpAddress | null {
   if (text.includes('%')) return null
@@ -34,7 +34,7 @@ function normalIpv6(text: string): string {
   return new URL(`http://[${text}]/`).hostname.slice(1, -1)
 }
 
-/** The eight groups of an IPv6 address. */
+/** The eight 16-bit groups of an IPv6 address. */
 export function ipv6Groups(text: string): number[] {
   const [head = '', tail = ''] = normalIpv6(text).split('::')
   const [first, last] = [head, tail].map((part) => (part === '' ? [] : part.split(':')))
@@ -42,7 +42,7 @@ export function ipv6Groups(text: string): number[] {
   return given.toSpliced(first?.length ?? 0, 0, ...Array<number>(8 - given.length).fill(0))
 }
 
-/** The IPv4 address that two groups of an IPv6 address contain. */
+/** The IPv4 address that two 16-bit groups of an IPv6 address contain. */
 export function ipv4FromGroups(high: number, low: number): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }

@@ -11,7 +11,7 @@ export function isControllerId(text: string): boolean {
   return CONTROLLER_ID.test(text)
 }
 
-/** Syntax of SPIFFE-ID specification, section 2.1. */
+/** Whether the text is a trust domain, as the SPIFFE-ID specification, section 2.1, defines it. */
 export function isTrustDomain(text: string): boolean {
   return TRUST_DOMAIN.test(text)
 }
@@ -37,7 +37,7 @@ export function parseHostPort(text: string): HostPort | null {
   return { host, port }
 }
 
-/** `host:port`, with brackets around an IPv6 address. */
+/** Formats `host:port`, with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }

@@ -10,13 +10,16 @@ export interface Network {
 const widths = { ipv4: 32, ipv6: 128 } as const
 const CIDR = /^([^/]+)\/([0-9]{1,3})$/
 
-/** @param text `address/prefix`; the result is null when it is not a network. */
+/**
+ * Parses a network.
+ * @param text `address/prefix`; the result is null when it is not a network.
+ */
 export function parseCidr(text: string): Network | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
   return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
 }
 
-/** null when the network is invalid. */
+/** The network with this address and prefix length; null when they do not form a network. */
 export function createIpNetwork(text: string, prefix: number): Network | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
@@ -26,7 +29,7 @@ export function createIpNetwork(text: string, prefix: number): Network | null {
   return own < 0 || own > widths[address.family] ? null : { address, prefix: own }
 }
 
-/** False if the address is of another IP version than the network. */
+/** Whether the network contains the address; false if their IP versions differ. */
 export function networkContains(network: Network, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }
@@ -46,7 +49,8 @@ export function singleAddressNetwork(address: IpAddress): Network {
 }
 
 /**
- * The address at this offset from the network's first address; null when the network is smaller.
+ * The address at this offset from the network's first address; null when the network has fewer
+ * addresses.
  */
 export function addressAt(network: Network, offset: number): IpAddress | null {
   return offset >= networkSize(network) ? null : addressFrom(network, BigInt(offset))
@@ -69,7 +73,7 @@ export function translateAddress(address: IpAddress, from: Network, to: Network)
   return offset === null ? null : addressFrom(to, offset)
 }
 
-/** Host bits of an address of the same family; null when the address is outside the network. */
+/** Host bits of an address of the same IP version; null when the address is outside the network. */
 function offsetOf(network: Network, ip: IpAddress): bigint | null {
   const offset = valueOf(ip) - firstValue(network)
   return offset >= 0n && offset < BigInt(networkSize(network)) ? offset : null

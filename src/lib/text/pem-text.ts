@@ -3,7 +3,7 @@ const LINE_CHARACTERS = 64
 
 /** A block of a PEM text (RFC 7468) whose content is not decoded yet. */
 export interface EncodedPemBlock {
-  /** For example `CERTIFICATE`. */
+  /** Label of the block, for example `CERTIFICATE`. */
   readonly label: string
   readonly base64: string
 }

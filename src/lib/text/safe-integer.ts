@@ -1,6 +1,9 @@
 import { assert } from '../assert.ts'
 
-/** @throws {RangeError} when the value is not a safe integer. */
+/**
+ * Converts a 64-bit integer to a number.
+ * @throws {RangeError} when the value is not a safe integer.
+ */
 export function integer(value: bigint): number {
   if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw new RangeError(`${value} is beyond a safe integer`)

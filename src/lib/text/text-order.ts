@@ -5,14 +5,14 @@ const NEAR_END_STEP_MAX = 8
 const HIGH_UNIT = /[\ud800-\uffff]/
 
 /**
- * Order of a UTF-16 unit. Surrogates encode characters above U+FFFF, but their numbers are smaller
- * than those of U+E000 to U+FFFF.
+ * Rank of a UTF-16 code unit in code point order. Surrogates encode characters above U+FFFF, but
+ * their numbers are smaller than those of U+E000 to U+FFFF.
  */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
 
-/** Whether `<` compares this string correctly with every other string. */
+/** Whether `<` orders this string and any other string by their UTF-8 bytes. */
 export function isOrderedByCodeUnits(text: string): boolean {
   return !HIGH_UNIT.test(text)
 }
@@ -48,8 +48,8 @@ export function sortTexts(texts: string[]): string[] {
 export function lowerBound(sorted: readonly string[], text: string, isPlain: boolean): number {
   let low = 0
   let high = sorted.length
-  // Searches backward from the end first: ids usually arrive sorted (by creation or by store
-  // order), and the last strings are more likely to be in the CPU cache.
+  // The search starts at the end: ids usually arrive sorted (by creation or by store order), and
+  // the last strings are more likely to be in the CPU cache.
   let step = 1
   while (low < high) {
     const isNearEnd = step <= NEAR_END_STEP_MAX && step <= high - low

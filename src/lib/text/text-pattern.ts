@@ -47,10 +47,7 @@ function parseBranch(text: string): Branch | null {
   return isAtEnd ? pieces : [...pieces, 'any']
 }
 
-/**
- * Backtracks only to the last `any`. That is enough, because patterns have no other kind of
- * repetition.
- */
+/** Backtracks only to the last `any`. That is enough, because patterns have no other repetition. */
 function isMatch(pieces: Branch, text: string): boolean {
   let [at, piece, anyPiece, anyAt] = [0, 0, -1, 0]
   while (at < text.length) {

@@ -18,7 +18,7 @@ export function createTextSearch(pattern: string): TextSearch {
   return linearSearch(pattern)
 }
 
-/** The Knuth-Morris-Pratt algorithm. */
+/** Creates a search with the Knuth-Morris-Pratt algorithm. */
 function linearSearch(pattern: string): TextSearch {
   // For each matched length: the longest proper prefix that is also a suffix.
   const borders = [0]

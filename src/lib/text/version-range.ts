@@ -5,7 +5,7 @@ const NUMBER = '(?:0|[1-9][0-9]{0,14})'
 const IDENTIFIERS = '(?=[0-9A-Za-z.-]{1,64}(?:\\+|$))[0-9A-Za-z-]+(?:\\.[0-9A-Za-z-]+)*'
 const SUFFIX = `(?:-${IDENTIFIERS})?(?:\\+${IDENTIFIERS})?`
 const FULL = `${NUMBER}\\.${NUMBER}\\.${NUMBER}${SUFFIX}`
-/** `1.x`, `1.x.x`, `1.2.x`. */
+/** Versions with wildcards: `1.x`, `1.x.x`, `1.2.x`. */
 const WILD = `${NUMBER}\\.(?:x(?:\\.x)?|${NUMBER}\\.x)`
 const COMPARATOR = new RegExp(`^(>=|<=|==|!=|>|<|=|!)?(${FULL}|${WILD})$`)
 /**
@@ -57,8 +57,8 @@ function holds(version: string, comparator: string): boolean {
   const [, operator = '', bound = ''] = COMPARATOR.exec(comparator) ?? []
   const [first, beyond] = boundsOf(bound)
   const isBelow = compare(version, first, LOOSE) < 0
-  // A wildcard version includes all versions from its first version up to, but not including,
-  // `beyond`.
+  // A wildcard version includes all versions from its first version up to, but not including, the
+  // version `beyond`.
   const isAbove =
     beyond === null ? compare(version, first, LOOSE) > 0 : compare(version, beyond, LOOSE) >= 0
   switch (operator) {

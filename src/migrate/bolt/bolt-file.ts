@@ -12,7 +12,7 @@ const PROGRESS_PAGES = 4096
  * it.
  */
 export interface Bucket {
-  /** 0: inline. */
+  /** Number of the root page; 0 if the bucket is inline. */
   readonly rootPage: number
   readonly inline: Uint8Array
   /** Nesting depth: the number of buckets that contain this bucket, directly or indirectly. */
@@ -47,13 +47,14 @@ const anyKey: KeyRange = { from: null, below: null }
 
 /**
  * Reads a bbolt file without trusting its content. Every walk visits a page at most once, so time
- * and memory are limited by the size of the file. Writes nothing and locks nothing.
+ * and memory are limited by the size of the file. Opens the file only for reading and takes no
+ * lock.
  */
 export class BoltFile {
   readonly meta: BoltMeta
   readonly #source: ByteSource
 
-  /** @throws {MigrateFault} when neither of the file's two versions is intact. */
+  /** @throws {MigrateFault} when neither of the file's two meta pages is intact. */
   constructor(source: ByteSource) {
     this.#source = source
     this.meta = readBoltMeta(source)
@@ -113,7 +114,8 @@ export class BoltFile {
 
   /**
    * The entries of a bucket in the order of their keys.
-   * @param visited pages that were visited before; visiting one again is damage.
+   * @param visited pages that this walk has visited; a second visit of a page means that the file
+   * is damaged.
    * @throws {MigrateFault} DAMAGED.
    */
   *entries(bucket: Bucket, visited: PageSet): Generator<BoltEntry> {

@@ -46,7 +46,7 @@ export class FileSource implements ByteSource {
   }
 }
 
-/** Bytes in memory. */
+/** Byte source that reads from memory. */
 export class MemorySource implements ByteSource {
   readonly size: number
   readonly #bytes: Uint8Array

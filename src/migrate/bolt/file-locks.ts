@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Bits of a device number in the encoding that Linux uses for user space. */
+/** Masks for the encoding of device numbers in Linux. */
 const MINOR_LOW = 0xff
 const MAJOR_SHIFT = 8
 
@@ -25,8 +25,8 @@ export function isFileLocked({
 }
 
 /**
- * `major:minor:inode` of each locked file, from lines such as `1: FLOCK ADVISORY WRITE 812
- * 08:01:1234 0 EOF`.
+ * Returns `major:minor:inode` of each locked file, from the lines of `/proc/locks`. An example of
+ * such a line is `1: FLOCK ADVISORY WRITE 812 08:01:1234 0 EOF`.
  */
 export function lockedInodes(text: string): ReadonlySet<string> {
   return new Set(

@@ -18,19 +18,19 @@ const PAGE_SIZE_MAX = PAGE_SIZE_MIN << (PAGE_SIZES - 1)
 /** Minimum number of pages: an empty database has two meta pages, a root and a free list. */
 const PAGES_MIN = 4
 
-/** One consistent version of the file. */
+/** One of the two meta pages: a consistent version of the file. */
 export interface BoltMeta {
   readonly isLittleEndian: boolean
   readonly pageSize: number
   readonly rootPage: number
   readonly freeListPage: number
-  /** Number of pages that have ever been used. */
+  /** Number of pages that the file has ever used. */
   readonly highWaterMark: number
   readonly transaction: number
 }
 
 /**
- * Of the intact meta pages, the one with the higher transaction number.
+ * The intact meta page with the higher transaction number.
  * @throws {MigrateFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
  */
 export function readBoltMeta(source: ByteSource): BoltMeta {
@@ -118,7 +118,7 @@ function noMetaFault(source: ByteSource): MigrateFault {
   )
 }
 
-/** FNV-1a with 64 bits. */
+/** FNV-1a hash with 64 bits. */
 export function fnv1a(bytes: Uint8Array): bigint {
   let sum = 0xcbf29ce484222325n
   for (const byte of bytes) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n)

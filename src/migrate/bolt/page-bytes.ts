@@ -52,7 +52,10 @@ export class PageBytes {
     return this.#view.getUint32(offset, this.#isLittleEndian)
   }
 
-  /** Inexact above 2^53, which does not matter because all limits are lower. */
+  /**
+   * Reads an unsigned 64-bit number. The result is inexact above 2^53, which does not matter
+   * because all limits are lower.
+   */
   u64(offset: number): number {
     const [high, low] = this.#isLittleEndian ? [offset + 4, offset] : [offset, offset + 4]
     return this.u32(high) * 0x1_0000_0000 + this.u32(low)
@@ -96,7 +99,10 @@ export class PageBytes {
     return elements
   }
 
-  /** Ids of the free pages. @throws {MigrateFault} DAMAGED. */
+  /**
+   * Ids of the free pages.
+   * @throws {MigrateFault} DAMAGED.
+   */
   freePages(): number[] {
     const isLong = this.count === 0xffff
     const start = PAGE_HEADER_BYTES + (isLong ? 8 : 0)
@@ -130,7 +136,8 @@ class ElementTable {
     if (keySize === 0 || keySize > KEY_BYTES_MAX) {
       throw damagedDatabaseFault('a key is empty or too long')
     }
-    // Elements that share bytes could grow without limit when they are decoded.
+    // Sums the bytes of all elements: if elements shared bytes, a small page could decode to any
+    // amount of data.
     // @guard hostile-database--shared
     this.#left -= keySize + valueSize
     const isInside = start >= this.end && start + keySize + valueSize <= this.#length

@@ -23,7 +23,7 @@ export interface StoredEntry {
 /** Key under which a map stores the length of a list. */
 const LIST_SIZE = Buffer.from('__list__size__36484231-110c-4767-afe2-01b6e3db107a')
 
-/** Number of entries and bytes that the rest of a record may still have. */
+/** Remaining number of entries and bytes that the record may have. */
 interface Allowance {
   entries: number
   bytes: number
@@ -31,7 +31,7 @@ interface Allowance {
 
 /**
  * Reads a record into memory.
- * @param isSkipped selects names that are not read: links, which are derived from other records and
+ * @param isSkipped selects names that are skipped: links, which are derived from other records and
  * may be long.
  * @throws {MigrateFault} TOO_LARGE, DAMAGED.
  */

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 
-/** A value with its type; `unknown` if the bytes are not valid for their type. */
+/** A decoded value with its type; `unknown` if the bytes are not valid for their type. */
 export type TypedValue =
   | { readonly type: 'boolean'; readonly value: boolean }
   | { readonly type: 'int32'; readonly value: number }
@@ -22,10 +22,10 @@ export const INT32_BYTE = typeBytes.int32
 
 const unknown: TypedValue = { type: 'unknown' }
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** Seconds from year 1, where Go's times begin, to 1970. */
+/** Seconds from the start of year 1, Go's zero time, to 1970. */
 const UNIX_SECONDS = 62_135_596_800n
 const TIME_BYTES = 15
-/** Size in version 2 of the format, which adds the seconds of the time zone. */
+/** Size of a time in version 2 of Go's format, which adds the seconds of the time zone. */
 const TIME_BYTES_2 = 16
 /** Last millisecond of the year 9999, UTC ms. */
 const TIME_MS_MAX = 253_402_300_799_999
@@ -56,7 +56,7 @@ export function decodeTypedValue(bytes: Uint8Array): TypedValue {
   }
 }
 
-/** null for bytes that are not UTF-8. */
+/** Decodes UTF-8; null for invalid bytes. */
 export function decodeUtf8(bytes: Uint8Array): string | null {
   try {
     return utf8.decode(bytes)

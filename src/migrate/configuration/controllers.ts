@@ -173,8 +173,8 @@ function noteOtherSigner(
 }
 
 /**
- * Reports CAs of HTTPS listeners that are not migrated: such a CA may be public and issue
- * certificates to anybody, so it is trusted only if routers and controllers trust it already.
+ * Reports the CAs of HTTPS listeners that the migration does not trust. Such a CA may be public and
+ * issue certificates to anyone, so it is trusted only if routers and controllers already trust it.
  */
 function noteWebAuthorities(
   { webIdentities, path }: OpenZitiConfiguration,
@@ -234,7 +234,7 @@ async function migrateController(
 }
 
 /**
- * The identity whose key signs enrollment tokens: the one of the listener for clients, because
+ * The identity whose key signs enrollment tokens: the identity of the listener for clients, because
  * clients and routers verify a token with the key of the certificate that this listener presents.
  */
 function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): PemIdentity {
@@ -242,8 +242,8 @@ function servingIdentity({ identity, webIdentities }: OpenZitiConfiguration): Pe
 }
 
 /**
- * Server certificates in addition to the controller's own, without duplicates. Those that a
- * listener cannot use are reported; the controller starts without them.
+ * Server certificates in addition to the controller's own certificate, without duplicates. Reports
+ * certificates that a listener cannot use; the controller starts without these.
  */
 function otherCertificates(
   id: string,
@@ -288,7 +288,8 @@ function noteFiles(
 }
 
 /**
- * Id of the controller: from its SPIFFE id, otherwise the common name of its client certificate.
+ * Id of the controller: from its SPIFFE id or, without one, the common name of its client
+ * certificate.
  */
 function idOf(server: Certificate, client: Certificate, options: ControllerOptions): string {
   const { path } = options.configuration
@@ -303,9 +304,9 @@ function idOf(server: Certificate, client: Certificate, options: ControllerOptio
 }
 
 /**
- * Checks the keys of the identities without which an OpenZiti controller does not start. Keys that
- * do not match mean that the configuration is not the one of the controller, even if the new
- * controller does not use them. Other listeners are reported by `otherCertificates`.
+ * Checks the keys of the identities that an OpenZiti controller needs to start. If a key does not
+ * match its certificate, the configuration cannot be that of a running controller, even if the new
+ * controller does not use the key. Other listeners are reported by `otherCertificates`.
  * @throws {MigrateFault} CONFIGURATION.
  */
 function checkKeys(configuration: OpenZitiConfiguration): void {
@@ -329,7 +330,7 @@ function checkKey(certificate: PemText, key: PemText, place: string): void {
   }
 }
 
-/** Checks that the controller can use a key of this kind. */
+/** Checks that a Flotilla controller can use a key of this kind. */
 function checkKeyKind(leaf: Certificate, path: string): void {
   try {
     parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' }))
@@ -338,7 +339,7 @@ function checkKeyKind(leaf: Certificate, path: string): void {
   }
 }
 
-/** Why the controller cannot keep its certificate, as one clause; null if it can. */
+/** Reason why the controller cannot keep its certificate, as one clause; null if it can keep it. */
 function leafFault(chain: Chain, id: string, options: ControllerOptions): string | null {
   const { trustDomain, anchors, nowMs } = options
   try {

@@ -50,8 +50,8 @@ export function buildControllerFiles(
 }
 
 /**
- * Checks the new configuration now; otherwise a fault would prevent the controller's start during
- * the maintenance window.
+ * Checks the new configuration during the migration; otherwise a fault would prevent the
+ * controller's start during the maintenance window.
  */
 function requireUsable(text: string, path: string): void {
   const parsed = parseControllerConfig(join(dirname(path), 'config.yml'), text, {})
@@ -95,7 +95,7 @@ function configurationText(
     '# flotilla controller check config.yml says whether the controller can start.',
   ]
   if (unused.length === 0) return `${[...head, text].join('\n')}`
-  // Only the keys are listed, because values may be secrets and everybody on the host can read this
+  // Lists only the keys, because values may be secrets and every user of the host can read this
   // file.
   const rest = unused.map((key) => printableLine(`#   ${key}`))
   return [
@@ -124,8 +124,8 @@ function clusterOf(first: WebListener, { routers, path }: OpenZitiConfiguration)
 }
 
 /**
- * The address that routers use: if none is configured, the host of the cluster address with the
- * port of `bind`.
+ * The advertised address for routers; if none is configured, the host of the cluster address with
+ * the port of `bind`.
  */
 function advertiseOf({ bind, advertise }: NonNullable<OpenZitiConfiguration['routers']>) {
   const isUsual = parseHostPort(bind)?.port === parseHostPort(advertise)?.port
@@ -152,7 +152,7 @@ function listenerOf(
   }
 }
 
-/** APIs that the console needs at its own address. */
+/** APIs that the console needs on the listener that serves it. */
 const consoleApis = ['edge-management', 'fabric'] as const
 
 /** Flotilla's names of the APIs for one OpenZiti API; null if the API is unknown. */
@@ -190,7 +190,7 @@ function millisecondsOf(text: string | null): number | null {
   return text === null ? null : parseDuration(text)
 }
 
-/** Converts an address to listen on to Flotilla's notation. */
+/** Converts the address of a listener to Flotilla's notation. */
 function bindOf(text: string, path: string): string {
   const { host, port } = hostPortOf(text, path)
   return formatHostPort({ host: EVERY_HOST.has(host) ? '0.0.0.0' : host, port })

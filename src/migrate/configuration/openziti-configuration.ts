@@ -11,30 +11,30 @@ import { decodeText } from '../../lib/text/decode-text.ts'
 import { systemErrorText } from './system-error.ts'
 import { configurationFault, OpenZitiSettings } from './settings.ts'
 
-/** A PEM string and where it comes from. */
+/** A PEM string and its source. */
 export interface PemText {
   /** Path of the file; null if the PEM is in the configuration itself. */
   readonly path: string | null
   readonly text: string
 }
 
-/** An HTTPS listener. */
+/** An HTTPS listener in the section `web`. */
 export interface WebListener {
-  /** host:port to listen at. */
+  /** host:port that the listener binds. */
   readonly bind: string
   /** host:port to which clients connect. */
   readonly advertise: string
   readonly apis: readonly string[]
 }
 
-/** A section `identity`. */
+/** Certificates and keys of a section `identity`. */
 export interface PemIdentity {
   /** Client certificate: leaf first, then the intermediates. */
   readonly clientCertificate: PemText
   readonly serverCertificate: PemText
   /** Private key of the server certificate. */
   readonly key: PemText
-  /** Option that names `key`. */
+  /** Option of the section that names the private key `key`. */
   readonly keyName: 'key' | 'server_key'
   /** Key of the client certificate; null if the section names only `server_key`. */
   readonly clientKey: PemText | null
@@ -47,14 +47,17 @@ export interface PemIdentity {
  * controller's identity.
  */
 export interface WebIdentity extends PemIdentity {
-  /** Whether clients connect to the listener; if so, its key signs enrollment tokens. */
+  /** Whether clients connect to the listener; if so, the identity's key signs enrollment tokens. */
   readonly isForClients: boolean
 }
 
 export interface OpenZitiConfiguration {
-  /** Absolute. */
+  /** Absolute path of the configuration. */
   readonly path: string
-  /** Presented on the control channel, and on HTTPS listeners without their own identity. */
+  /**
+   * The identity that the controller presents on the control channel, and on HTTPS listeners
+   * without a separate identity.
+   */
   readonly identity: PemIdentity
   readonly webIdentities: readonly WebIdentity[]
   readonly signer: {
@@ -74,7 +77,7 @@ export interface OpenZitiConfiguration {
   readonly sessionTimeout: string | null
   readonly identityEnrollment: string | null
   readonly routerEnrollment: string | null
-  /** Keys that have no counterpart in Flotilla. */
+  /** Keys of the file that have no counterpart in Flotilla. */
   readonly unused: readonly string[]
 }
 
@@ -119,7 +122,7 @@ export function readOpenZitiConfiguration(
 function identityOf(section: OpenZitiSettings, folder: string): PemIdentity {
   const clientCertificate = requiredPem(section, 'cert', folder)
   const serverKey = optionalPem(section, 'server_key', folder)
-  // With a separate key for the server certificate, the section may omit `key`.
+  // The section may omit `key` if it has a separate key for the server certificate.
   const ownKey = optionalPem(section, 'key', folder)
   const key = serverKey ?? ownKey ?? requiredPem(section, 'key', folder)
   return {
@@ -176,7 +179,8 @@ function routersOf(settings: OpenZitiSettings): OpenZitiConfiguration['routers']
   const listener = control.text('listener')
   if (listener === null) return null
   const options = control.section('options')
-  // Marks `newListener` as read; it is the future address for routers while the address is changed.
+  // Marks `newListener` as read, so that it is not reported as unused: it announces the new address
+  // of the router listener and needs no migration.
   options.text('newListener')
   const bind = withoutScheme(listener)
   return { bind, advertise: withoutScheme(options.text('advertiseAddress') ?? listener) }
@@ -206,7 +210,7 @@ function optionalPem(section: OpenZitiSettings, name: string, folder: string): P
   return value === null ? null : readPem(section, name, value, folder)
 }
 
-/** A value is either PEM (`pem:`) or the path of a file. */
+/** Reads a PEM value, which is given in the value itself (`pem:`) or in a file. */
 function readPem(section: OpenZitiSettings, name: string, value: string, folder: string): PemText {
   if (value.startsWith('pem:')) return { path: null, text: value.slice('pem:'.length) }
   if (/^[a-z0-9+]+:/i.test(value) && !/^(file:|[a-z]:[\\/])/i.test(value)) {

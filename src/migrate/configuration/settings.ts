@@ -7,7 +7,7 @@ interface SettingsSource {
   /** Absolute path of the file. */
   readonly file: string
   readonly environment: Environment
-  /** Keys that were read. */
+  /** Keys that the migration has read. */
   readonly used: Set<string>
 }
 
@@ -53,7 +53,7 @@ export class OpenZitiSettings {
     )
   }
 
-  /** The sections in a list; none if the list is absent. */
+  /** The sections in a list; [] if the list is absent. */
   sections(name: string): OpenZitiSettings[] {
     const tree = this.#member(name)
     if (tree === null || isEmpty(tree)) return []

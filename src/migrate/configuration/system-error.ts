@@ -8,7 +8,7 @@ const sentences: Readonly<Record<string, string>> = {
   EISDIR: 'it is a folder',
 }
 
-/** One clause that says why a file cannot be read. */
+/** The reason why a file cannot be read, as one clause. */
 export function systemErrorText(error: unknown): string {
   if (error instanceof MigrateFault) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

@@ -85,7 +85,8 @@ function claimOf(section: StoredRecord | null) {
   const location = readChoiceOrNull(section, `${claim}.location`, claimLocations)
   const matcher = readChoiceOrNull(section, `${claim}.matcher`, claimMatchers)
   const parser = readChoiceOrNull(section, `${claim}.parser`, claimParsers)
-  // Not migrated with other values, because another claim could contain another identity's id.
+  // Drops a claim with unknown values instead of replacing them, because a different claim could
+  // select the id of another identity.
   if (location === null || matcher === null || parser === null) return null
   return {
     index: section.integer(`${claim}.index`),
@@ -239,8 +240,8 @@ function pointerOf(property: string, { version }: Conversion): string {
 }
 
 /**
- * Reports addresses from which Flotilla will not fetch keys: only HTTPS is used, and this host only
- * if an option allows it.
+ * Reports addresses from which Flotilla does not fetch keys: it uses only HTTPS, and fetches from
+ * its own host only if an option allows that.
  */
 function noteAddress(record: StoredRecord): void {
   const text = record.text('jwksEndpoint') ?? ''

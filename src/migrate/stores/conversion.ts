@@ -11,7 +11,7 @@ import type { StoredRecord } from './stored-record.ts'
 /** Schema versions of databases that can be migrated: OpenZiti 1.5 to 2.1. */
 export const SCHEMA_VERSION_MIN = 37
 export const SCHEMA_VERSION_MAX = 48
-/** Schema version from which services have no section `edge`. */
+/** Schema version from which records of services have no section `edge`. */
 export const FLAT_SERVICES_VERSION = 47
 /**
  * Schema version of OpenZiti 1.7.2 and 2.0. Claims are JSON pointers from 2.0, so with this schema
@@ -25,14 +25,13 @@ export const ID_CHARACTERS_MAX = 128
 type OwnFields<K extends KindName> = Partial<Omit<RecordOf<K>, keyof BaseRecordFields>>
 
 /**
- * The target of a migration, and information that the conversion of one record needs about other
- * records.
+ * The target of a migration, and data about other records that the conversion of a record needs.
  */
 export interface Conversion {
   readonly version: number
   readonly nowMs: number
   readonly report: MigrationReport
-  /** Third-party CAs by id. */
+  /** Certificates of third-party CAs, by id of the CA. */
   readonly authorities: Map<string, Certificate>
   readonly fabricServices: Set<string>
   /** Router certificates that the database does not contain, by router id. */
@@ -63,13 +62,13 @@ export interface StoreTable {
   readonly convert: (record: StoredRecord, conversion: Conversion) => void
 }
 
-/** A store whose records are not migrated, without any loss. */
+/** A store whose records are not migrated, because nothing is lost without them. */
 export function unmigratedStore(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
 
 /**
- * The precedence of a terminator or identity. OpenZiti stores it as an index in the list
+ * The precedence of a terminator or identity, which OpenZiti stores as an index in the list
  * `precedences`.
  */
 export function readPrecedence(record: StoredRecord, name: string, index: Json | undefined) {

@@ -135,7 +135,10 @@ function numbersOf(record: StoredRecord, name: string): Record<string, number> {
   return found
 }
 
-/** The ids of an identity, a service and a config type, with separators. */
+/**
+ * Maximum characters of an override's id, which joins the ids of an identity, a service and a
+ * config type.
+ */
 const OVERRIDE_ID_CHARACTERS_MAX = 3 * ID_CHARACTERS_MAX + 2
 
 /** Migrates the config overrides of an identity: for each service, one config per config type. */
@@ -198,9 +201,9 @@ export const authenticatorStore: StoreTable = {
 }
 
 const SALT = /^[A-Za-z0-9+/]{8,128}={0,2}$/
-/** 32 bytes. */
+/** Matches 32 bytes in base64, the hash of a password. */
 const HASH = /^[A-Za-z0-9+/]{43}=$/
-/** Source: ziti controller/model/hash.go:32-49. */
+/** OpenZiti's parameters of password hashes. Source: ziti controller/model/hash.go:32-49. */
 const ARGON2 = '$argon2id$v=19$m=3072,t=1,p=4'
 const USERNAME_CHARACTERS_MIN = 4
 const USERNAME_CHARACTERS_MAX = 100
@@ -252,7 +255,10 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
   })
 }
 
-/** null, with a finding, if the record has neither a certificate nor the SHA-1 of one. */
+/**
+ * Fields of a certificate authenticator; null, with a finding, if the record has neither a
+ * certificate nor its SHA-1.
+ */
 function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''
   const stored = record.text('certFingerprint') ?? ''
@@ -272,9 +278,9 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
 }
 
 /**
- * Fields for a certificate of which only the fingerprint is stored. The fingerprint does not reveal
- * the issuer; so the certificate is accepted at first use only if the network's own authority
- * issued it.
+ * Fields of an authenticator for which only the certificate's fingerprint is stored. The
+ * fingerprint does not reveal the issuer, so the controller accepts the certificate at its first
+ * use only if the network's own authority issued it.
  */
 function adoptableFieldsOf(record: StoredRecord, stored: string) {
   const adoptable = toAdoptableFingerprint(stored)

@@ -117,8 +117,8 @@ function leafOf(
 }
 
 /**
- * Fields that identify the router. If its certificate is not stored, the SHA-1 of the certificate
- * identifies the router until it first connects.
+ * Fields that identify the router. If OpenZiti did not store the router's certificate, its SHA-1
+ * identifies the router until the router first connects.
  */
 function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
   if (leaf !== null) return { fingerprint: leaf.certificate.sha1, certPem: leaf.pem }
@@ -137,9 +137,9 @@ function credentialOf(record: StoredRecord, leaf: CertificateText | null) {
 const ADOPTED = 'the first connection with the certificate stores it'
 
 /**
- * Hosts that the router's next server certificate may contain. No record contains the names of the
- * server certificate, but the client certificate has the same names; they stay allowed, so that the
- * next renewal keeps them.
+ * Hosts that the router's next server certificate may contain. OpenZiti does not store the names of
+ * the server certificate, but the client certificate has the same names. These names stay allowed,
+ * so that a renewal keeps them.
  */
 function allowedNamesOf(
   record: StoredRecord,
@@ -204,9 +204,9 @@ export const terminatorStore: StoreTable = {
 }
 
 /**
- * Whether a router's tunnel hosts the terminator; such a terminator has no session. Such
- * terminators are migrated, because a router recreates them only 10 s after it has reconnected, and
- * the service would be down until then.
+ * Whether a router's tunnel hosts the terminator; such a terminator has no session. Such a
+ * terminator is migrated, because a router recreates its terminators only 10 s after it has
+ * reconnected, and the service would be unavailable until then.
  */
 function isOfTunnel(record: StoredRecord): boolean {
   return record.text('binding') === 'tunnel' && record.text('hostId') === record.text('router')

@@ -138,7 +138,7 @@ function schemaOf(record: StoredRecord): JsonObject {
       return schema as JsonObject
     }
   } catch {
-    // Reported below, like any string that is not a JSON object.
+    // The check below reports this string, like any string that is not a JSON object.
   }
   record.note('lost', 'schema', 'it is no JSON object, or is nested too deep')
   return {}

@@ -16,18 +16,21 @@ import { pemBlocks } from '../../pki/pem.ts'
 import type { Conversion } from './conversion.ts'
 import type { StoredRecord } from './stored-record.ts'
 
-/** The parts of a certificate in the database that a migration uses. */
+/** The parts of a stored certificate that a migration uses. */
 export type StoredCertificate = Pick<Certificate, 'der' | 'contents' | 'sha1' | 'publicKeySha256'>
 
-/** A stored PEM string; certificates of authorities may follow the certificate. */
+/**
+ * A stored PEM string, which contains a certificate and, optionally, the certificates of its
+ * authorities after it.
+ */
 export interface CertificateText<C extends StoredCertificate = Certificate> {
   readonly pem: string
   readonly certificate: C
 }
 
 /**
- * Reads a certificate, if possible without Node's `X509Certificate`: only a full garbage collection
- * frees its memory outside of the heap, and a large network has 100,000 of them, each 8 KB.
+ * Reads a certificate, if possible without Node's `X509Certificate`: its 8 KB outside of the heap
+ * are freed only by a full garbage collection, and a large network has 100,000 certificates.
  * @param sha1 SHA-1 that OpenZiti stored with the certificate.
  * @returns null, with a finding, if there is no readable certificate.
  */
@@ -41,8 +44,9 @@ export function readCertificateOfSha1(
 }
 
 /**
- * null if the bytes are not those of the stored SHA-1, which proves that OpenZiti could read them,
- * or if the key has another encoding than the one by which this program compares keys.
+ * Parses a certificate without Node. Null if its SHA-1 differs from the stored one, which proves
+ * that OpenZiti could parse it, or if its key is not encoded in the form in which this program
+ * compares keys.
  */
 function recordedCertificate(pem: string, stored: string): StoredCertificate | null {
   const [block] = pemBlocks(pem, CHAIN_CERTIFICATES_MAX)
@@ -65,7 +69,7 @@ function recordedCertificate(pem: string, stored: string): StoredCertificate | n
   }
 }
 
-/** null, with a finding, if the string contains no certificate. */
+/** Reads the certificate in a field; null, with a finding, if the string contains none. */
 export function readCertificateText(
   record: StoredRecord,
   name: string,
@@ -76,7 +80,7 @@ export function readCertificateText(
 }
 
 /**
- * The certificate that was issued to the record's owner and not used yet.
+ * The certificate that was issued to the record's owner but that the owner has not used yet.
  * @param sha1Name field with the certificate's SHA-1.
  */
 export function readNextCertificate(
@@ -104,7 +108,7 @@ export function parseStoredCertificate(
   }
 }
 
-/** Id of the third-party CA that signed the certificate; '' if none of them did. */
+/** Id of the third-party CA that signed the certificate; '' if none of the CAs signed it. */
 export function issuingAuthorityId(
   leaf: StoredCertificate,
   { authorities }: Pick<Conversion, 'authorities'>,
@@ -117,7 +121,8 @@ export function issuingAuthorityId(
 
 function hasSigned({ contents, der }: StoredCertificate, { native }: Certificate): boolean {
   const algorithm = readableOrNull(() => readSignatureAlgorithm(contents.signatureAlgorithm))
-  // The certificate belongs to its CA even if a log-in with it is refused because of its signature.
+  // The certificate counts as issued by the CA, even though its signature algorithm is not accepted
+  // at a log-in.
   if (algorithm === null || typeof algorithm === 'string') {
     return parseCertificate(der).native.verify(native.publicKey)
   }
@@ -126,8 +131,8 @@ function hasSigned({ contents, der }: StoredCertificate, { native }: Certificate
 
 /**
  * Counts a certificate of the network, and reports it if none of the network's authorities issued
- * it. Only names and key ids are compared, which is enough to detect files of different networks;
- * the controller verifies signatures.
+ * it. Compares only names and key ids, which is enough to detect files of different networks;
+ * controllers verify the signatures later.
  */
 export function noteIssuer(
   record: StoredRecord,
@@ -145,7 +150,7 @@ export function noteIssuer(
   record.note('decide', 'certPem', reason)
 }
 
-/** Whether a certificate names this authority, and this key of it, as its issuer. */
+/** Whether a certificate names this authority and this authority's key as its issuer. */
 function isNamedAsIssuer(
   { contents }: Pick<StoredCertificate, 'contents'>,
   authority: Pick<StoredCertificate, 'contents'>,
@@ -163,7 +168,7 @@ function isNamedAsIssuer(
   return wanted === null || own === null || wanted.equals(own)
 }
 
-/** null if the bytes are invalid. */
+/** The result of the function; null if it throws because the bytes are invalid. */
 function readableOrNull<T>(read: () => T): T | null {
   try {
     return read()

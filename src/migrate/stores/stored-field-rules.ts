@@ -1,11 +1,11 @@
-/** How the database stores a field. */
+/** The form in which the database stores a field. */
 export type StoredType =
   | 'text'
   | 'boolean'
   | 'int32'
   | 'int64'
   | 'time'
-  /** A set of texts. */
+  /** A set of strings. */
   | 'texts'
   /** A map that contains values, maps and lists. */
   | 'map'
@@ -15,9 +15,12 @@ export type StoredType =
   | 'bytes by key'
   /** A bucket that contains further fields. */
   | 'section'
-  /** A section for each key. */
+  /** A bucket with one section for each key. */
   | 'sections'
-  /** Links to other records, derived from fields of this record or of the others. */
+  /**
+   * Links to other records. OpenZiti derives them from fields of this record or of the linked
+   * records.
+   */
   | 'links'
 
 /** A field in a store, and how the migration handles it. */
@@ -26,9 +29,11 @@ export interface StoredFieldRule {
   /** OpenZiti version that introduced the field, if later than 1.5. */
   readonly since: string
   readonly fate: 'carried' | 'converted' | 'dropped' | 'derived'
-  /** How the field is converted, or why it is dropped; '' if it is migrated unchanged. */
+  /**
+   * How the field is converted, or the reason why it is dropped; '' if it is migrated unchanged.
+   */
   readonly how: string
-  /** Fields of a section. */
+  /** Fields inside this field, if it is a section; otherwise empty. */
   readonly fields: StoredFieldRules
 }
 
@@ -61,7 +66,7 @@ export function convertedFieldRule(
   return row(type, 'converted', how, options)
 }
 
-/** @param why one clause that says why nothing is lost. */
+/** @param why one clause that explains why nothing is lost. */
 export function droppedFieldRule(
   type: StoredType,
   why: string,
@@ -70,7 +75,7 @@ export function droppedFieldRule(
   return row(type, 'dropped', why, options)
 }
 
-/** Links are not even read. */
+/** Rule for links, which the migration does not read. */
 export const linkFieldRule: StoredFieldRule = row(
   'links',
   'derived',

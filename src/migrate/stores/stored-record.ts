@@ -10,7 +10,7 @@ import type { StoredFieldRule, StoredFieldRules, StoredType } from './stored-fie
 interface RecordPlace {
   readonly store: string
   readonly id: string
-  /** The record to which a section belongs; undefined for a whole record. */
+  /** The record that contains the section; undefined for a whole record. */
   readonly owner?: StoredRecord
   /** For example `edge.` for the fields of a section. */
   readonly prefix: string
@@ -20,8 +20,8 @@ interface RecordPlace {
 const SHOWN_NAME_CHARACTERS_MAX = 64
 
 /**
- * The fields of an OpenZiti record, read according to the rows of its store. Reports fields without
- * a row, and values whose type differs from the type in their row.
+ * The fields of an OpenZiti record, read according to the field rules of its store. Reports fields
+ * without a rule, and values whose type differs from the type in their rule.
  */
 export class StoredRecord {
   readonly store: string
@@ -41,7 +41,8 @@ export class StoredRecord {
       if (name !== null && Object.hasOwn(rows, name)) this.#entries.set(name, entry)
       else unknown.push(name ?? decodeKeyForDisplay(entry.key))
     }
-    // Noted after all fields are known, because a finding shows the name of the record.
+    // Reports unknown fields after the other fields are read, because a finding shows the name of
+    // the record.
     for (const name of unknown) this.note('lost', name, 'this field is unknown')
   }
 
@@ -91,13 +92,13 @@ export class StoredRecord {
     return otherwise
   }
 
-  /** UTC ms. */
+  /** A time, UTC ms; null if it is absent or unreadable. */
   time(name: string): number | null {
     const value = this.#value(name, 'time')
     return value?.type === 'time' ? value.value : null
   }
 
-  /** Sorted. */
+  /** The strings of a set, sorted. */
   texts(name: string): string[] {
     const entries = this.#bucket(name, 'texts')
     const texts = entries === null ? [] : decodeTextSet(entries)
@@ -122,7 +123,7 @@ export class StoredRecord {
     return null
   }
 
-  /** Keys and their bytes. */
+  /** The keys of a bucket, with their bytes. */
   bytesByKey(name: string): readonly (readonly [Uint8Array, Uint8Array])[] {
     const entries = this.#bucket(name, 'bytes by key') ?? []
     return entries.flatMap(({ key, value, entries: below }) =>
@@ -130,7 +131,7 @@ export class StoredRecord {
     )
   }
 
-  /** null: absent. */
+  /** A section of the record; null if it is absent. */
   section(name: string): StoredRecord | null {
     const entries = this.#bucket(name, 'section')
     return entries === null ? null : this.#inner(name, entries)

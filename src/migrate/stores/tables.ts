@@ -16,7 +16,8 @@ const SESSIONS_END =
   'all sessions end; clients log in again by themselves, people in browsers by hand'
 
 /**
- * All stores of OpenZiti 1.5 to 2.1. A store comes after the stores that its conversion needs.
+ * All stores of OpenZiti 1.5 to 2.1, in order of conversion: a store follows the stores that its
+ * conversion needs.
  */
 export const storeTables: readonly StoreTable[] = [
   configTypeStore,
@@ -48,7 +49,7 @@ export const storeTables: readonly StoreTable[] = [
   ),
 ]
 
-/** Root buckets that are not stores: derived data, and information about the file. */
+/** Root buckets that are not stores: they contain derived data, or information about the file. */
 export const nonStoreBuckets: ReadonlySet<string> = new Set([
   'meta',
   'zdb',

@@ -23,10 +23,10 @@ export interface AlternativeNames {
   readonly emails: readonly string[]
   readonly dnsNames: readonly string[]
   readonly uris: readonly string[]
-  /** 4 or 16 bytes each. */
+  /** IP addresses, each 4 or 16 bytes long. */
   readonly ipAddresses: readonly Uint8Array[]
   readonly directoryNames: readonly DistinguishedName[]
-  /** Tags of names of other types, which are ignored. */
+  /** Tags of names of unsupported types; the names themselves are ignored. */
   readonly otherTags: readonly number[]
 }
 
@@ -41,7 +41,7 @@ export const noAlternativeNames: AlternativeNames = {
 
 /**
  * @param extension content of the extension's OCTET STRING.
- * @throws {DerError} also when there are more than `namesMax`, or a name contains an invalid
+ * @throws {DerError} also when there are more than `namesMax` names, or a name contains an invalid
  * character.
  */
 export function readAlternativeNames(extension: Uint8Array, namesMax: number): AlternativeNames {
@@ -66,8 +66,8 @@ export function readAlternativeNames(extension: Uint8Array, namesMax: number): A
 }
 
 /**
- * An ASCII string without control characters. Other strings are rejected: in many programs, a NUL
- * or a line break inside a name made one name look like another.
+ * An ASCII string without control characters. Other strings are rejected: in other programs, a NUL
+ * or a line break inside a name has made one name look like another.
  */
 export function readIa5String({ contents }: DerValue): string {
   for (const byte of contents) {
@@ -77,7 +77,7 @@ export function readIa5String({ contents }: DerValue): string {
 }
 
 /**
- * Reads a `readDirectoryName` of a subject alternative name.
+ * Reads a name of the type directoryName in a subject alternative name extension.
  * @throws {DerError}
  */
 export function readDirectoryName({ contents }: DerValue): DistinguishedName {
@@ -92,8 +92,8 @@ function ipAddress({ contents }: DerValue): Uint8Array {
 }
 
 /**
- * Encodes the content of the extension's OCTET STRING, without directory names and names of other
- * types.
+ * Encodes the content of the extension's OCTET STRING. Omits directory names and names of
+ * unsupported types.
  */
 export function encodeAlternativeNames(names: AlternativeNames): DerTree {
   const texts = (tag: number, list: readonly string[]): DerTree[] =>
@@ -107,7 +107,10 @@ export function encodeAlternativeNames(names: AlternativeNames): DerTree {
   ]
 }
 
-/** Dotted decimal, or the RFC 5952 form such as `::1`. */
+/**
+ * Formats an IPv4 address in dotted decimal notation, and an IPv6 address as in RFC 5952, such as
+ * `::1`.
+ */
 export function formatIp(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
   const groups: number[] = []

@@ -4,10 +4,10 @@ import { type Extensions, readExtensions } from './extensions.ts'
 
 /** Contents of a certificate (RFC 5280, 4.1), as views of its bytes. */
 export interface CertificateContents {
-  /** Bytes that are signed. */
+  /** TBSCertificate: the bytes that the issuer signed. */
   readonly tbs: Buffer
   readonly signature: Buffer
-  /** An AlgorithmIdentifier. */
+  /** DER of an AlgorithmIdentifier. */
   readonly signatureAlgorithm: Buffer
   /** Issuer name in DER: two names are equal if their bytes are equal. */
   readonly issuer: Buffer
@@ -30,8 +30,8 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   reader.take(derTag.integer)
   const signedAlgorithm = reader.take(derTag.sequence).whole
   if (!signedAlgorithm.equals(signatureAlgorithm)) {
-    // The outer algorithm is not signed. It must equal the signed inner one, so that changing it
-    // cannot change how the signature is verified.
+    // The signature does not cover the outer algorithm, so an attacker could replace it. It must
+    // equal the signed inner algorithm, which determines how the signature is verified.
     throw new DerError('two different signature algorithms')
   }
   const issuer = reader.take(derTag.sequence).whole

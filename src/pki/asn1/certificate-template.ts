@@ -2,9 +2,9 @@ import { contextTag, derTag, type DerTree, encodeTagged, encodeUnsignedInteger }
 
 /** Contents of a certificate to be issued (RFC 5280, 4.1); all in DER except the times. */
 interface CertificateTemplate {
-  /** Big-endian, not negative. */
+  /** Serial number, big-endian, not negative. */
   readonly serial: Uint8Array
-  /** An AlgorithmIdentifier. */
+  /** DER of an AlgorithmIdentifier. */
   readonly signatureAlgorithm: Uint8Array
   readonly issuer: Uint8Array
   /** UTC ms; certificates hold whole seconds. */
@@ -52,7 +52,8 @@ const ZERO = 0x30
 const ZULU = 0x5a
 
 /**
- * UTCTime (two-digit year) until 2049, then GeneralizedTime (four-digit year) (RFC 5280, 4.1.2.5).
+ * Encodes a time as UTCTime (two-digit year) through 2049, and as GeneralizedTime (four-digit year)
+ * after that (RFC 5280, 4.1.2.5).
  */
 function encodeTime(ms: number): DerTree {
   const date = new Date(ms)

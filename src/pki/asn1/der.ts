@@ -21,7 +21,7 @@ export const derTag = {
 } as const
 
 /**
- * Context-specific tag `[number]`; constructed when the tag is explicit or its value contains other
+ * Context-specific tag `[number]`; constructed if the tag is explicit or the value contains other
  * values.
  */
 export function contextTag(number: number, isConstructed = true): number {
@@ -35,7 +35,7 @@ export function contextTag(number: number, isConstructed = true): number {
 export type Oid = string
 
 /**
- * The bytes are not valid DER of the expected type. The message is for logs and never contains the
+ * The bytes are not valid DER of the expected type. The message is for logs and never quotes the
  * bytes.
  */
 export class DerError extends Error {
@@ -50,13 +50,16 @@ export interface DerValue {
   readonly whole: Buffer
 }
 
-/** Maximum number of length bytes; enough for the longest value that this program reads. */
+/**
+ * Maximum number of length bytes of one value. Three are enough for the longest value that this
+ * program reads.
+ */
 const LENGTH_BYTES_MAX = 3
 
 /**
  * Reads the values of one constructed type strictly: only definite lengths in their shortest form
- * and one-byte tags, so that two different encodings never have the same meaning. It copies nothing
- * and does not recurse.
+ * and one-byte tags, so that two different encodings never have the same meaning. The reader copies
+ * nothing and does not recurse.
  */
 export class DerReader {
   readonly #bytes: Buffer
@@ -167,7 +170,7 @@ export function derSmallInteger({ contents }: DerValue): number {
   return number
 }
 
-/** @throws {DerError} when the value is neither true nor false. */
+/** @throws {DerError} when the contents encode neither true nor false. */
 export function derBoolean({ contents }: DerValue): boolean {
   const [byte] = contents
   if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
@@ -206,12 +209,12 @@ export function encodeTagged(tag: number, ...contents: readonly DerTree[]): Buff
 }
 
 /**
- * Appends the value's pieces to `pieces`.
+ * Appends the encoded pieces of a value to `pieces`.
  * @returns the total number of bytes.
  */
 function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): number {
-  // Reserves an element of the list for tag and length, which can be encoded only when the length
-  // of the contents is known.
+  // Reserves an element of the list for tag and length, because they can be encoded only once the
+  // length of the contents is known.
   const at = pieces.push(nothing) - 1
   let length = 0
   for (const part of contents) {
@@ -231,8 +234,8 @@ function gather([tag, ...contents]: Tagged<DerTree>, pieces: Uint8Array[]): numb
 const nothing = Uint8Array.of()
 
 /**
- * Tag and length bytes. A length below 128 takes one byte; for a greater length, one byte with the
- * number of length bytes precedes them.
+ * Tag and length bytes. A length below 128 takes one byte. A greater length takes several bytes,
+ * after a byte that contains their number.
  */
 function headOf(tag: number, length: number): readonly number[] {
   if (length < 0x80) return [tag, length]

@@ -9,15 +9,15 @@ import {
 } from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
-/** Limits for one name: number of relative names, and attributes per relative name. */
+/** Limits for one name: number of relative names, and number of attributes per relative name. */
 const RELATIVE_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 
 interface NameAttribute {
   readonly type: Oid
-  /** null when the value is not a string type. */
+  /** The value as text; null when its type is not a string type. */
   readonly text: string | null
-  /** The value in DER. */
+  /** The attribute's value in DER. */
   readonly der: Buffer
 }
 

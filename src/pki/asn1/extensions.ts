@@ -27,8 +27,8 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 
 /**
  * @param sequence an Extensions value (RFC 5280, 4.1).
- * @throws {DerError} also for a repeated extension, because programs would disagree on which one to
- * use.
+ * @throws {DerError} also for a repeated extension, because programs would disagree on which of the
+ * repeated extensions to use.
  */
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')

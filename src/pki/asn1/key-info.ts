@@ -56,7 +56,7 @@ function readRsa(key: Buffer): KeyInfo {
   const exponent = magnitudeOf(reader.take(derTag.integer).contents)
   reader.end()
   const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24
-  // A longer exponent would make each signature check many times slower.
+  // Refuses a longer exponent, which would make each signature check many times slower.
   if (exponent.length > 4) return other
   return { kind: 'rsa', bits, exponent: exponent.readUIntBE(0, exponent.length) }
 }

@@ -42,8 +42,8 @@ const SALT_BYTES_MAX = 512
 
 /**
  * @param identifier an AlgorithmIdentifier.
- * @returns the algorithm; for an unsupported one, words that complete the sentence "it is signed
- * ...".
+ * @returns the algorithm or, if it is unsupported, words that complete the sentence "it is signed
+ * …".
  * @throws {DerError}
  */
 export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
@@ -56,8 +56,8 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   if (type === signatureOids.rsaPss) return readPss(parameters)
   const algorithm = plain.get(type)
   if (algorithm === undefined) return 'in a way that is not accepted here'
-  // RFC 5758, 3.2 requires absent parameters for ECDSA, but mbed TLS 2 writes NULL, as every
-  // program does for RSA.
+  // RFC 5758, 3.2 requires ECDSA parameters to be absent, but mbed TLS 2 writes NULL, as is usual
+  // for RSA.
   const allowsNull = algorithm.kind !== 'ed25519'
   if (parameters !== null && (!allowsNull || parameters.tag !== derTag.null)) {
     throw new DerError('a signature algorithm with parameters that it can not have')
@@ -65,7 +65,7 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   return algorithm
 }
 
-/** RFC 4055, 3.1: an omitted parameter means SHA-1. */
+/** Reads RSASSA-PSS parameters. An omitted parameter means SHA-1 (RFC 4055, 3.1). */
 function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   const sha1 = 'with SHA-1, which is broken'
   if (parameters === null) return sha1
@@ -112,7 +112,7 @@ export function isSignedBy(
     const parameters = { key, padding, saltLength: algorithm.saltBytes }
     return verify(algorithm.hash, bytes, parameters, signature)
   } catch {
-    // OpenSSL throws for some malformed signatures; they count as invalid.
+    // OpenSSL throws an error for some malformed signatures, which count as invalid.
     return false
   }
 }

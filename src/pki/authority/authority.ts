@@ -27,25 +27,25 @@ export const LEAF_LIFETIME_MS = 365 * DAY_MS
 export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
- * Algorithm of every key generated here. Keys of operators may be of other kinds; see
- * `keySigningAlgorithm`.
+ * Algorithm of every key that this program generates. Keys that operators supply may be of other
+ * kinds; see `keySigningAlgorithm`.
  */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
 /**
- * A certificate with its private key. Both are PEM strings; the key is PKCS #8, unencrypted, and
- * for 0600 files only.
+ * A certificate with its private key. Certificate and key are PEM strings. The key is unencrypted
+ * PKCS #8; write it only to files of mode 0600.
  */
 export interface CertifiedKey {
   /**
-   * Own certificate first, then the intermediates. Never the root, so that peers that hold only the
-   * root can verify the chain.
+   * Own certificate first, then the intermediates, so that a peer that has only the root can verify
+   * the chain. The root is not included.
    */
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
 
-/** UTC ms. */
+/** Validity period of a certificate, UTC ms. */
 export interface ValidityPeriod {
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -56,7 +56,7 @@ export function validityStartingAt(nowMs: number, lifetimeMs: number): ValidityP
   return { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + lifetimeMs }
 }
 
-/** Creates a self-signed root with an EC P-256 key: the trust anchor of a cluster. */
+/** Creates a self-signed root certificate with an EC P-256 key: the trust anchor of a cluster. */
 export async function createRootAuthority(options: {
   readonly commonName: string
   readonly validity: ValidityPeriod
@@ -93,14 +93,14 @@ export async function createIssuingAuthority(options: {
 }
 
 /**
- * Renews the certificate of an issuing authority under the same name, so that holders of older
- * leaves still recognize the authority. The root signs it, and it expires no later than the root.
+ * Renews the certificate of an issuing authority under the same name, so that leaves issued earlier
+ * still name it as their issuer. The root signs it, and it expires no later than the root.
  * @param options.publicKeySpki the key to keep, DER; null: generate a new key pair.
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
 export async function renewIssuingAuthority(options: {
   readonly root: CertifiedKey
-  /** Its current certificate. */
+  /** Chain of the current certificate, PEM. */
   readonly presentPem: string
   readonly publicKeySpki: Uint8Array | null
   readonly validity: ValidityPeriod
@@ -123,7 +123,7 @@ export async function renewIssuingAuthority(options: {
   }
 }
 
-/** Contents of a leaf certificate of a controller. */
+/** Contents of a controller's leaf certificate. */
 export interface LeafOptions {
   readonly issuer: CertifiedKey
   readonly commonName: string
@@ -153,8 +153,8 @@ export async function issueLeafForKey(
   options: LeafOptions,
   publicKeySpki: Uint8Array,
 ): Promise<string> {
-  // The key is encoded again, so that it has the same encoding in all certificates: member records
-  // pin the hash of the encoding.
+  // Encodes the key again, so that all certificates with this key contain the same bytes: member
+  // records pin the hash of these bytes.
   const { PublicKey } = await import('./x509.ts')
   const spki = parsePublicKey(publicKeySpki).export({ type: 'spki', format: 'der' })
   return await signLeaf(options, new PublicKey(Uint8Array.from(spki)))
@@ -258,8 +258,8 @@ async function sign(options: {
   const certificate = await X509CertificateGenerator.create({
     serialNumber: newSerialNumber(),
     subject: options.subject,
-    // Reuses the issuer's own name object, so that issuer name and subject name are equal byte for
-    // byte.
+    // Reuses the issuer's parsed name, so that the issuer name in the leaf and the issuer's subject
+    // name are equal byte for byte.
     issuer: signer.subjectName,
     notBefore: new Date(options.validity.notBeforeMs),
     notAfter: new Date(options.validity.notAfterMs),
@@ -272,7 +272,7 @@ async function sign(options: {
 }
 
 /**
- * Copies the issuer's own key identifier, because an external authority may compute key identifiers
+ * Copies the issuer's key identifier, because an external authority may compute key identifiers
  * differently.
  */
 async function authorityKeyOf(signer: X509Certificate): Promise<AuthorityKeyIdentifierExtension> {
@@ -343,7 +343,10 @@ function pemOf(certificate: X509Certificate): string {
   return `${certificate.toString('pem').trim()}\n`
 }
 
-/** 126 random bits; positive, and the first byte is not zero (RFC 5280, 4.1.2.2). */
+/**
+ * A serial number of 126 random bits; it is positive, and its first byte is not zero (RFC 5280,
+ * 4.1.2.2).
+ */
 function newSerialNumber(): string {
   const bytes = randomBytes(16)
   bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40

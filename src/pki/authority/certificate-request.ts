@@ -16,8 +16,8 @@ export type KeyKind = 'ec' | 'rsa'
 const RSA_BITS = 3072
 
 /**
- * Generates an EC P-256 key, or RSA of 3,072 bits; PKCS #8, unencrypted: write it to 0600 files
- * only.
+ * Generates an EC P-256 key, or an RSA key of 3,072 bits. The result is unencrypted PKCS #8; write
+ * it only to files of mode 0600.
  */
 export function generatePrivateKeyPem(kind: KeyKind = 'ec'): string {
   const { privateKey } =
@@ -48,7 +48,8 @@ export async function createCertificateRequest(options: {
 
 /**
  * Creates a controller's certificate request (PKCS #10, PEM) for an external authority. The request
- * contains everything that the certificate needs, so the authority only copies and signs.
+ * contains all names and extensions that the certificate needs, so the authority only has to copy
+ * them and sign.
  */
 export async function createControllerRequest(options: {
   readonly privateKeyPem: string
@@ -110,7 +111,7 @@ export interface CertificateRequest {
   readonly commonName: string | null
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKeySpki: Uint8Array
-  /** 32 bytes. */
+  /** SHA-256 of the SubjectPublicKeyInfo, 32 bytes. */
   readonly publicKeySha256: Uint8Array
 }
 
@@ -119,7 +120,8 @@ const PEM_BLOCK =
 
 /**
  * Reads an untrusted request: limits its size, verifies its signature and checks the kind of its
- * key. Requested extensions are ignored, because the signer decides the content of a certificate.
+ * key. Requested extensions are ignored, because the issuing authority determines the content of a
+ * certificate.
  * @throws {CertificateError} `unreadable`; `untrusted` when the signature was not made with the key
  * in the request.
  */

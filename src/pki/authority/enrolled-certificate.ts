@@ -63,7 +63,7 @@ export interface CertificateSigner {
 /** An issued certificate as it is stored and returned. */
 export interface EnrolledCertificate {
   readonly leafPem: string
-  /** PEM chain: leaf first, then the intermediates, without the root. */
+  /** Leaf certificate and intermediates in PEM, leaf first, without the root. */
   readonly chainPem: string
   /** SHA-1 of the DER, lowercase hex. */
   readonly fingerprint: string
@@ -73,7 +73,7 @@ export interface EnrolledCertificate {
   readonly subject: string
   /** Host names and addresses in the certificate, each normalized. */
   readonly hosts: readonly string[]
-  /** UTC ms. */
+  /** Start of the validity period, UTC ms. */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
@@ -84,7 +84,7 @@ export interface EnrolledCertificateInput {
   readonly trustDomain: string
   readonly request: EnrollmentRequest
   readonly nowMs: number
-  /** Lifetime from now; shortened if the issuer's certificate ends earlier. */
+  /** Lifetime from the current time; shorter if the issuer's certificate expires earlier. */
   readonly lifetimeMs: number
 }
 
@@ -126,22 +126,22 @@ export function parseCertificateSigner(authority: {
 }
 
 /**
- * Taken from the authority's certificate, because an external authority may compute its key
- * identifier differently.
+ * Copies the key identifier from the authority's certificate, because an external authority may
+ * compute it differently.
  */
 function keyIdentifierOf({ contents }: Certificate): Uint8Array {
   return readSubjectKeyId(contents.extensions) ?? subjectKeyIdentifier(contents.spki)
 }
 
-/** RFC 5280, 4.2.1.2, method 1. */
+/** Computes a subject key identifier (RFC 5280, 4.2.1.2, method 1). */
 function subjectKeyIdentifier(spki: Uint8Array): Buffer {
   const [, key] = innerDerValues(readOnlyDerValue(spki, derTag.sequence), 2)
   return hash('sha1', key === undefined ? spki : bitStringBytes(key), 'buffer')
 }
 
 /**
- * Issues an identity's certificate with the subject of its request. The identity's SPIFFE id
- * replaces all requested names.
+ * Issues an identity's certificate with the subject of its request. The certificate contains the
+ * identity's SPIFFE id instead of the requested names.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyIdentity(
@@ -156,8 +156,9 @@ export function certifyIdentity(
 }
 
 /**
- * Issues the next certificate of an identity. It keeps the names of the current certificate only if
- * this issuer signed the current certificate; names signed by other issuers are not trusted.
+ * Issues the next certificate of an identity. The next certificate keeps the names of the current
+ * certificate only if this issuer signed the current certificate; names signed by other issuers are
+ * not trusted.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function extendIdentityCertificate(
@@ -184,7 +185,7 @@ function isIssuedBy({ contents }: Certificate, { certificate }: CertificateSigne
 }
 
 /**
- * Issues a certificate for one API session; only the key comes from the request.
+ * Issues a certificate for one API session; it takes only the key from the request.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifySession(
@@ -204,8 +205,9 @@ export function certifySession(
 }
 
 /**
- * Issues a router's client certificate with the router's id and no requested names. It contains no
- * hosts, because only server certificates need them.
+ * Issues a router's client certificate. The certificate's name is the router's id; the names in the
+ * request are ignored. The certificate contains no hosts, because only server certificates need
+ * hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(
@@ -227,8 +229,8 @@ export function certifyRouterClient(
 }
 
 /**
- * Issues a router's server certificate: its id as common name regardless of the request, and the
- * allowed hosts.
+ * Issues a router's server certificate. The certificate's common name is the router's id; the
+ * common name in the request is ignored. The certificate contains the allowed hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterServer(
@@ -257,8 +259,8 @@ function identityUri({ trustDomain }: EnrolledCertificateInput, identityId: stri
 
 /**
  * Checks the form of a SPIFFE id.
- * @param segments expected number of path segments: an id with a slash in it would have more and
- * would name something else.
+ * @param segments expected number of path segments: an id that contains a slash would give more
+ * segments, and the SPIFFE id would name something else.
  */
 function checkedSpiffeId(uri: string, segments: number): string {
   const found = parseSpiffeId(uri)?.path.split('/').length
@@ -276,8 +278,8 @@ interface Profile {
 }
 
 /**
- * digitalSignature, keyEncipherment and dataEncipherment, for every kind of key, because OpenZiti
- * clients expect them.
+ * KeyUsage extension with digitalSignature, keyEncipherment and dataEncipherment, for every kind of
+ * key, because OpenZiti clients expect these.
  */
 const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
   derTag.bitString,
@@ -316,8 +318,7 @@ function extensionsOf({ issuer, request }: EnrolledCertificateInput, profile: Pr
   const count = Object.values(names).reduce((sum, { length }) => sum + length, 0)
   const alternative = encodeExtension(
     extensionOids.subjectAlternativeName,
-    // The extension with the alternative names is critical if the subject is empty (RFC 5280,
-    // 4.2.1.6).
+    // The extension must be critical if the subject is empty (RFC 5280, 4.2.1.6).
     subject.relativeNames.length === 0,
     encodeAlternativeNames(names),
   )
@@ -357,8 +358,8 @@ const SERIALS_DRAWN = 256
 let serials = Buffer.alloc(0)
 
 /**
- * 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). Random bytes are drawn for many
- * serials at once, because each draw is a system call.
+ * A serial number of 159 random bits (RFC 5280, 4.1.2.2: at most 20 bytes, positive). Random bytes
+ * are read for many serial numbers together, because each read is a system call.
  */
 function newSerial(): Uint8Array {
   if (serials.length === 0) serials = randomBytes(SERIALS_DRAWN * SERIAL_BYTES)

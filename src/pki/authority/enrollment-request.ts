@@ -47,9 +47,9 @@ export interface EnrollmentRequest {
   readonly subject: DistinguishedName
   /** null when the subject has no common name or more than one. */
   readonly commonName: string | null
-  /** Requested names; the signer decides which ones the certificate gets. */
+  /** Requested names; the issuing authority decides which of these names the certificate gets. */
   readonly names: AlternativeNames
-  /** SubjectPublicKeyInfo in DER. Requests with another encoding of the same key are rejected. */
+  /** SubjectPublicKeyInfo in DER. A request that encodes the key in another form is rejected. */
   readonly publicKeySpki: Buffer
 }
 
@@ -58,8 +58,8 @@ const PEM_BLOCK =
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
 /**
- * Reads an untrusted request: exactly one PEM block, limited in size, with an allowed kind of key
- * (more kinds than for controllers), signed with that key.
+ * Reads an untrusted request. The request must be exactly one PEM block of limited size, contain a
+ * key of an allowed kind (more kinds than for controllers), and be signed with that key.
  * @throws {CertificateError} `unreadable`; `untrusted` when the request is not signed with the key
  * in it; `wrong-identity` when it requests a CA certificate. The message is one sentence that may
  * be sent to the requester.
@@ -166,8 +166,8 @@ function requestKey(spki: Buffer): KeyObject {
     throw new CertificateError('unreadable', `its key is of no kind allowed: ${ALLOWED_KEYS_TEXT}`)
   }
   try {
-    // PEM is used because for DER, Node first tries to parse every other kind of key, and the
-    // resulting exceptions take as long as parsing the key itself.
+    // Uses PEM, because for DER, Node first tries every other kind of key, and the resulting
+    // exceptions take as long as parsing the key itself.
     return createPublicKey(pemText('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)

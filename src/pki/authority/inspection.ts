@@ -11,7 +11,7 @@ export interface InspectedCertificate {
   readonly what: CertificateKind
   readonly subject: string
   readonly issuer: string
-  /** SPIFFE ids and other URIs, DNS names, IP addresses. */
+  /** SPIFFE ids and other URIs, DNS names, and IP addresses in the certificate. */
   readonly names: readonly string[]
   readonly notBeforeMs: number
   readonly notAfterMs: number
@@ -26,7 +26,7 @@ export interface InspectedCertificate {
 }
 
 /**
- * Inspects the leaf of a file, then the authorities above the leaf, then the remaining
+ * Inspects the leaf in a file first, then the authorities that issued it, then the remaining
  * certificates.
  * @param anchors if empty, trust is not evaluated.
  */
@@ -79,8 +79,8 @@ export function inspectCertificate(
 }
 
 /**
- * Joins the lines of a name: Node prints each part on its own line, and returns undefined for an
- * empty name.
+ * Formats a name on one line, because Node prints each part on a separate line. For an empty name,
+ * Node returns undefined.
  */
 function oneLine(name: string | undefined): string {
   return (name ?? '').replaceAll('\n', ', ')

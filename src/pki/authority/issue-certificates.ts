@@ -12,7 +12,7 @@ import {
 import { readEnrollmentRequest } from './enrollment-request.ts'
 import type { RouterNaming } from './router-names.ts'
 
-/** Order for a certificate; requests and certificates are PEM texts. */
+/** Order for certificates of one kind; requests and certificates are PEM texts. */
 export type CertificateIssueOrder =
   | { readonly kind: 'identity'; readonly identityId: string; readonly requestPem: string }
   | {
@@ -84,9 +84,7 @@ export function issueCertificates(
   }
 }
 
-/**
- * A router sends two requests, so an error in the server request says which request it is about.
- */
+/** Adds to an error that it is about the server request, because a router sends two requests. */
 function ofServer<C>(certify: () => C): C {
   try {
     return certify()

@@ -12,16 +12,16 @@ import { isoTime } from '../../lib/text/format-time.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /**
- * An authority's certificate is due for renewal as soon as the first warning appears, because an
- * operator must renew it by hand with the offline root key.
+ * An authority's certificate is due for renewal when the first warning appears, because an operator
+ * must renew it manually with the offline root key.
  */
 const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
 
 /**
  * Remaining lifetimes at which warnings of increasing severity begin. For a certificate with a
  * short total lifetime, the fraction of that lifetime applies instead; otherwise the warning would
- * begin on the first day. All fractions are below the remaining third at which a leaf is renewed
- * automatically, so a warning always means that renewal has failed.
+ * begin on the first day. A leaf is renewed automatically when a third of its lifetime remains. All
+ * fractions are smaller, so a warning always means that the renewal has failed.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -49,9 +49,9 @@ interface CertificateLife {
 
 export interface CertificateHealth {
   readonly leaf: CertificateLife
-  /** Issuer of the leaf, its issuer, and so on. */
+  /** The issuer of the leaf, then the issuer of each previous certificate. */
   readonly authorities: readonly CertificateLife[]
-  /** Whether one of these authorities is an anchor; their validity times are not checked here. */
+  /** Whether one of these authorities is a trust anchor. Validity times do not matter here. */
   readonly isTrusted: boolean
   /** The most urgent level of all certificates in the chain. */
   readonly level: ExpiryLevel
@@ -138,9 +138,7 @@ export function expirySentence(life: CertificateLife, isRenewedHere: boolean): s
   return `${what} ${ends[level]} at ${end}; ${remedyOf(life, isRenewedHere)}`
 }
 
-/**
- * Like `expirySentence`, for a listener's server certificate that an external authority issued.
- */
+/** Like `expirySentence`, for a listener's server certificate from an external authority. */
 export function serverExpirySentence(life: CertificateLife, path: string): string | null {
   const { certificate, level } = life
   if (level === 'none') return null
@@ -170,7 +168,7 @@ export type RenewalReason = 'due' | 'not-yet-valid' | 'new-authority' | 'missing
  * Decides whether to renew a leaf that the cluster's issuing authority issued.
  * @param options.issuingPem the current authority, its own certificate first.
  * @param options.hosts hosts that the leaf must contain.
- * @returns null when the leaf is valid and complete, or a new leaf would expire hardly later.
+ * @returns null if the leaf is valid and complete, or if a new leaf would not expire much later.
  */
 export function renewalReason(options: {
   readonly chain: readonly [Certificate, ...Certificate[]]
@@ -186,16 +184,17 @@ export function renewalReason(options: {
   if (life.isNotYetValid) return 'not-yet-valid'
   if (!isIssuedUnder(chain, issuing)) return 'new-authority'
   if (nowMs < life.renewAtMs) return null
-  // Renews only if the new leaf lasts clearly longer. If the authority expires soon, each renewal
-  // would gain less time than the previous one, and renewals would never stop.
+  // Renews only if the new leaf expires clearly later. Near the end of the authority's validity,
+  // each renewal would gain less time than the previous one, and the controller would renew
+  // endlessly.
   const gainedMs = limitValidity(issuing, nowMs, LEAF_LIFETIME_MS).notAfterMs - leaf.notAfterMs
   const lifetimeMs = leaf.notAfterMs - leaf.notBeforeMs
   return gainedMs > lifetimeMs / 10 ? 'due' : null
 }
 
 /**
- * Whether the authority's key signed the leaf, and the chain contains exactly this authority
- * certificate (an authority may have an older certificate with the same key).
+ * Whether the authority's key signed the leaf, and the leaf's chain contains exactly the current
+ * certificate of this authority. The authority may have an older certificate with the same key.
  */
 function isIssuedUnder(
   [leaf, ...others]: readonly [Certificate, ...Certificate[]],
@@ -216,12 +215,12 @@ export function isIssuerName(leaf: Certificate, issuingPem: string): boolean {
 }
 
 /**
+ * Hosts that clients cannot verify with this leaf, because it does not contain them.
  * @param hosts DNS names and IP addresses.
- * @returns the hosts for which clients would reject the leaf.
  */
 export function missingHosts(leaf: Certificate, hosts: readonly string[]): string[] {
-  // Distinguishes the two, because checkHost throws for an IP address and checkIP throws for a DNS
-  // name.
+  // Calls a different function for each kind of host, because checkHost throws for an IP address
+  // and checkIP for a DNS name.
   const names = (host: string): boolean =>
     (isIP(host) === 0 ? leaf.native.checkHost(host) : leaf.native.checkIP(host)) !== undefined
   return hosts.filter((host) => !names(host))

@@ -16,9 +16,9 @@ const URI = /^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$/
  */
 export interface RouterNaming {
   /**
-   * `enrollment`: a person waits for the response, so a forbidden host makes the request fail with
-   * that host's name. `extension`: a program renews the certificate, so a forbidden host is only
-   * omitted and the router keeps its other hosts.
+   * `enrollment`: a person waits for the response, so a forbidden host makes the request fail, and
+   * the error names the host. `extension`: a program renews the certificate, so a forbidden host is
+   * only omitted and the router keeps its other hosts.
    */
   readonly at: 'enrollment' | 'extension'
   /**
@@ -26,16 +26,20 @@ export interface RouterNaming {
    * only these and loopback names are allowed.
    */
   readonly allowed: readonly string[]
-  /** Hosts of controllers. */
+  /** Hosts of controllers. The certificate contains such a host only if `allowed` lists it. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers; they are omitted from the certificate. */
+  /** Hosts of other routers; the certificate omits them. */
   readonly withheld: readonly string[]
-  /** PEM of the current server certificate; an extension may not add hosts to those in it. */
+  /**
+   * PEM of the current server certificate; an extension may contain only hosts from this
+   * certificate.
+   */
   readonly currentPem: string | null
 }
 
 /**
- * Normalizes a host: names in lowercase without a trailing dot, addresses in the form of RFC 5952.
+ * Normalizes a host: a name to lowercase without a trailing dot, an address to the form of RFC
+ * 5952.
  */
 export function normalizeHost(host: string): string {
   const name = host
@@ -43,8 +47,8 @@ export function normalizeHost(host: string): string {
     .replace(/\.$/, '')
     .toLowerCase()
   if (isIP(name) !== 6) return name
-  // The URL parser gives the RFC 5952 form. IPv4-mapped IPv6 addresses are converted to IPv4 below,
-  // because both forms reach the same host.
+  // The URL parser converts an address to the RFC 5952 form. IPv4-mapped IPv6 addresses are
+  // converted to IPv4 below, because both forms reach the same host.
   const written = new URL(`http://[${name}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(written)
   if (mapped === null) return written
@@ -55,8 +59,8 @@ export function normalizeHost(host: string): string {
 const LOOPBACK_NAME = /^(?:.+\.)?localhost$|^localhost\.localdomain$|^ip6-(?:localhost|loopback)$/
 
 /**
- * Whether a host is a loopback name or address. No other machine can reach a router or controller
- * at a loopback host.
+ * Whether a host is a loopback name or address. A loopback host is reachable only from the same
+ * machine.
  */
 export function isLoopback(host: string): boolean {
   const key = normalizeHost(host)
@@ -72,7 +76,7 @@ export function normalizedHosts({ dnsNames, ipAddresses }: AlternativeNames): st
  * Selects the names of a router's server certificate from the requested names. The certificate
  * always contains the router's SPIFFE id, so that the router cannot impersonate a controller.
  * @param own the router's SPIFFE id.
- * @throws {CertificateError} `wrong-identity`, with the forbidden name.
+ * @throws {CertificateError} `wrong-identity`, with the forbidden name in the message.
  */
 export function selectRouterNames(
   names: AlternativeNames,

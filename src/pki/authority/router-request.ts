@@ -4,7 +4,7 @@ import { importKeyPair } from './certificate-request.ts'
 import type { RouterKeyAlgorithm } from './router-key-algorithms.ts'
 import type { JsonGeneralNames, JsonName } from './x509.ts'
 
-/** PKCS #8, unencrypted: for 0600 files only. */
+/** Generates a router's key in unencrypted PKCS #8; write it only to files of mode 0600. */
 export function generateRouterKeyPem(algorithm: RouterKeyAlgorithm): string {
   const [kind = '', size = ''] = algorithm.split(':')
   const { privateKey } =

@@ -16,8 +16,9 @@ import { readSecretFile } from '../secret-file.ts'
  * Checks an authority that will sign leaves for a cluster, generated or external: the authority may
  * sign, its key matches its certificate, and every member that trusts `anchors` will accept its
  * leaves.
- * @param options.signer its certificate first, then the authorities above it, without the root.
- * @throws {CertificateError} one sentence.
+ * @param options.signer the authority's certificate first, then the authorities above it, without
+ * the root.
+ * @throws {CertificateError} with a message of one sentence.
  */
 export function checkSigner(options: {
   readonly signer: CertifiedKey
@@ -38,14 +39,17 @@ export function checkSigner(options: {
   checkPathLength(findIssuingPath(chain, options.anchors, options.nowMs))
 }
 
-/** Without the KeyUsage extension, every use is allowed (RFC 5280, 4.2.1.3). */
+/**
+ * Whether the authority may sign certificates. Without the KeyUsage extension, every use is allowed
+ * (RFC 5280, 4.2.1.3).
+ */
 function maySignCertificates({ contents }: Certificate): boolean {
   return readKeyUsage(contents.extensions)?.has(keyUsageBit.keyCertSign) !== false
 }
 
 /**
- * Repeats the path length check, because `checkChain` counts from a leaf. Here the first
- * certificate is itself an authority, so each authority above it has one more authority below.
+ * Checks the path lengths again, because `checkChain` counts them from a leaf. Here the first
+ * certificate is an authority, so there is one more authority below each authority above it.
  */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {
@@ -60,7 +64,7 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
 /**
  * Reads an authority supplied by an operator.
  * @param anchors the CA certificates of the future cluster.
- * @throws {CertificateError | SecretFileError} one sentence that names the file.
+ * @throws {CertificateError | SecretFileError} with one sentence that names the file.
  */
 export function readSigner(
   paths: { readonly cert: string; readonly key: string },

@@ -10,8 +10,8 @@ export interface FactorSecrets {
 }
 
 /**
- * Identity and ids of the factor. They are authenticated together with the ciphertext, so that the
- * sealed data of one factor cannot be used for another.
+ * Identity and ids of the factor. These values are authenticated together with the ciphertext, so
+ * that the encrypted data of one factor cannot be used for another.
  */
 interface FactorContext {
   readonly clusterId: string
@@ -57,7 +57,10 @@ export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: Fact
   return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url')
 }
 
-/** Decrypts a factor; null when it was sealed with another key or context, or was changed. */
+/**
+ * Decrypts a factor; null if it was encrypted with another key or for another context, or was
+ * modified.
+ */
 export function openFactor(
   key: Uint8Array,
   sealed: string,

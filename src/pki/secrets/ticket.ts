@@ -5,27 +5,27 @@ import { isTrustDomain } from '../../lib/text/names.ts'
 import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 /**
- * A ticket that admits one new controller to the cluster. The ticket string is a secret until the
- * ticket is used.
+ * A ticket that admits one new controller to the cluster. The ticket string must be kept secret
+ * until the ticket is used.
  */
 export interface Ticket {
   /** Id of the ticket in the replicated state; not secret. */
   readonly id: string
-  /** 32 random bytes. */
+  /** 32 random bytes that prove possession of the ticket. */
   readonly secret: Uint8Array
   readonly clusterId: string
   readonly generation: number
   readonly trustDomain: string
-  /** The trust anchors; a joining controller trusts only these. */
+  /** PEM of the trust anchors; a joining controller trusts only these CA certificates. */
   readonly caPem: string
   /**
    * Base URLs of the members' fabric API (`https://host:port/fabric/v1`), in the order in which to
    * try them.
    */
   readonly addresses: readonly string[]
-  /** False: the controller stays a learner. */
+  /** False: the joining controller stays a learner. */
   readonly isVoter: boolean
-  /** UTC ms, compared with the cluster's log time. */
+  /** Expiry, UTC ms; compared with the cluster's log time. */
   readonly expiresAtMs: number
 }
 
@@ -43,8 +43,9 @@ export class TicketError extends Error {
 }
 
 /**
- * Below the size of a secret file, and enough for 20 CA certificates with RSA keys of 4,096 bits:
- * migrated networks have several roots, and an intermediate CA for each controller.
+ * Smaller than the limit for secret files, and enough for 20 CA certificates with RSA keys of 4,096
+ * bits. Networks migrated from OpenZiti have several roots, and an intermediate CA for each
+ * controller.
  */
 export const TICKET_CHARACTERS_MAX = 60 * 1024
 const TICKET_SECRET_BYTES = 32
@@ -53,8 +54,8 @@ const PREFIX = 'flotilla-ticket-1.'
 const ANY_PREFIX = /^flotilla-ticket-([0-9]{1,6})\./
 const BODY = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{11})$/
 /**
- * 64 bits are enough to detect copying errors; forgery is prevented by the secret, not by the
- * checksum.
+ * The checksum has 64 bits, enough to detect copying errors. The checksum need not prevent forgery,
+ * because the ticket's secret does.
  */
 const CHECKSUM_BYTES = 8
 const ID = /^[A-Za-z0-9_-]{8,64}$/
@@ -66,7 +67,7 @@ export function newTicketSecret(): Uint8Array {
 
 /**
  * Formats a ticket as one line without blanks: `flotilla-ticket-1.<base64url of JSON>.<checksum>`.
- * Equal tickets give equal strings.
+ * Tickets with equal values have equal strings.
  * @throws {TicketError} when the string would be longer than {@link TICKET_CHARACTERS_MAX}.
  */
 export function formatTicket(ticket: Ticket): string {
@@ -85,7 +86,8 @@ export function formatTicket(ticket: Ticket): string {
 }
 
 /**
- * SHA-256 of the whole ticket string, 32 bytes; it is all that the cluster stores about the string.
+ * SHA-256 of the whole ticket string, 32 bytes. The cluster stores only this hash, never the
+ * string.
  */
 export function ticketDigest(text: string): Uint8Array {
   return Uint8Array.from(createHash('sha256').update(text.trim()).digest())

@@ -1,7 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
 import { HOTP, Secret } from 'otpauth'
 
-/** RFC 6238 with the defaults of authenticator apps: SHA-1, 6 digits, 30 s, from the Unix epoch. */
+/**
+ * Time step of RFC 6238, with the defaults of authenticator apps: SHA-1, 6 digits, 30 s, counted
+ * from the Unix epoch.
+ */
 const TOTP_STEP_MS = 30_000
 const DIGITS = 6
 /**
@@ -17,15 +20,15 @@ export function totpStepAt(ms: number): number {
   return Math.floor(ms / TOTP_STEP_MS)
 }
 
-/** The code of a time step. */
+/** The TOTP code of a time step. */
 export function totpCode(secret: Uint8Array, step: number): string {
   const parts = { secret: secretOf(secret), algorithm: 'SHA1', digits: DIGITS, counter: step }
   return HOTP.generate(parts)
 }
 
 /**
- * The step near `nowMs` and after `lastStep` whose TOTP code equals `code`; null if none does.
- * Takes constant time.
+ * Finds the time step near `nowMs` and after `lastStep` whose TOTP code equals `code`; null if
+ * there is none. Takes constant time.
  */
 export function findTotpStep(
   secret: Uint8Array,
@@ -43,7 +46,7 @@ export function findTotpStep(
   return found
 }
 
-/** Compares in constant time. */
+/** Compares two strings in constant time. */
 export function equalsInConstantTime(expected: string, given: string): boolean {
   const [a, b] = [Buffer.from(expected), Buffer.from(given)]
   return a.length === b.length && timingSafeEqual(a, b)
@@ -67,8 +70,8 @@ function secretOf(bytes: Uint8Array): Secret {
 const RECOVERY_CHARACTERS = 6
 
 /**
- * A random recovery code, one of 26 * 32^5. It begins with a letter, so it cannot be mistaken for a
- * TOTP code.
+ * A random recovery code, one of 26 * 32^5 possible codes. The code begins with a letter, so users
+ * cannot mistake it for a TOTP code.
  * @param bytes returns six random bytes per call.
  */
 export function generateRecoveryCode(bytes: () => Uint8Array): string {

@@ -6,14 +6,14 @@ import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import { parsePrivateKey } from '../certificate.ts'
 import { parsePublicKey } from '../public-key.ts'
 
-/** Maximum bytes of one secret; a private key in PEM is the largest. */
+/** Maximum bytes of one secret; the largest secret is a private key in PEM. */
 export const SECRET_BYTES_MAX = 16 * 1024
 /** Maximum characters of one wrapped secret. */
 export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
- * Kind and recipient of a wrapped secret. They are authenticated together with the secret, so that
- * one wrapped secret cannot be used in place of another.
+ * Kind and recipient of a wrapped secret. Kind and recipient are authenticated together with the
+ * secret, so that one wrapped secret cannot be used in place of another.
  */
 interface SecretContext {
   readonly clusterId: string
@@ -52,8 +52,8 @@ export async function wrapSecret(
 }
 
 /**
- * @throws {WrappedSecretError} when the secret was wrapped for another key or context, or was
- * changed.
+ * @throws {WrappedSecretError} if the secret was wrapped for another key or context, or was
+ * modified.
  */
 export async function unwrapSecret(
   jwe: string,
@@ -76,12 +76,12 @@ export async function unwrapSecret(
 }
 
 /**
- * The recipient's key determines the accepted algorithms, so that a forged header cannot select an
- * algorithm.
+ * Decrypts with the algorithms that fit the recipient's key, so that a forged header cannot select
+ * another algorithm.
  */
 async function decrypt(jwe: string, key: KeyObject): ReturnType<typeof compactDecrypt> {
   if (jwe.length > WRAPPED_CHARACTERS_MAX) throw new RangeError('too long')
-  // Compression is rejected, because the decompressed content could exceed the size limit.
+  // Rejects compression, because the decompressed content could exceed the size limit.
   if (decodeProtectedHeader(jwe).zip !== undefined) throw new RangeError('compressed')
   return await compactDecrypt(jwe, key, {
     keyManagementAlgorithms: [keyAlgorithmOf(key)],

@@ -19,15 +19,15 @@ import {
 } from './name-constraints.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
-/** Limits of one chain search; a chain beyond them is refused. */
+/** Limits of the search for one chain; a chain that needs more is refused. */
 export const clientChainLimits = {
   /** Maximum certificates in one path, including the leaf and the anchor. */
   depthMax: 10,
   /** Maximum certificates presented by a client. */
   presentedMax: 16,
-  /** Maximum signature checks. */
+  /** Maximum signatures verified in one search. */
   signaturesMax: 64,
-  /** Maximum authorities tried, in total for all paths. */
+  /** Maximum authorities tried, in all paths together. */
   stepsMax: 256,
   /** Maximum comparisons of a name with a name constraint. */
   comparisonsMax: 20_000,
@@ -47,13 +47,13 @@ export interface ClientChainInput {
    * self-signed.
    */
   readonly anchors: readonly Certificate[]
-  /** UTC ms. */
+  /** Time at which the certificates must be valid, UTC ms. */
   readonly nowMs: number
-  /** If true, every extended key usage in the path must allow clientAuth. */
+  /** If true, the extended key usage of every certificate in the path must allow clientAuth. */
   readonly requiresClientAuth: boolean
   /**
-   * `reported`: a leaf outside its validity period is accepted, and the result's `leafTime` says
-   * so. Authorities must always be within their validity period.
+   * `reported`: a leaf outside its validity period is accepted, and the result's `leafTime` reports
+   * this. Authorities must always be within their validity period.
    */
   readonly leafTime: 'enforced' | 'reported'
 }
@@ -63,17 +63,17 @@ export type LeafValidity = 'valid' | 'expired' | 'not-yet-valid'
 export type ClientChainResult =
   | {
       readonly ok: true
-      /** Leaf first, anchor last. */
+      /** The path that was found: leaf first, anchor last. */
       readonly path: readonly [Certificate, ...Certificate[]]
       readonly leafTime: LeafValidity
     }
-  /** One sentence for a log. */
+  /** The reason is one sentence for a log. */
   | { readonly ok: false; readonly reason: string }
 
 /**
  * Verifies a client's certificates up to an anchor (RFC 5280, section 6, without policies). The
- * search starts at the anchors, so it never checks a signature of an authority that does not chain
- * to an anchor, no matter what the client presents.
+ * search starts at the anchors, so it never verifies a signature with the key of an authority that
+ * does not chain to an anchor, no matter which certificates the client presents.
  */
 export function verifyClientChain(question: ClientChainInput): ClientChainResult {
   const [leaf, ...others] = question.chain
@@ -121,7 +121,10 @@ function timeFault({ notBeforeMs, notAfterMs }: Certificate, time: LeafValidity)
     : `is not valid before ${isoTime(notBeforeMs)}`
 }
 
-/** Extensions that this program processes, or that do not affect trust. */
+/**
+ * Extensions that this program processes, or that do not affect trust. Other critical extensions
+ * make a certificate invalid.
+ */
 const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
 /** Checks that apply to every certificate of a path. */
@@ -163,7 +166,9 @@ type Path = readonly [Certificate, ...Certificate[]]
 class PathSearch {
   readonly #question: ClientChainInput
   readonly #leaf: Certificate
-  /** Presented certificates that, by their names, could be between the leaf and an anchor. */
+  /**
+   * Presented certificates that, according to their names, may be between the leaf and an anchor.
+   */
   readonly #between: readonly Certificate[]
   readonly #signed = new Map<Certificate, Map<Certificate, string | null>>()
   readonly #faults = new Map<Certificate, string | null>()
@@ -179,7 +184,7 @@ class PathSearch {
     this.#between = ancestorsOf(leaf, others)
   }
 
-  /** Reason why no path was found: the first obstacle. */
+  /** Reason why no path was found: the first fault that the search met. */
   get reason(): string {
     const count = this.#question.anchors.length
     return (
@@ -269,17 +274,20 @@ class PathSearch {
 
 /**
  * Cache: for each certificate, the issuers with whose key its signature was verified in an earlier
- * search. Both certificates are immutable; everything else about them is checked in each
- * search.
+ * search. The result never changes, because certificates are immutable; each search makes all other
+ * checks again.
  */
 const validSignatures = new WeakMap<Certificate, WeakSet<Certificate>>()
 
-/** Two names are equal if their bytes are equal. */
+/** Whether the certificate names the issuer; names are equal if their bytes are equal. */
 function hasIssuerName(certificate: Certificate, issuer: Certificate): boolean {
   return certificate.contents.issuer.equals(issuer.contents.subject.der)
 }
 
-/** A cross-signed authority has one certificate per signer; a path contains at most one of them. */
+/**
+ * Whether two certificates have the same subject and key. A cross-signed authority has one
+ * certificate per signer; a path contains at most one of these.
+ */
 function isSameAuthority(one: Certificate, other: Certificate): boolean {
   return (
     one.contents.subject.der.equals(other.contents.subject.der) &&

@@ -10,8 +10,8 @@ import { verifyClientChain } from './client-chain.ts'
 
 /**
  * Checks that a controller's certificate allows both client and server use: a controller presents
- * the same certificate for both. TLS checks each use separately, so with only one use, connections
- * would work in only one direction.
+ * the same certificate for both. TLS checks each use separately, so with a certificate for only one
+ * use, connections would work in only one direction.
  * @throws {CertificateError} `wrong-usage`.
  */
 export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
@@ -37,7 +37,7 @@ export function checkControllerUsage({ contents: { extensions } }: Certificate):
 
 /**
  * Checks that the leaf chains to a self-signed root. OpenSSL accepts only a root as anchor: if the
- * bundle contained only an intermediate, every peer would reject every other peer.
+ * CA file contained only an intermediate, all peers would reject each other.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkEndsAtRoot(
@@ -63,8 +63,8 @@ export function checkClientPath(
   anchors: readonly Certificate[],
   nowMs: number,
 ): void {
-  // Intermediates are not used as anchors, because the path would end at them, before the root's
-  // constraints are checked.
+  // Does not use intermediates as anchors: the path would end at an intermediate, and the root's
+  // constraints would not be checked.
   const between = anchors.filter((one) => !isSelfSigned(one) && !includesCertificate(others, one))
   const judged = verifyClientChain({
     chain: [leaf, ...others, ...between],

@@ -25,7 +25,7 @@ export interface IdentityPaths {
   readonly ca: string
 }
 
-/** Identity files that were read and match each other. */
+/** Contents of identity files that are valid and match each other. */
 export interface IdentityFileContents {
   readonly chain: readonly [Certificate, ...Certificate[]]
   readonly anchors: readonly Certificate[]
@@ -38,8 +38,8 @@ export interface IdentityOwner {
   readonly id: string
   readonly trustDomain: string
   /**
-   * Pinned key of this controller: SHA-256 of the SubjectPublicKeyInfo in DER; null until a member
-   * knows the controller.
+   * Pinned key of this controller: SHA-256 of the SubjectPublicKeyInfo in DER; null while no member
+   * has a record of the controller.
    */
   readonly publicKeySha256: Uint8Array | null
 }
@@ -95,8 +95,7 @@ export function validateIdentityFiles(
       })
     }
     if (key !== null) step('key', 'key', () => checkKeyMatches(leaf, key.text))
-    // Checked because cluster secrets are encrypted for this key, which requires a supported kind
-    // of key.
+    // The key must be of a supported kind, because cluster secrets are encrypted for it.
     step('key', 'kind', () =>
       parsePublicKey(leaf.native.publicKey.export({ type: 'spki', format: 'der' })),
     )
@@ -112,7 +111,7 @@ export function validateIdentityFiles(
     privateKeyPem: key.text,
     caPem: certificatesPem(anchors),
   }
-  // Lets TLS load the files, because TLS has further rules, for example for key lengths and
+  // Lets TLS load the files, because TLS has additional rules, for example for key lengths and
   // digests.
   const { certificatePem: cert, privateKeyPem, caPem: ca } = set
   step('cert', 'tls', () => createSecureContext({ cert, key: privateKeyPem, ca }))
@@ -146,7 +145,7 @@ function checkOwner(leaf: Certificate, owner: IdentityOwner): void {
   )
 }
 
-/** @throws {CertificateError} whose message names the file. */
+/** @throws {CertificateError} with a message that names the file. */
 export function readCertificates(
   path: string,
   certificatesMax?: number,
@@ -165,8 +164,8 @@ export function certificatesPem(certificates: readonly Certificate[]): string {
 }
 
 /**
- * A string that changes when one of the files is created, written, replaced or removed. It is built
- * from the metadata of the files, without reading their content.
+ * A string that changes when one of the files is created, written, replaced or removed. The string
+ * consists of the files' metadata, so their content is not read.
  */
 export function fileVersionKey(paths: {
   readonly [name in 'cert' | 'key' | 'ca']?: string

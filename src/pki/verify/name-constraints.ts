@@ -37,8 +37,7 @@ interface NameConstraints {
 
 interface Subtree {
   /**
-   * Tag of the constrained type of name: a tag in `generalNameTag`, or of a type that is not
-   * parsed.
+   * Tag of the constrained name type: a tag in `generalNameTag`, or the tag of an unsupported type.
    */
   readonly tag: number
   /**
@@ -47,7 +46,8 @@ interface Subtree {
    */
   readonly holds: (name: Name) => boolean | null
   /**
-   * Like `holds`, but true if any host that the name matches is in the subtree, for wildcard names.
+   * Like `holds`; a wildcard name counts as inside if any host that matches the wildcard is in the
+   * subtree.
    */
   readonly mayHold: (name: Name) => boolean | null
 }
@@ -60,7 +60,7 @@ interface NamedCertificate {
   readonly names: AlternativeNames
 }
 
-/** Remaining comparisons, shared by all constraints of one chain. */
+/** Remaining number of comparisons, shared by all constraints of one chain. */
 export interface ConstraintBudget {
   left: number
 }
@@ -82,7 +82,7 @@ export function readNameConstraints(extensions: Extensions): NameConstraints | n
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
   return innerDerValues(list, SUBTREES_MAX).map((value) => {
-    // A subtree with a minimum or maximum is rejected, because RFC 5280 does not use them.
+    // Rejects a subtree with a minimum or maximum, because RFC 5280 does not allow them.
     const [base, ...distances] = value.tag === derTag.sequence ? innerDerValues(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
@@ -126,7 +126,7 @@ function dnsSubtree(constraint: string): Subtree {
   const mayHold: NameTest = (name) => {
     const host = hostOf(name)
     const parent = base.slice(base.indexOf('.') + 1)
-    // A wildcard of the parent may match the constrained host, for example `*.example.org` matches
+    // A wildcard of the parent may match the constrained host: for example, `*.example.org` matches
     // `secret.example.org`.
     if (host?.startsWith('*.') === true && host.slice(2) === parent && !isBelowOnly) return true
     return holds(name)
@@ -175,7 +175,7 @@ function mailboxOf(name: Name): { readonly local: string; readonly host: string 
   return at < 1 || host === null ? null : { local: name.slice(0, at), host }
 }
 
-/** Matches a host, or with a leading dot all hosts below that host. */
+/** Matches a host or, if the constraint begins with a dot, all hosts below that host. */
 function hostTest(constraint: string): (host: string) => boolean {
   if (constraint === '') return () => true
   if (labelsOf(constraint.replace(/^\./, '')) === null) {
@@ -185,7 +185,7 @@ function hostTest(constraint: string): (host: string) => boolean {
 }
 
 /**
- * Compares the host of a URI; a URI without a host, or with an address, cannot be compared (RFC
+ * Compares the host of a URI. A URI without a host, or with an IP address, cannot be compared (RFC
  * 5280).
  */
 function uriTest(constraint: string): NameTest {
@@ -204,7 +204,7 @@ function uriTest(constraint: string): NameTest {
   }
 }
 
-/** Address and mask, each of 4 or 16 bytes. */
+/** Compares IP addresses. The constraint contains an address and a mask, each of 4 or 16 bytes. */
 function ipTest(constraint: Uint8Array): NameTest {
   const half = constraint.length / 2
   if (half !== 4 && half !== 16) throw new DerError('no range of IP addresses')
@@ -223,7 +223,7 @@ function directoryTest(above: DistinguishedName): NameTest {
 }
 
 /**
- * @param work decremented by each comparison.
+ * @param work budget from which each comparison subtracts one.
  * @returns words that complete a sentence about the certificate; null when the certificate's names
  * satisfy the constraints.
  */

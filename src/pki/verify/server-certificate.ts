@@ -10,8 +10,8 @@ import { withPathInError, certificatesPem, readCertificates } from './identity-f
 import { readSecretFile } from '../secret-file.ts'
 
 /**
- * Absolute paths of a certificate and its key. A listener uses them for connections to the names in
- * the certificate.
+ * Absolute paths of a certificate and its key. A listener presents the certificate if the client
+ * requests one of its names.
  */
 export interface ServerCertificatePaths {
   readonly cert: string

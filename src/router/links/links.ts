@@ -157,10 +157,10 @@ export class Links {
     for (const change of changes) this.#onPeer(change)
   }
 
-  /** Closes a link because an operator requested it. The router may dial it again. */
+  /** Closes a link because a controller requested it. The router may dial it again. */
   #onFault(fault: { readonly id: string; readonly iteration: number } | null): void {
     if (fault === null) return
-    this.#registry.closeById(fault.id, fault.iteration, 'closed by an operator')
+    this.#registry.closeById(fault.id, fault.iteration, 'a controller ended the link')
   }
 
   #onPeer({ id, state, version, listeners }: PeerChange): void {

@@ -26,9 +26,9 @@ export interface FirstLog {
 
 /**
  * Creates a data folder whose log contains `entries`: consecutive from index 1 and committed, or
- * empty for a member that joins. `dir` may be absent or empty. The folder is built under another
- * name in the same parent folder and then renamed, so that a crash leaves either a complete data
- * folder or none. The next attempt removes leftovers of a crash.
+ * empty for a member that joins. `dir` may be absent or empty. The function builds the folder under
+ * another name in the same parent folder and then renames it, so that a crash leaves either a
+ * complete data folder or none. The next attempt removes leftovers of a crash.
  * @throws {StoreError} NOT_EMPTY, NOT_WRITABLE, MISSING (the parent folder), NO_SPACE.
  */
 export function createDataFolder(
@@ -92,7 +92,8 @@ function finishForming(
   const files = options.files ?? nodeFileSystem
   writeFirstLog(files, building, storeId, log, options)
   files.syncFolder(building)
-  // The rename replaces an empty folder; it fails if files were created in the folder meanwhile.
+  // The rename replaces an empty folder; it fails if another program has created files in the
+  // folder meanwhile.
   files.rename(building, target)
   files.syncFolder(dirname(target))
 }

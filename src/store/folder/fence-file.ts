@@ -3,18 +3,21 @@ import { nodeFileSystem, replaceFile, type FileSystem } from '../file-system.ts'
 const FENCE_NAME = 'FENCE'
 const FILE_BYTES_MAX = 4096
 
-/** Records that the cluster continues without this data folder. */
+/**
+ * The content of the file `FENCE`. The file says that the cluster continues without this data
+ * folder, because an operator recovered the cluster from another folder.
+ */
 export interface GenerationFence {
   /** Generation of the cluster; it is later than the generation of the folder. */
   readonly generation: number
-  /** Id of the controller that refused this controller. */
+  /** Id of the controller that rejected this folder's controller. */
   readonly by: string
 }
 
 /**
- * Writes the file `FENCE` in a data folder after a member of a newer generation has refused the
+ * Writes the file `FENCE` in a data folder after a member of a newer generation has rejected the
  * folder's controller. The file must survive a restart. Otherwise, members of the older generation
- * that cannot reach the newer one could form their own cluster.
+ * that cannot reach the newer one could form a second cluster.
  */
 export function writeFence(
   dir: string,
@@ -25,8 +28,9 @@ export function writeFence(
 }
 
 /**
- * @returns null when the folder has no fence. An unreadable fence is treated as written by an
- * unknown controller.
+ * Reads the file `FENCE` of a data folder.
+ * @returns null when the folder has none. An unreadable file is treated as written by an unknown
+ * controller.
  */
 export function readFence(dir: string, files: FileSystem = nodeFileSystem): GenerationFence | null {
   const path = `${dir}/${FENCE_NAME}`

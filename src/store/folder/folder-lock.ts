@@ -19,7 +19,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
   const path = `${dir}/${LOCK_NAME}`
   try {
     const database = await openDatabase(path)
-    // The process id is for the error message of a second process, and for quickstart, which reuses
+    // The error message of a second process contains the process id, and quickstart uses it to find
     // a running controller.
     writeFileSync(`${path}/${HOLDER_NAME}`, `${process.pid}\n`, { mode: 0o600 })
     return { release: () => database.close() }
@@ -36,6 +36,7 @@ export async function lockDataFolder(dir: string): Promise<FolderLock> {
 }
 
 /**
+ * Reads the process id from the folder's lock.
  * @returns id of the process that last had the lock and may have ended since; null when unknown.
  */
 export function lastLockHolder(dir: string): number | null {
@@ -46,7 +47,10 @@ export function lastLockHolder(dir: string): number | null {
   }
 }
 
-/** @returns null unless the text is exactly one process id. */
+/**
+ * Parses a process id.
+ * @returns null unless the text is exactly one process id.
+ */
 export function parsePid(text: string): number | null {
   const trimmed = text.trim()
   return /^[1-9][0-9]{0,9}$/.test(trimmed) ? Number(trimmed) : null

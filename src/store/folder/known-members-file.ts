@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 const FILE_NAME = 'known-members.json'
 const FILE_BYTES_MAX = 4 * 1024 * 1024
 
-/** A member's last report about itself; src/cluster defines the members of this object. */
+/** A member's last report about itself; src/cluster defines the fields of this object. */
 interface SavedMember {
   readonly version: string
   readonly startedAtMs: number
@@ -40,7 +40,10 @@ export class KnownMembersFile {
     }
   }
 
-  /** @throws the error of the file system. */
+  /**
+   * Writes the file.
+   * @throws the error of the file system.
+   */
   async save(members: ReadonlyMap<string, SavedMember>): Promise<void> {
     const text = `${JSON.stringify(Object.fromEntries(members), null, 2)}\n`
     await writeFile(`${this.#path}.new`, text, { mode: 0o600 })

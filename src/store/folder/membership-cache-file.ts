@@ -34,7 +34,7 @@ export function writeMembershipCacheFile(
 
 /**
  * Writes membership changes asynchronously, so that the calling thread does not wait. It writes one
- * change at a time, and skips all but the newest pending change.
+ * change at a time. Of the changes that arrive during a write, it writes only the newest.
  */
 export class MembershipCacheFile {
   readonly #dir: string
@@ -53,7 +53,7 @@ export class MembershipCacheFile {
     this.#writing ??= this.#writeAll()
   }
 
-  /** Resolves once all pending records are written or have failed. */
+  /** Resolves after every pending write has succeeded or failed. */
   async settled(): Promise<void> {
     await this.#writing
   }
@@ -103,6 +103,7 @@ function textOf(roster: MembershipRecord): string {
 }
 
 /**
+ * Reads the membership cache.
  * @returns null when the file does not exist.
  * @throws {StoreError} CORRUPT or NEWER_FORMAT. A member that has run before can continue without
  * the file, because log and state contain the same data.
@@ -139,7 +140,7 @@ function rosterOf(members: Record<string, unknown>): MembershipRecord | null {
   return { ...roster, marks: (marks as unknown[]).map(markOf).filter((mark) => mark !== null) }
 }
 
-/** Encodes 64-bit numbers as strings, because JSON has no such numbers. */
+/** Encodes 64-bit integers as strings, because a JSON number cannot represent them all. */
 function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): object {
   const store = Buffer.from(storeId).toString('base64')
   return { ...mark, storeId: store, boot: String(boot), startedAtMs: String(startedAtMs) }
@@ -147,7 +148,10 @@ function textMark({ storeId, boot, startedAtMs, ...mark }: PeerDiskRecord): obje
 
 const COUNT = /^[0-9]{1,20}$/
 
-/** @returns null for an incomplete record, which is treated as absent. */
+/**
+ * Decodes a stored disk report.
+ * @returns null for an incomplete record, which is treated as absent.
+ */
 function markOf(value: unknown): PeerDiskRecord | null {
   if (typeof value !== 'object' || value === null) return null
   const { id, generation, boot, startedAtMs, ...found } = value as Record<string, unknown>

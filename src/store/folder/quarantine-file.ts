@@ -4,7 +4,7 @@ const FILE_NAME = 'QUARANTINE'
 
 /**
  * The file `QUARANTINE` of a data folder. While it exists, the state in the same folder is known to
- * be wrong. Programs only check whether it exists; its text is for people.
+ * be wrong. Programs check only whether it exists; its text is for operators.
  */
 export class QuarantineFile {
   readonly #folder: string
@@ -27,7 +27,10 @@ export class QuarantineFile {
     replaceFile(this.#files, this.#folder, FILE_NAME, `${reason}\n`)
   }
 
-  /** @throws {StoreError} */
+  /**
+   * Removes the file, durably.
+   * @throws {StoreError}
+   */
   clear(): void {
     this.#files.remove(`${this.#folder}/${FILE_NAME}`)
     this.#files.syncFolder(this.#folder)

@@ -6,13 +6,13 @@ import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from './wal-fo
 interface NewSegment {
   readonly fd: number
   readonly path: string
-  /** Size of the file. */
+  /** Size of the segment file in bytes. */
   readonly bytes: number
 }
 
 /**
- * Creates a segment that continues the log after `previous`. On return, the segment is durable
- * under its name.
+ * Creates a segment that continues the log after `previous`. When the function returns, the segment
+ * is durable under its name.
  */
 export function createSegment(
   files: FileSystem,

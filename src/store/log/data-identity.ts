@@ -13,7 +13,9 @@ export interface DataIdentity {
   readonly nodeId: string
   readonly storeId: Uint8Array
   readonly clusterId: string
-  /** How many times an operator has forced a new cluster from this one (`recover`). */
+  /**
+   * Number of times that an operator has recovered the cluster from one data folder (`recover`).
+   */
   readonly generation: number
 }
 
@@ -32,7 +34,10 @@ function encodeIdentity(identity: DataIdentity): string {
   return `${canonicalJson({ ...members, check })}\n`
 }
 
-/** @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT. */
+/**
+ * Reads the identity of a data folder.
+ * @throws {StoreError} MISSING, NEWER_FORMAT or CORRUPT.
+ */
 export function readDataIdentity(dir: string, files: FileSystem = nodeFileSystem): DataIdentity {
   const path = `${dir}/${IDENTITY_FILE_NAME}`
   if (!files.exists(dir)) {
@@ -76,8 +81,8 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
 }
 
 /**
- * Writes IDENTITY durably and atomically, when a folder is created or a new generation is forced.
- * The caller must hold the folder's lock.
+ * Writes the file IDENTITY durably and atomically, when a folder is created or an operator recovers
+ * the cluster. The caller must hold the folder's lock.
  */
 export function writeDataIdentity(
   dir: string,

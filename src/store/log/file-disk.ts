@@ -28,7 +28,7 @@ export interface FileDiskOptions {
   readonly segmentBytes: number
   /** Size of the buffer for encoded records. A flush that is larger takes several writes. */
   readonly bufferBytes: number
-  /** Bytes that the log does not use, so that they stay free on its file system. */
+  /** Bytes that the log leaves free on its file system. */
   readonly freeBytesMin: number
 }
 
@@ -38,7 +38,7 @@ export const FILE_DISK_DEFAULTS: FileDiskOptions = {
   freeBytesMin: 64 * 1024 * 1024,
 }
 
-/** State from which a log continues: the result of recovery, or of forming a data folder. */
+/** State from which a log continues: the result of recovery, or of creating a data folder. */
 interface LogState {
   readonly hardState: HardState
   readonly commit: Index
@@ -55,9 +55,9 @@ interface LogState {
 /**
  * The log in segment files (wal-format.ts). All calls block, so the log runs on its own thread, or
  * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
- * fdatasync; after it, their tokens are reported in order. The first error ends the disk: it calls
- * `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync may
- * have dropped the pages permanently.
+ * fdatasync; after it, the disk reports their tokens in order. The first error stops the disk: it
+ * calls `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync
+ * may have dropped the pages permanently.
  */
 export class FileDisk implements Disk {
   onDurable: (token: number) => void = () => {}
@@ -72,9 +72,9 @@ export class FileDisk implements Disk {
 
   #hardState: HardState
   readonly #boot: number
-  /** Known commit index; the entries up to it may not be durable yet. */
+  /** Commit index that Raft reported; the entries up to it may not be durable yet. */
   #commit: Index
-  /** End of the log on disk. */
+  /** Position of the last durable entry. */
   #durableLast: Position
   #owed: Position | null
 
@@ -83,7 +83,7 @@ export class FileDisk implements Disk {
   #capacity: number
   #seed: number
   /**
-   * Encoded bytes that are not written yet: the first `#used` bytes of the buffer, for offset
+   * Encoded bytes that are not written yet: the first `#used` bytes of the buffer belong at offset
    * `#bufferAt` of the segment.
    */
   #buffer: Buffer
@@ -130,7 +130,7 @@ export class FileDisk implements Disk {
     this.#chains.dropBefore(this.#commit)
   }
 
-  /** The error that ended the disk; null while the disk works. */
+  /** The error that stopped the disk; null while the disk works. */
   get failure(): Error | null {
     return this.#failure
   }
@@ -193,7 +193,10 @@ export class FileDisk implements Disk {
     })
   }
 
-  /** Writes, syncs and reports pending data now, instead of at the end of the turn. */
+  /**
+   * Writes, syncs and reports pending data immediately, instead of at the end of the event loop
+   * turn.
+   */
   flush(): void {
     this.#isScheduled = false
     this.#do('sync the log', () => this.#sync())
@@ -214,7 +217,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Flushes, and records in the meta slots that everything is synced. May be called repeatedly.
+   * Flushes, and records in the meta slots that everything is synced. The caller may repeat the
+   * call.
    */
   closeNow(): void {
     if (this.#isClosed) return
@@ -227,15 +231,15 @@ export class FileDisk implements Disk {
     this.#meta.close()
   }
 
-  /** Runs `work` unless the disk has already failed; a system error ends the disk. */
+  /** Runs `work` unless the disk has already failed; a system error stops the disk. */
   #do(doing: string, work: () => void): void {
     if (this.#failure !== null) return
     try {
       work()
     } catch (error) {
       const failure = toStoreError(error, doing, this.#folder)
-      // A failed assertion also ends the disk, so that it writes nothing more. The caller gets the
-      // error at once.
+      // A failed assertion also stops the disk, so that it writes nothing more. The caller gets the
+      // error immediately.
       this.#failure = failure
       this.#schedule()
       if (failure.name === 'AssertionError') throw failure
@@ -271,7 +275,8 @@ export class FileDisk implements Disk {
   // @guard 05-commit-durable-before-its-entries:2
   #writeHardState(hardState: HardState): void {
     assert(hardState.term >= this.#hardState.term, 'the term never runs back')
-    // Writes are carried out in order: earlier entries must be durable before the term changes.
+    // The disk carries out writes in order: earlier entries must be durable before the term
+    // changes.
     // @guard 02-term-and-vote-in-two-writes
     this.#sync()
     this.#hardState = hardState
@@ -284,8 +289,8 @@ export class FileDisk implements Disk {
     assert(first !== undefined, 'a log has at least one segment')
     this.#meta.write({
       hardState: this.#hardState,
-      // Stores at most the index of the last durable entry: a start must not find a commit index
-      // beyond its log (bug 5 in `test/zoo/`).
+      // The page never contains more than the index of the last durable entry: at a start, the
+      // commit index must not be beyond the end of the log (bug 5 in `test/zoo/`).
       commit: Math.min(this.#commit, this.#durableLast.index),
       boot: this.#boot,
       firstSegment: first.sequence,
@@ -376,8 +381,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Starts a new segment. The previous segment must be synced already. On return, the new segment
-   * is durable under its name.
+   * Starts a new segment. The previous segment must be synced already. When the function returns,
+   * the new segment is durable under its name.
    */
   #beginSegment(
     previous: Position,
@@ -398,8 +403,8 @@ export class FileDisk implements Disk {
   }
 
   /**
-   * Position, in the list, of the newest segment that begins at or before `index` and whose entries
-   * are not replaced by a later segment.
+   * Index, in the list of segments, of the newest segment that begins at or before `index` and
+   * whose entries no later segment replaces.
    */
   #firstSegmentFor(index: Index): number {
     let lowest = Infinity

@@ -10,7 +10,7 @@ import { recoverLog } from './recovery.ts'
 export interface InspectedLog {
   readonly identity: DataIdentity
   readonly hardState: HardState
-  /** Commit index that this member knew. */
+  /** Commit index that this member had recorded. */
   readonly commit: Index
   readonly base: Position
   /** All readable entries after `base`. */

@@ -14,13 +14,13 @@ import {
 
 /** Evidence, from the files of a damaged log, about where the log ended. */
 export interface LogEvidence {
-  /** Highest position, compared by term and then by index, that any file mentions. */
+  /** Highest position, compared by term and then by index, that any file contains or refers to. */
   readonly best: Position
   /** True if the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
   /**
-   * Lowest index in records after the position `after`. A record after it replaced the entries from
-   * this index on.
+   * Lowest index of the records that follow the position `after` in the files. Such a record
+   * replaced all entries from its index on.
    */
   readonly lowestAfter: Index
   /** Highest sequence number of all segments that exist or have existed. */
@@ -93,7 +93,7 @@ class EvidenceSearch {
     this.#newestSegment = Math.max(this.#newestSegment, sequence)
     const bytes = readOrNull(files, path)
     const header = bytes === null ? null : this.#headerOf(path, bytes)
-    // Segments of an unfinished reset or repair are no evidence about the log.
+    // Segments of an unfinished reset or repair say nothing about the log.
     if (header?.isReset === true && sequence > this.#meta.synced.segment) return
     if (sequence > this.#after.sequence) this.#noteAfter(name.firstIndex)
     const isNewest = sequence >= this.#newestCounted
@@ -103,7 +103,7 @@ class EvidenceSearch {
     }
     if (bytes === null) return
     if (header !== null) this.#best = higherPosition(this.#best, header.previous)
-    // Also searches with the sequence number in the header, because a misdirected write may have
+    // The search also uses the sequence number in the header, because a misdirected write may have
     // put the content of another segment into this file.
     const end = this.#searchRecords(bytes, header?.sequence ?? sequence, sequence)
     const { synced } = this.#meta
@@ -135,7 +135,10 @@ class EvidenceSearch {
     return header
   }
 
-  /** @returns the end of the last intact record. */
+  /**
+   * Finds all intact records in the bytes of a segment.
+   * @returns the end of the last intact record.
+   */
   #searchRecords(bytes: Uint8Array, seedSequence: number, sequence: number): number {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     const seed = recordCrcSeed(this.#storeId, seedSequence)

@@ -7,9 +7,10 @@ import type { FileSystem } from '../file-system.ts'
 import { WAL_FORMAT } from './wal-format.ts'
 
 /**
- * Values that must be exact at every start, in one page that is written at once (zoo 2, 3).
+ * Values that must be exact at every start. They are in one page, which one write replaces
+ * completely (bugs 2 and 3 in `test/zoo/`).
  *
- * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: nobody) · 16
+ * Page: 0 magic "FLOTMETA" · 8 u32 format · 12 u32 bytes of votedFor (0xffffffff: none) · 16
  * store id (16) · 32 u64 sequence of the write · 40 u64 term · 48 u64 commit · 56 u64 boot · 64 u64
  * first segment · 72 u64 synced segment · 80 u64 synced offset · 88 votedFor, UTF-8 · zeros · 1024
  * u32 flags (1: has the last position, 2: closed in order, 4: owed is set) · 1028 zeros · 1032 u64
@@ -19,16 +20,16 @@ import { WAL_FORMAT } from './wal-format.ts'
  * Format 1, or 2 while the log has a missing tail (raft/missing-tail.ts), because an older program
  * would ignore it and vote.
  *
- * A write goes to one slot, is synced, and then goes to the other. It takes effect once both are
- * synced. If a power cut tears one slot, or it decays later, the other one holds the newest
- * acknowledged page.
+ * The page is written to one slot and synced, and then to the other slot. The write takes effect
+ * once both slots are synced. If a power cut tears one slot, or its content decays later, the other
+ * slot contains the newest acknowledged page.
  */
 export interface LogMetadata {
   readonly hardState: HardState
   /** Highest index that is known to be committed and is durable on this disk. */
   readonly commit: Index
   readonly boot: number
-  /** Sequence number of the log's first segment. Segments before it are leftovers. */
+  /** Sequence number of the log's first segment. Segments with lower numbers are leftovers. */
   readonly firstSegment: number
   /** Everything before this position was synced, so damage before it cannot be a torn tail. */
   readonly synced: { readonly segment: number; readonly offset: number }
@@ -37,7 +38,7 @@ export interface LogMetadata {
    * this value.
    */
   readonly last: Position | null
-  /** Whether nothing was written after `synced`. */
+  /** Whether the log was closed after the last sync and has not been written since. */
   readonly isClosed: boolean
   /**
    * Position up to which the log may lack entries that this member acknowledged
@@ -106,7 +107,8 @@ export interface ReadLogMeta {
   readonly meta: LogMetadata
   readonly sequence: number
   /**
-   * Slot to which the next write must go first: the slot that does not contain the newest page.
+   * Slot to which the next write must go first: the slot that does not contain the newest valid
+   * page.
    */
   readonly writeFirst: 0 | 1
 }

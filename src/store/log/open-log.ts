@@ -11,25 +11,25 @@ import { repairLog, UNKNOWN_INDEX, type LogRepair } from './repair-log.ts'
 import { PREPARED_SEGMENT_FILE } from './segment-preparer.ts'
 
 /**
- * Options of `openLog`. All except `files` are plain values that can be sent to a worker; omit
- * `files` there.
+ * Options of `openLog`. All except `files` are plain values that can be sent to a worker thread;
+ * omit `files` when you send the options.
  */
 export interface LogOptions extends Partial<FileDiskOptions> {
   /**
-   * Position of the state store (its mark), against which the log is checked; null when the store
-   * is empty; absent: no check. After a crash between the installation of a snapshot and the reset
-   * of the log, the log continues after this position.
+   * Position of the state store (its mark), with which the log is compared; null when the store is
+   * empty; absent: no comparison. After a crash between the installation of a snapshot and the
+   * reset of the log, the new log continues after this position.
    */
   readonly statePosition?: Position | null
   /**
    * Whether the state at `statePosition` came from a snapshot (`StateStore.cameBySnapshot`). If so,
-   * a log that ends before that position was only not reset yet; if not, the log lost applied
-   * entries.
+   * a log that ends before that position is not an error: the crash came before the reset of the
+   * log. If not, the log has lost applied entries.
    */
   readonly stateCameBySnapshot?: boolean
   /**
-   * Whether other voters can send this member the entries that it lost. If false or absent, a
-   * damaged log is refused.
+   * Whether other voters can send this member the entries that it lost. If false or absent,
+   * `openLog` refuses a damaged log.
    */
   readonly hasOtherVoters?: boolean
   readonly files?: FileSystem
@@ -39,9 +39,12 @@ export interface OpenedLog {
   readonly identity: DataIdentity
   readonly restored: RestoredLog
   readonly disk: FileDisk
-  /** Bytes of a torn write that were removed from the end of the log; for the program's log. */
+  /**
+   * Bytes of a torn write that recovery removed from the end of the log; they appear in the
+   * program's log.
+   */
   readonly cutBytes: number
-  /** Commit index that this member knew, even if entries up to it are lost now. */
+  /** Commit index that this member had recorded, even if entries up to it are lost. */
   readonly committedIndex: Index
   /** Repair of the log; null when there was no damage. */
   readonly repair: LogRepair | null
@@ -54,10 +57,10 @@ export function logFolder(dir: string): string {
 
 /**
  * Opens the log of an existing data folder. The caller must hold the folder's lock
- * (`lockDataFolder`) and have opened the state store, because the log is checked against the
- * state's mark. Blocking. Everything that is returned is durable: recovery syncs data that it found
- * only in the system's cache before the member promises that data again. A damaged log is repaired
- * (repair-log.ts) if peers can send the lost entries.
+ * (`lockDataFolder`) and have opened the state store, because this function compares the log with
+ * the state's position. Blocking. Everything in the result is durable: recovery syncs data that it
+ * found only in the system's cache before the member acknowledges that data again. If peers can
+ * send the lost entries, a damaged log is repaired (repair-log.ts).
  * @throws {StoreError} with nothing changed on disk, when the log is foreign, too new, or damaged
  * beyond repair.
  */
@@ -171,11 +174,12 @@ function openWhole(
 }
 
 /**
- * Computes the missing tail. An earlier repair may have left one. There is also one if the state is
- * ahead of the end of the log and did not come from a snapshot: apply never gets ahead of the
- * durable log, so the log lost its end without a trace. Then the whole term counts as missing until
- * a leader reports its end. This does not apply after a snapshot: then the log was only not reset
- * yet, and an additional missing tail could withhold a vote that a candidate needs.
+ * Computes the missing tail: the position up to which the log may lack acknowledged entries. An
+ * earlier repair may have recorded one. There is also one if the state is ahead of the end of the
+ * log and did not come from a snapshot: apply never gets ahead of the durable log, so the log lost
+ * its end without a trace. Then the whole term counts as missing until a leader reports its end.
+ * After a snapshot, a crash may simply have prevented the reset of the log. A missing tail is then
+ * wrong, because it could withhold a vote that a candidate needs.
  */
 function missingTail(
   meta: LogMetadata,
@@ -213,8 +217,8 @@ function openedMeta(
 
 /**
  * Compares log and state.
- * @returns the state's position if the log does not contain it and must continue after it;
- * otherwise null.
+ * @returns the state's position if the log lacks it and must therefore continue after it; otherwise
+ * null.
  */
 function mustContinueAfter(
   folder: string,

@@ -34,17 +34,14 @@ export interface RecoveredLog {
   readonly entries: Entry[]
   readonly chains: ReplaceableEntryChains
   readonly segments: Segment[]
-  /**
-   * Offset at which the valid records in the last segment end. `capacity` is the size of the
-   * segment's file.
-   */
+  /** Offset at which the valid records in the last segment end. */
   readonly end: number
   readonly capacity: number
   /** The torn end of the log, after `end`; null when only zeros follow `end`. */
   readonly cut: { readonly path: string; readonly from: number; readonly to: number } | null
   /**
-   * Paths of segments that do not belong to the log: left by a finished compaction or reset, or by
-   * an unfinished reset.
+   * Paths of segments that do not belong to the log: a finished compaction or reset, or an
+   * unfinished reset, left them.
    */
   readonly leftovers: readonly string[]
 }
@@ -55,12 +52,15 @@ export interface LogFilePosition {
   readonly offset: number
 }
 
-/** A log that has lost synced data. `entries` are the intact entries after `base`. */
+/**
+ * The intact parts of a log that has lost synced data. `entries` are the intact entries after
+ * `base`.
+ */
 export interface DamagedLog {
   readonly damage: StoreError
   readonly base: Position
   readonly entries: readonly Entry[]
-  /** End of the intact part. */
+  /** Position in the files at which the intact part of the log ends. */
   readonly until: LogFilePosition
 }
 
@@ -70,7 +70,7 @@ interface ReadSegment extends Segment {
 }
 
 /**
- * Reads and validates the whole log; changes nothing on disk.
+ * Reads and validates the whole log without changing anything on disk.
  * @throws {StoreError} FOREIGN or NEWER_FORMAT.
  */
 export function recoverLog(
@@ -100,8 +100,8 @@ function readLog(
     const read = readSegment(files, segment, storeId)
     const isLast = position === current.length - 1 && gap === null
     if (isLast && position > 0 && read.header.isReset) {
-      // This segment belongs to a reset that did not take effect, because of a crash before the
-      // write of the meta slots.
+      // This segment belongs to a reset that never took effect: a crash came before the write of
+      // the meta slots.
       leftovers.push(segment.path)
       return
     }
@@ -170,7 +170,10 @@ function readSegment(files: FileSystem, segment: Segment, storeId: Uint8Array): 
   return { ...segment, bytes, header }
 }
 
-/** @throws {StoreError} FOREIGN. */
+/**
+ * Checks that a segment belongs to this store.
+ * @throws {StoreError} FOREIGN.
+ */
 export function requireOwnStore(path: string, header: SegmentHeader, storeId: Uint8Array): void {
   if (Buffer.compare(header.storeId, storeId) === 0) return
   throw new StoreError(
@@ -270,9 +273,10 @@ class LogReader {
     if (!isSame) {
       throw corruptError(segment.path, 'the segment does not continue the one before it', 0)
     }
-    // This segment was created to replace entries, so the old tail is dropped here. If the old tail
-    // stayed while its replacement is missing, later entries would follow the old tail, and a
-    // compaction that makes this segment the first would then lose the old tail.
+    // A header that points back into the log shows that this segment replaces the entries after
+    // that point, so those entries are dropped here. If they stayed while the replacement is
+    // missing, later entries would follow them, and a compaction that makes this segment the first
+    // would then lose them.
     this.#chains.truncateAfter(previous.index)
     this.#entries.length = previous.index - this.#base.index
   }
@@ -323,8 +327,8 @@ class LogReader {
   }
 
   /**
-   * Copies the bodies of one segment into a buffer of their total size, so that the segment's zeros
-   * are not kept in memory.
+   * Copies the bodies of one segment into a buffer of their total size, so that the zeros of the
+   * segment do not stay in memory.
    */
   #keepBodies(bytes: Uint8Array, found: readonly FoundRecord[]): void {
     let total = 0
@@ -362,7 +366,10 @@ class LogReader {
 
 const ZEROS = new Uint8Array(4096)
 
-/** @returns the offset of the last byte that is not zero; `from - 1` if all are zero. */
+/**
+ * Finds the last byte that is not zero.
+ * @returns its offset; `from - 1` if all bytes are zero.
+ */
 export function lastNonZero(bytes: Uint8Array, from: number): number {
   let end = bytes.length
   // Skips zeros in large steps: a segment is created at its full size, so most of it is zero for a

@@ -11,7 +11,7 @@ import type { DamagedLog } from './recovery.ts'
 import { PREPARED_SEGMENT_FILE, SegmentPreparer } from './segment-preparer.ts'
 import { SEGMENT_HEADER_BYTES, ZERO_CHAIN } from './wal-format.ts'
 
-/** Folder, inside the log folder, with the files that a repair removed. */
+/** Folder, inside the log folder, for copies of the files that a repair removed. */
 const DAMAGED_NAME = 'damaged'
 /** Maximum total size of the damaged segment files that a repair copies for inspection. */
 export const DAMAGED_BYTES_MAX = 64 * 1024 * 1024
@@ -21,13 +21,13 @@ export const UNKNOWN_INDEX = Number.MAX_SAFE_INTEGER
 
 /** Outcome of a log repair. */
 export interface LogRepair {
-  /** The damaged position and the damage, as the beginning of a sentence for the operator. */
+  /** The first words of a sentence for the operator: the damaged place and the damage. */
   readonly finding: string
-  /** End of the repaired log. */
+  /** Position of the last entry in the repaired log. */
   readonly kept: Position
   /**
-   * Missing tail (raft/missing-tail.ts). null: no acknowledged entry is lost. Index
-   * `UNKNOWN_INDEX`: the whole term may be lost.
+   * Position up to which acknowledged entries may be missing (raft/missing-tail.ts). null: no
+   * acknowledged entry is lost. Index `UNKNOWN_INDEX`: the whole term may be lost.
    */
   readonly owed: Position | null
   /** Folder with copies of the damaged files; null when they could not be copied. */
@@ -51,9 +51,9 @@ interface Place {
 
 /**
  * Replaces a damaged log with one that starts after the state and contains the entries that are
- * certain, and durably records the missing tail. The write of the meta slots puts the repair into
- * effect: before it, the old files are the log and a start finds the damage again; after it, the
- * old files are leftovers. The same write records the missing tail.
+ * certain. One write of the meta slots puts the repair into effect and durably records the missing
+ * tail. If a crash comes before this write, the old files are still the log, and the next start
+ * finds the damage again; after it, the old files are leftovers.
  * @throws {StoreError}
  */
 export function repairLog(
@@ -154,8 +154,8 @@ function certainEntriesAfter(
 
 /**
  * Copies the files for later analysis, starting with the damaged file; the copies replace those of
- * an earlier repair. The repair does not depend on the copy: without enough space, the copy is
- * skipped.
+ * an earlier repair. The repair does not depend on the copies: without enough space, the function
+ * copies nothing.
  */
 function copyDamagedFiles(
   { files, folder, settings }: Place,

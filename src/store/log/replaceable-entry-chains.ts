@@ -5,9 +5,9 @@ import { CHAIN_BYTES } from './wal-format.ts'
 const SLOT_BYTES = CHAIN_BYTES + 8
 
 /**
- * Chains and terms of the log entries that may still be replaced, from the last committed entry to
- * the end of the log. They are in one flat buffer, so an entry takes 24 bytes and no object, even
- * if there are many.
+ * Chains and terms of the log entries that a new leader may still replace, from the last committed
+ * entry to the end of the log. They are in one flat buffer, so an entry takes 24 bytes and no
+ * object, even if there are many.
  */
 export class ReplaceableEntryChains {
   #bytes: Uint8Array
@@ -37,7 +37,10 @@ export class ReplaceableEntryChains {
     return this.#view.getFloat64(this.#slotAt(index) + CHAIN_BYTES, true)
   }
 
-  /** @returns a view that is valid until the window changes. */
+  /**
+   * The chain of an entry.
+   * @returns a view that is valid until the window changes.
+   */
   chainAt(index: Index): Uint8Array {
     const at = this.#slotAt(index)
     return this.#bytes.subarray(at, at + CHAIN_BYTES)
@@ -83,8 +86,8 @@ export class ReplaceableEntryChains {
   #makeRoom(): void {
     const from = this.#start * SLOT_BYTES
     const end = (this.#start + this.#length) * SLOT_BYTES
-    // If at least half of the buffer is unused below the oldest entry, the entries are moved,
-    // because that costs less than a larger buffer.
+    // If the buffer has more unused space before the oldest entry than used space, the entries move
+    // to its start, because that costs less than a larger buffer.
     if (this.#start > this.#length) {
       this.#bytes.copyWithin(0, from, end)
     } else {

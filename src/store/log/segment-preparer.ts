@@ -17,8 +17,7 @@ interface PreparedFile {
 /**
  * Prepares the next segment file in advance by filling it with zeros, one slice after each flush,
  * so that neither a segment change nor a flush waits for 16 MiB of zeros. Leaves `freeBytesMin` on
- * the file system free: the log stops before the disk is full, because cleaning up needs space as
- * well.
+ * the file system free: the log stops before the disk is full, because a cleanup also needs space.
  */
 export class SegmentPreparer {
   readonly #files: FileSystem
@@ -42,20 +41,23 @@ export class SegmentPreparer {
   }
 
   /**
-   * Writes about twice as many zeros as bytes were consumed, so that the next file is ready when
-   * the current file is half full.
+   * Writes about twice as many zeros as the log has consumed bytes, so that the next file is ready
+   * when the current file is half full.
    */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return
-    // When space is short, nothing is prepared: the current segment is still used to its end, and
-    // only `take` refuses.
+    // When space is short, `step` prepares nothing: the log uses the current segment to its end,
+    // and only `take` refuses.
     const freeBytesNeeded = this.#freeBytesMin + this.#segmentBytes
     if (this.#fd === null && this.#files.freeBytes(this.#folder) < freeBytesNeeded) return
     const stepBytes = Math.min(Math.max(consumedBytes * 2, STEP_BYTES_MIN), STEP_BYTES_MAX)
     this.#fillTo(Math.min(this.#segmentBytes, this.#filledBytes + stepBytes))
   }
 
-  /** @throws {StoreError} NO_SPACE when less than `freeBytesMin` would remain free. */
+  /**
+   * Returns the prepared file.
+   * @throws {StoreError} NO_SPACE when less than `freeBytesMin` would remain free.
+   */
   take(bytesMin: number): PreparedFile {
     const bytes = Math.max(bytesMin, this.#segmentBytes, this.#filledBytes)
     const missingBytes = bytes - this.#filledBytes

@@ -7,10 +7,10 @@
  *     wal/<first>-<sequence>.seg   16 and 8 hex digits
  *     wal/next.tmp                 the next segment while it is filled with zeros; never read
  *
- * A segment is one 4 KiB header page, records, zeros. Files are filled with zeros before they are
- * used, so that a sync moves data only and no file size.
+ * A segment consists of one 4 KiB header page, records and zeros. Files are filled with zeros
+ * before they are used, so that a sync writes only data and no change of the file size.
  *
- * Header page: 0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: the log was reset here) · 16
+ * Header page: 0 magic "FLOTWAL\n" · 8 u32 format · 12 u32 flags (1: begins a new log) · 16
  *              store id (16) · 32 u64 sequence · 40 u64 first index · 48 u64 index, 56 u64 term, 64
  *              chain (16) of the entry before · 80 u64 file size, 0: not recorded · 88 zeros ·
  *              4092 u32 CRC-32 of the bytes before it
@@ -67,7 +67,7 @@ export interface SegmentHeader {
   readonly storeId: Uint8Array
   readonly sequence: number
   /**
-   * True if the log was reset here: an empty log replaced the old log and continues after
+   * True if this segment begins a new log: an empty log replaced the old log and continues after
    * `previous`.
    */
   readonly isReset: boolean
@@ -99,7 +99,8 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
 }
 
 /**
- * @returns null if the page is damaged; if the page has a newer format, the number of that format.
+ * Decodes the header page of a segment.
+ * @returns null if the page is damaged; the number of the format if the format is newer.
  */
 export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number | null {
   if (bytes.length < SEGMENT_HEADER_BYTES) return null
@@ -127,12 +128,15 @@ export function decodeSegmentHeader(bytes: Uint8Array): SegmentHeader | number |
   }
 }
 
-/** File name of a segment; the names sort by first index. */
+/** File name of a segment. Sorted names are in the order of the segments' first indexes. */
 export function segmentName(firstIndex: number, sequence: number): string {
   return `${firstIndex.toString(16).padStart(16, '0')}-${sequence.toString(16).padStart(8, '0')}.seg`
 }
 
-/** @returns null when the name is not that of a segment. */
+/**
+ * Parses the file name of a segment.
+ * @returns null when the name does not belong to a segment.
+ */
 export function parseSegmentName(name: string): { firstIndex: number; sequence: number } | null {
   const match = /^([0-9a-f]{16})-([0-9a-f]{8})\.seg$/.exec(name)
   if (match === null) return null
@@ -157,8 +161,8 @@ export function recordCrcSeed(storeId: Uint8Array, sequence: number): number {
 
 /**
  * Completes the record at `at`. The body must already be at `at + RECORD_HEADER_BYTES`, directly
- * after the packed entry header. Previous chain, header and body are hashed in one piece, which
- * saves a copy of every body. The new chain is written at `at + CHAIN_AT`.
+ * after the packed entry header. The function hashes previous chain, header and body in one piece,
+ * which saves a copy of every body, and writes the new chain at `at + CHAIN_AT`.
  */
 export function sealRecord(
   buffer: Buffer,
@@ -188,7 +192,10 @@ export interface FoundRecord extends EntryHeader {
   readonly flushStart: number
 }
 
-/** @returns null when there is no intact record of this segment at offset `at`. */
+/**
+ * Reads the record at an offset of a segment.
+ * @returns null when there is no intact record of this segment at offset `at`.
+ */
 export function findRecord(
   bytes: Uint8Array,
   view: DataView,
@@ -210,7 +217,7 @@ export function findRecord(
   return { ...header, bodyAt, end, flushStart: at - view.getUint32(at + FLUSH_DISTANCE_AT, true) }
 }
 
-/** The chain that the record at `at` must have if the entry before it has `previousChain`. */
+/** The chain value that the record at `at` must have if the entry before it has `previousChain`. */
 export function expectedChain(
   bytes: Uint8Array,
   at: number,

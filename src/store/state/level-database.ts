@@ -4,7 +4,10 @@ import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 export type LevelDatabase = ClassicLevel<string, string>
 
-/** Small caches suffice: the state is read once at start; afterwards LevelDB is only written. */
+/**
+ * A small cache is enough: the controller reads the state once at start, and then only writes to
+ * LevelDB.
+ */
 const CACHE_BYTES = 1024 * 1024
 /**
  * Limits the memory for mapped files: LevelDB maps open files, so reading a large state once for a
@@ -14,7 +17,7 @@ const CACHE_BYTES = 1024 * 1024
 const OPEN_FILES_MAX = 64
 const FILE_BYTES_MAX = 1024 * 1024
 /**
- * Size of each of LevelDB's two in-memory tables, and of the files that are written from them.
+ * Size of each of LevelDB's two in-memory tables, and of the files that LevelDB writes from them.
  */
 const WRITE_BUFFER_BYTES = 1024 * 1024
 
@@ -51,15 +54,18 @@ export function toLevelError(error: unknown, doing: string, path: string): Error
 }
 
 /**
- * Whether an error means a missing, truncated or unreadable database file, which LevelDB reports
- * like any failed call. While the state is read, such an error means damage, because LevelDB
- * creates a missing folder itself.
+ * Whether an error means that a database file is missing, truncated or unreadable, which LevelDB
+ * reports like any failed call. While the controller reads the state, such an error always means
+ * damage, because LevelDB creates a missing folder itself.
  */
 function isFileDamage(text: string): boolean {
   return /IO error: .*(No such file or directory|Invalid argument|Input\/output error)/.test(text)
 }
 
-/** @throws {StoreError} */
+/**
+ * Opens a LevelDB database, and creates it if it does not exist.
+ * @throws {StoreError}
+ */
 export async function openDatabase(path: string): Promise<LevelDatabase> {
   const database: LevelDatabase = new ClassicLevel(path, {
     cacheSize: CACHE_BYTES,

@@ -14,7 +14,8 @@ import {
 } from './level-records.ts'
 
 /**
- * @throws {StoreError} when the file system has less free space than the store must leave free.
+ * Checks the free space of the store's file system.
+ * @throws {StoreError} when it is less than the store must leave free.
  */
 export function requireFreeStoreSpace(settings: LevelStoreSettings, folder: string): void {
   const freeBytes = settings.files.freeBytes(folder)
@@ -34,8 +35,8 @@ export async function removeFolder(path: string): Promise<void> {
 interface ReceiverOwner {
   swap(database: LevelDatabase, mark: StorePosition): Promise<void>
   /**
-   * Called when the receiver ends, either because its database replaced the current one or because
-   * it was abandoned.
+   * Called when the receiver has finished: its database replaced the current one, or the transfer
+   * was abandoned.
    */
   ended(): void
 }
@@ -71,8 +72,9 @@ export class LevelReceiver implements StoreReceiver {
 
   async write(chunk: Uint8Array): Promise<void> {
     await this.#step('receiving', async () => {
-      // The chunk is copied, because the caller may reuse it once this resolves. Decoded records
-      // are strings and do not refer to the chunk, but an incomplete record is stored as bytes.
+      // The chunk is copied, because the caller may reuse its buffer once this call resolves.
+      // Decoded records are strings and do not refer to the chunk, but the decoder stores an
+      // incomplete record as bytes.
       for (const record of this.#decoder.push(chunk.slice())) {
         this.#records.push(record)
         this.#recordChars += record.key.length + record.value.length
@@ -84,8 +86,8 @@ export class LevelReceiver implements StoreReceiver {
   async finish(): Promise<StorePosition> {
     return await this.#step('finished', async () => {
       const mark = this.#decoder.finish()
-      // The last batch contains the mark, and every batch is synced: so a store without a mark is
-      // incomplete.
+      // The last batch contains the position (mark) of the state, and every batch is synced. A
+      // store without a position is therefore incomplete.
       await this.#writeOut(mark)
       const { files } = this.#settings
       files.syncFolder(this.#path)
@@ -129,7 +131,7 @@ export class LevelReceiver implements StoreReceiver {
     }
   }
 
-  /** Enters the state unless the receiver was abandoned meanwhile. */
+  /** Changes to another state unless the transfer was abandoned meanwhile. */
   #enter(state: ReceiverState): void {
     if (this.#state === 'busy') this.#state = state
   }

@@ -10,7 +10,7 @@ import { decodeStorePosition, encodeStorePosition, STATE_FORMAT } from './store-
 export interface StateStoreOptions {
   /** Size of the chunks of a snapshot. */
   readonly chunkBytes?: number
-  /** Approximate size of the batches in which received records are written and synced. */
+  /** Approximate size of the batches in which the receiver writes and syncs records. */
   readonly receiveBatchBytes?: number
   /** Bytes that the store must leave free on its file system. */
   readonly freeBytesMin?: number
@@ -27,8 +27,8 @@ export const LEVEL_STORE_DEFAULTS: LevelStoreSettings = {
 }
 
 /**
- * Keys of the database: the mark, the index of the last received snapshot, and the common prefix of
- * all records.
+ * Keys of the database: the position (mark) of the state, the index of the last received snapshot,
+ * and the prefix of the keys of all records.
  */
 const MARK_KEY = 'm'
 export const RECEIVED_SNAPSHOT_KEY = 'o'
@@ -36,7 +36,7 @@ const RECORD_PREFIX = 'r'
 const AFTER_RECORDS = 's'
 const CHECK_CHARS = 8
 const READ_RECORDS = 1000
-/** Maximum records added to a batch before other work gets a turn. */
+/** Maximum records added to a batch before the event loop does other work. */
 const SLICE_RECORDS = 2000
 
 /**
@@ -121,7 +121,7 @@ export type LevelOperation =
   | { readonly type: 'del'; readonly key: string }
 
 /**
- * Writes a batch atomically and synced. Large batches are built in slices, so that the event loop
+ * Writes a batch atomically and synced. A large batch is built in slices, so that the event loop
  * can do other work in between.
  */
 export async function writeLevelBatch(
@@ -142,7 +142,7 @@ export async function writeLevelBatch(
     for (const operation of further) add(batch, operation)
     await batch.write({ sync: true })
   } finally {
-    // Closed only after an error: a batch that was written is already closed.
+    // Only an unwritten batch needs closing: LevelDB closes a batch when it writes it.
     await batch.close()
   }
 }
@@ -164,8 +164,8 @@ export function putWithChecksum(key: string, value: string): LevelOperation {
 }
 
 /**
- * The operations that set the position of the stored state; write them in the same batch as the
- * state's records.
+ * The operations that set the position of the stored state. The caller must write them in the same
+ * batch as the state's records.
  */
 export function storePositionOperations(mark: StorePosition): LevelOperation[] {
   return [putWithChecksum(MARK_KEY, encodeStorePosition(mark))]

@@ -39,9 +39,9 @@ const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 
 /**
  * The applied state in LevelDB, in `state/A` or `state/B`; the file `state/CURRENT` names the
- * folder in use. A received snapshot is written to the other folder, which comes into use by a
- * durable change of CURRENT. After a failed write nothing more is written, because LevelDB's memory
- * no longer matches the disk.
+ * folder in use. A received snapshot is written to the other folder; a durable change of CURRENT
+ * then puts that folder into use. After a failed write, the store writes nothing more, because
+ * LevelDB's memory may differ from the disk.
  */
 export class LevelStateStore implements StateStore {
   readonly #folder: string
@@ -82,8 +82,8 @@ export class LevelStateStore implements StateStore {
     try {
       const mark = await readStorePosition(database, path)
       const receivedIndex = await readReceivedIndex(database, path)
-      // The other folder is removed only after the folder in use was opened: if the folder in use
-      // is damaged, nothing may change.
+      // The other folder is removed only after the folder in use could be opened: if that one is
+      // damaged, nothing may change.
       files.remove(`${folder}/${otherHalf(half)}`)
       files.remove(`${folder}/${CURRENT_NAME}.new`)
       files.syncFolder(folder)
@@ -128,8 +128,8 @@ export class LevelStateStore implements StateStore {
     const path = this.#path
     try {
       const view = database.snapshot()
-      // Read from the view, because a mark that is read outside of the view could belong to another
-      // batch.
+      // The position (mark) is read from the same view as the records, because a position from
+      // outside of the view could belong to another batch.
       const mark = await readStorePosition(database, path, view)
       if (mark === null) {
         await view.close()
@@ -184,8 +184,8 @@ export class LevelStateStore implements StateStore {
     try {
       replaceFile(files, this.#folder, CURRENT_NAME, `${half}\n`)
     } catch (error) {
-      // It is unknown now which of the two folders the next start will open, so neither may be
-      // written.
+      // After this error, it is unknown which of the two folders the next start will open, so
+      // neither may be written.
       this.#failure = toStoreError(error, 'replace', this.#folder)
       throw this.#failure
     }
@@ -200,7 +200,7 @@ export class LevelStateStore implements StateStore {
 }
 
 /**
- * CURRENT is created before the folder that it names. So if CURRENT is missing, no store existed
+ * CURRENT is created before the folder that it names. If CURRENT is missing, no store has existed
  * yet.
  */
 function currentHalf(files: FileSystem, folder: string): Half {

@@ -16,7 +16,7 @@ import {
   type FullRecord,
 } from './snapshot-stream.ts'
 
-/** State that outlives the store object, as a disk outlives a process. */
+/** Stored state that survives the store object, as a disk survives a process. */
 export interface MemoryState {
   records: Map<string, string>
   mark: StorePosition | null
@@ -29,8 +29,8 @@ export function createMemoryState(): MemoryState {
 }
 
 /**
- * The state store in memory, for tests and the simulator. Writes to the {@link MemoryState} are
- * durable at once.
+ * The state store in memory, for tests and the simulator. A write to the {@link MemoryState} is
+ * durable immediately.
  */
 export class MemoryStateStore implements StateStore {
   readonly #state: MemoryState

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { nodeFileSystem, type FileSystem } from '../file-system.ts'
 import { STATE_FOLDER_NAME } from './level-state-store.ts'
 
-/** Folder, in the data folder, to which the last damaged state is moved. */
+/** Folder, in the data folder, that receives the last damaged state. */
 const DAMAGED_STATE_NAME = 'state.damaged'
 
 /**
  * Moves the state out of a data folder durably and in one step, so that the next open finds an
- * empty state. The damaged state is kept for analysis and replaces an earlier damaged state; it is
- * removed if too little space would remain for the new state. The caller must hold the folder's
- * lock.
+ * empty state. The function keeps the damaged state for analysis, in place of an earlier damaged
+ * state. It removes the damaged state if too little space would remain for the new state. The
+ * caller must hold the folder's lock.
  * @returns the new path; null when the state was removed.
  */
 export function moveStateAside(

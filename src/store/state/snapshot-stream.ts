@@ -43,7 +43,7 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of equal size. Each chunk is passed on once and not modified afterwards. */
+/** Fills chunks of equal size. It yields each full chunk once and does not modify it afterwards. */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')
@@ -67,7 +67,7 @@ class ChunkFiller {
     }
   }
 
-  /** Digest of all bytes that were added so far. */
+  /** Digest of all bytes added before this call. */
   digest(): Uint8Array {
     this.#hash.update(this.#chunk.subarray(this.#hashed, this.#used))
     this.#hashed = this.#used
@@ -158,6 +158,8 @@ export class SnapshotDecoder {
   #mark: StorePosition | null = null
 
   /**
+   * Decodes the next chunk.
+   * @returns the records that are complete with it.
    * @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; after an error, do not call `push` again.
    */
   push(chunk: Uint8Array): FullRecord[] {
@@ -173,7 +175,10 @@ export class SnapshotDecoder {
     return records
   }
 
-  /** @throws {StoreError} BAD_SNAPSHOT when the snapshot is incomplete. */
+  /**
+   * Verifies the end of the snapshot.
+   * @throws {StoreError} BAD_SNAPSHOT when the snapshot is incomplete.
+   */
   finish(): StorePosition {
     if (this.#step !== 'done' || this.#mark === null) throw badSnapshot('its end is missing')
     return this.#mark

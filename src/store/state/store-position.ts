@@ -3,7 +3,7 @@ import { isNonNegativeInteger } from '../../lib/text/json-value.ts'
 
 export const STATE_FORMAT = 2
 
-/** Encodes a mark as text, for a store and for a snapshot. */
+/** Encodes a store position (a mark) as text, for a store and for a snapshot. */
 export function encodeStorePosition(mark: StorePosition): string {
   const { position, timeMs, configuration, featureLevel, digest, entitiesDigest } = mark
   const { term, index } = position
@@ -20,7 +20,8 @@ export function encodeStorePosition(mark: StorePosition): string {
 }
 
 /**
- * @returns null if the text is not a mark; if the mark has another format (of a newer program, or
+ * Decodes the text of a store position.
+ * @returns null if the text is not a position; if it has another format (of a newer program, or
  * from before the first release), the number of that format.
  */
 export function decodeStorePosition(text: string): StorePosition | number | null {

@@ -60,7 +60,7 @@ describe('an enrollment by an external JWT', () => {
     expect((await logIn(await provider.token(who))).status).toBe(200)
   })
 
-  test('takes name, role attributes and auth policy from the configured claims', async () => {
+  test('uses the name, role attributes and auth policy in the claims that the signer configures', async () => {
     const policyId = await newPolicy('of enrolled ones', {})
     await patch('external-jwt-signers', signerId, {
       enrollNameClaimsSelector: '/profile/name',
@@ -185,7 +185,7 @@ describe('an enrollment by an external JWT', () => {
     expect(controller.cluster.proposals.length).toBe(before)
   })
 
-  test('is checked again with the current signer when the log entry is applied', async () => {
+  test('is validated again with the current signer when its log entry is applied', async () => {
     const { cluster } = controller
     const propose = cluster.propose.bind(cluster)
     cluster.propose = async (input) => {

@@ -63,8 +63,8 @@ const requestId = (): Record<string, string> => ({
 })
 const isRefused = refusal(401, 'INVALID_AUTH')
 
-describe('log-in by certificate', () => {
-  test('accepts no body, an empty body, and a body with client details, which are stored', async () => {
+describe('a log-in by certificate', () => {
+  test('accepts no body, an empty body, and a body with client details, which the controller stores', async () => {
     expect(
       (await listener.call({ path: `${client}/authenticate?method=cert`, by: device })).status,
     ).toBe(200)
@@ -83,7 +83,7 @@ describe('log-in by certificate', () => {
     expect(controller.state.get('identity', identityId)?.revision).toBe(before)
   })
 
-  test('writes one log entry, and needs no read-index round', async () => {
+  test('needs one log entry and no read-index round', async () => {
     const before = controller.machine.appliedIndex
     const { readRounds } = controller.cluster
     dataOf(await logIn(device))
@@ -101,7 +101,7 @@ describe('log-in by certificate', () => {
     expect(await logIn(stray)).toMatchObject(isRefused)
   })
 
-  test('accepts a certificate that chains to a root through the presented intermediates; without intermediates the response reports an improper chain', async () => {
+  test('accepts a certificate that chains to a root through the presented intermediates, and reports an improper chain without them', async () => {
     expect(dataOf(await logIn(device))).not.toHaveProperty('improperClientCertChain')
     const [leaf] = parseCertificates(device.certificatePem)
     const bare = { ...device, certificatePem: leaf.pem }
@@ -114,7 +114,7 @@ describe('log-in by certificate', () => {
     })
   })
 
-  test('is refused while the identity is disabled, and so is an existing session', async () => {
+  test('is refused while the identity is disabled, as are the identity’s existing sessions', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const own = { method: 'GET', path: `${client}/current-identity`, token }
     const path = `${management}/identities/${identityId}`
@@ -125,7 +125,7 @@ describe('log-in by certificate', () => {
     dataOf(await logIn(device))
   })
 
-  test('respects the auth policy, and accepts an expired certificate only if the policy allows it', async () => {
+  test('follows the auth policy, and accepts an expired certificate only if the policy allows this', async () => {
     const rule = async (cert: Detail): Promise<void> => {
       const path = `${management}/auth-policies/default`
       const reply = await caller.call('PATCH', path, { primary: { cert } })
@@ -142,7 +142,7 @@ describe('log-in by certificate', () => {
     dataOf(await logIn(device))
   })
 
-  test('is refused, and its sessions end, when the authenticator is deleted', async () => {
+  test('is refused once the authenticator is deleted, which also ends its sessions', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const path = `${management}/authenticators/${authenticatorId}`
     expect((await caller.call('DELETE', path)).status).toBe(200)
@@ -156,7 +156,7 @@ describe('an extended certificate', () => {
   const own = (verb: string): string =>
     `${client}/current-identity/authenticators/${authenticatorId}/${verb}`
 
-  test('replaces the current certificate only after its holder has presented it', async () => {
+  test('replaces the current certificate only after its holder has presented the new one', async () => {
     const { rollKeys } = { rollKeys: true }
     const request = `${management}/authenticators/${authenticatorId}/request-extend`
     expect((await caller.call('POST', request, { rollKeys })).status).toBe(200)
@@ -211,7 +211,7 @@ describe('an extended certificate', () => {
     expect(await listener.call(bad)).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
   })
 
-  test('is returned again for the same request id', async () => {
+  test('is returned again for a repeated request id', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const privateKeyPem = generatePrivateKeyPem()
     const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })
@@ -252,7 +252,7 @@ describe('an extended certificate', () => {
 describe('session certificates', () => {
   const path = `${client}/current-api-session/certificates`
 
-  test('are issued to, listed for, shown to and revoked by their own session only', async () => {
+  test('are issued to, listed for, shown to and revoked by only the session to which they belong', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const created = dataOf(await listener.call({ path, body: { csr }, token, by: device }), 201)
@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all accepted, also after a repeated request id', async () => {
+  test('are all valid in their session, including one that a repeated request id returned', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()
@@ -292,7 +292,7 @@ describe('session certificates', () => {
     }
   })
 
-  test('are limited in number; their certificate requests are validated like every other', async () => {
+  test('are limited in number, and their certificate requests are validated like all others', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const make = (csr: string): Promise<TlsReply> =>
       listener.call({ path, body: { csr }, token, by: device })

@@ -85,8 +85,8 @@ async function verifiedCa(
   return { id, key }
 }
 
-describe('ott', () => {
-  test('issues a certificate for the key in the certificate request; the certificate logs in and is stored as the authenticator', async () => {
+describe('an ott enrollment', () => {
+  test('issues a certificate for the key in the certificate request; the certificate can log in and becomes the authenticator', async () => {
     const { id, token } = await newToken({ ott: true })
     const privateKeyPem = newKey()
     const {
@@ -112,7 +112,7 @@ describe('ott', () => {
     expect(identity).toMatchObject({ hasApiSession: true, enrollment: {} })
   })
 
-  test('repeats its response only for the same key', async () => {
+  test('returns its response again only to a request with the same key', async () => {
     const { id, token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     const first = dataOf(await enroll(`token=${token}`, csr))
@@ -124,7 +124,7 @@ describe('ott', () => {
     expect(data).toHaveLength(1)
   })
 
-  test('accepts the forms of OpenZiti clients: a PEM body of either type, JSON, and its separate path', async () => {
+  test('accepts the requests of all OpenZiti clients: a PEM body with either content type, JSON, and the separate path', async () => {
     for (const [path, headers, asJson] of [
       [`${ENROLL}?method=ott&`, PEM, false],
       ['/enroll?', { 'content-type': 'text/plain; charset=utf-8' }, false],
@@ -143,7 +143,7 @@ describe('ott', () => {
     dataOf(await listener.call({ path: `${ENROLL}/ott`, body }))
   })
 
-  test('refuses a missing or invalid certificate request, another method and an unknown token, without consuming the token', async () => {
+  test('refuses a missing or invalid certificate request, another method and an unknown token, and the token stays valid', async () => {
     const { token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     for (const [query, body, status, code] of [
@@ -181,7 +181,7 @@ describe('ott', () => {
   })
 })
 
-describe('updb', () => {
+describe('an updb enrollment', () => {
   test('sets the password of the user name in the enrollment, and ignores a user name in the body', async () => {
     const { token } = await newToken({ updb: 'field-unit' })
     const path = `${ENROLL}?method=updb&token=${token}`
@@ -200,7 +200,7 @@ describe('updb', () => {
     ).toBe(200)
   })
 
-  test('is also served at a separate path', async () => {
+  test('is also available at a separate path', async () => {
     const { token } = await newToken({ updb: 'field-unit-2' })
     const path = `${ENROLL}/updb?token=${token}`
     const body = { password: 'a long enough one' }
@@ -208,8 +208,8 @@ describe('updb', () => {
   })
 })
 
-describe('ottca', () => {
-  test('accepts a client certificate that was signed by the CA that the enrollment names', async () => {
+describe('an ottca enrollment', () => {
+  test('accepts a client certificate that the CA named in the enrollment has signed', async () => {
     const { id: caId, key } = await verifiedCa('workshop')
     const other = await verifiedCa('elsewhere')
     const { id, token } = await newToken({ ottca: caId })
@@ -233,11 +233,11 @@ describe('ottca', () => {
   })
 })
 
-describe('ca', () => {
+describe('an enrollment through a CA', () => {
   const auto = (by: CertifiedKey | null, body: unknown = {}): Promise<TlsReply> =>
     listener.call({ path: `${ENROLL}?method=ca`, by, body })
 
-  test('creates an identity with the CA’s name format and roles', async () => {
+  test('creates an identity with the name format and the roles of the CA', async () => {
     const format = '[caName] / [commonName] / [requestedName] / [identityId]'
     const { key } = await verifiedCa('plant', { identityNameFormat: format })
     const by = await clientKey(key, '[caName]', controller.clock.nowMs())
@@ -252,7 +252,7 @@ describe('ca', () => {
     })
   })
 
-  test('accepts a request without a body and content type, also at its separate path', async () => {
+  test('accepts a request without a body and content type, at the common and at the separate path', async () => {
     const { key } = await verifiedCa('mill')
     const now = controller.clock.nowMs()
     const by = await clientKey(key, 'a', now)
@@ -261,7 +261,7 @@ describe('ca', () => {
     expect((await listener.call({ path: `${ENROLL}/ca`, by: other })).status).toBe(200)
   })
 
-  test('recognizes the holder by the CA’s external ID claim, in any later certificate', async () => {
+  test('recognizes an enrolled holder by the external ID claim of the CA, whichever certificate the holder presents', async () => {
     const claim = { index: 0, location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'unit' }
     const externalIdClaim = { ...claim, parser: 'SPLIT', parserCriteria: '/' }
     const { key, id } = await verifiedCa('fleet', { externalIdClaim })
@@ -284,7 +284,7 @@ describe('ca', () => {
     expect(await logIn(renewed)).toMatchObject(refusal(401, 'INVALID_AUTH'))
   })
 
-  test('is refused without a certificate, by an unverified CA, and by a CA on which enrollment is not enabled', async () => {
+  test('is refused without a certificate, if the CA is unverified, and if enrollment is not enabled on the CA', async () => {
     const now = controller.clock.nowMs()
     expect(await auto(null)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
     const { key } = await verifiedCa('closed', { isAutoCaEnrollmentEnabled: false })
@@ -381,7 +381,7 @@ describe('routers', () => {
     )
   })
 
-  test('a router that requests other keys replaces its pending certificates', async () => {
+  test('a router that requests certificates for other keys replaces the certificates that it has not used yet', async () => {
     const { id, token } = await newRouter('edge-routers')
     const privateKeyPem = newKey()
     const certCsr = await csrOf(privateKeyPem, id)
@@ -406,8 +406,8 @@ describe('routers', () => {
   })
 })
 
-describe('a token without a method', () => {
-  test('enrolls by the method for which the token was issued: updb, ottca or ott', async () => {
+describe('an enrollment token that is sent without a method', () => {
+  test('enrolls by the method for which it was issued: updb, ottca or ott', async () => {
     const password = 'a long enough one'
     const named = await newToken({ updb: 'methodless' })
     const byPassword = await listener.call({
@@ -428,7 +428,7 @@ describe('a token without a method', () => {
     expect(dataOf(await listener.call(asked))['cert'], 'the answer was lost').toBe(cert)
   })
 
-  test('is refused if it is unknown, used for a password, or missing', async () => {
+  test('is refused if it is unknown or missing, or if it is used for a password', async () => {
     const { token } = await newToken({ updb: 'methodless-2' })
     const body = { password: 'a long enough one' }
     dataOf(await listener.call({ path: `${ENROLL}?token=${token}`, body }))
@@ -453,8 +453,8 @@ test('an enrolled identity receives the controllers’ client addresses', async 
   expect(controllers[0], 'how controllers reach each other').not.toHaveProperty('ctrlAddress')
 })
 
-describe('the identity of the controller', () => {
-  test('can be verified by enrolling clients with the key set, whose key signs only tokens and UUID nonces', async () => {
+describe('the identity of a controller', () => {
+  test('can be verified by enrolling clients with the published key set, and its key signs only tokens and UUID nonces', async () => {
     const { keys } = JSON.parse(
       (await listener.call({ method: 'GET', path: `${ENROLL}/jwks` })).text,
     ) as { keys: (JWK & { x5c: string[] })[] }

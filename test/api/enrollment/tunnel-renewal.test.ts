@@ -86,7 +86,7 @@ function started(path: string, isForced: boolean) {
   }
 }
 
-test('A tunnel renews its certificate, its session continues, and only the renewed certificate logs in', async () => {
+test('A tunnel renews its certificate while its session continues, and afterwards only the renewed certificate can log in', async () => {
   const path = await enrolled()
   const earlier = readIdentityFile(path)
   const { api, renewal, warnings } = started(path, true)

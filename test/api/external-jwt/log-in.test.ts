@@ -38,7 +38,7 @@ const descriptions = {
 
 describe('a log-in by an external JWT', () => {
   test.each([client, management])(
-    'opens a session for the identity in the token: %s',
+    'opens a session for the identity that the token names: %s',
     async (base) => {
       const reply = await logIn(await provider.token('alice-id'), base)
       expect(sessionOf(reply)).toMatchObject({
@@ -53,7 +53,7 @@ describe('a log-in by an external JWT', () => {
     },
   )
 
-  test('finds the identity by the claim that the signer names: by external ID if the signer uses external IDs, otherwise by ID', async () => {
+  test('finds the identity by the claim that the signer configures: by external ID if the signer uses external IDs, otherwise by ID', async () => {
     await patch('identities', 'alice-id', { externalId: 'alice@idp.test' })
     await patch('external-jwt-signers', signerId, {
       useExternalId: true,
@@ -132,7 +132,7 @@ describe('a log-in by an external JWT', () => {
     ['whose claim is empty', '', {}, 'TOKEN_CLAIM_MISSING', 'sub'],
   ]
   test.each(refused.map(([what, ...rest]) => [what, rest] as const))(
-    'is refused for a JWT %s, and only the operator sees the reason',
+    'is refused for a JWT %s, and only the operator can see the reason',
     async (_what, [subject, wish, reason, claim = '']) => {
       const token = await provider.token(subject, wish)
       const reply = await logIn(token)
@@ -192,7 +192,7 @@ describe('a log-in by an external JWT', () => {
     expect((await logIn(await provider.token('alice-id', { claims }))).status).toBe(200)
   })
 
-  test('tolerates a small clock difference', async () => {
+  test('tolerates a small difference between the clocks of the provider and the controller', async () => {
     const nowMs = controller.clock.nowMs()
     const ended = { claims: { exp: Math.floor(nowMs / 1000) - 20 } }
     expect((await logIn(await provider.token('alice-id', ended))).status).toBe(200)
@@ -200,7 +200,7 @@ describe('a log-in by an external JWT', () => {
     expect((await logIn(await provider.token('alice-id', early))).status).toBe(200)
   })
 
-  test('respects the auth policy of the identity', async () => {
+  test('is refused if the auth policy of the identity does not allow external JWTs', async () => {
     const token = await provider.token('alice-id')
     const other = await newSigner({ jwksEndpoint: server.url })
     for (const [name, extJwt, status] of [
@@ -225,7 +225,7 @@ describe('a log-in by an external JWT', () => {
     expect(await oidc.statusAt(`${client}/current-identity`, token)).toBe(200)
   })
 
-  test('opens a session that stays invalid after its signer was disabled, even if the signer is enabled again', async () => {
+  test('opens a session that ends when its signer is disabled, and stays ended if the signer is enabled again', async () => {
     const reply = await logIn(await provider.token('alice-id'))
     const alice = new CallerOf(controller)
     alice.token = String(reply.headers['zt-session'])
@@ -237,7 +237,7 @@ describe('a log-in by an external JWT', () => {
     expect((await alice.get(`${client}/current-identity`)).status).toBe(401)
   })
 
-  test('fetches keys again for an unknown key id, but not for each token', async () => {
+  test('makes the controller fetch the keys of the signer again for an unknown key id, but not for each token', async () => {
     controller.clock.advance(60_000)
     const next = rsaKey('second')
     server.keys = [jwkOf(next)]
@@ -255,8 +255,8 @@ describe('a log-in by an external JWT', () => {
   })
 })
 
-describe('a signer with a certificate', () => {
-  test('verifies tokens by the key and kid, during the validity period of the certificate', async () => {
+describe('an external JWT signer with a certificate', () => {
+  test('verifies tokens with the key and kid of its certificate while the certificate is valid', async () => {
     const nowMs = controller.clock.nowMs()
     const { certificatePem, privateKeyPem } = await createRootAuthority({
       commonName: 'provider',

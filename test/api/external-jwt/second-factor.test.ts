@@ -43,7 +43,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(own)).status).toBe(401)
   })
 
-  test('reports the JWT as missing, not as invalid, if no bearer token is a JWT of the signer', async () => {
+  test('reports the JWT as missing, not as invalid, if none of its bearer tokens is a JWT of the required signer', async () => {
     const pendingFactors = [{ kind: 'extJwt', signerId } as const]
     const errorOf = (...bearers: readonly string[]): string | undefined =>
       missingFactorChallenge(controller.parts, { bearers: () => bearers }, { pendingFactors })
@@ -56,7 +56,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(errorOf(accessToken, unverified)).toBe('invalid')
   })
 
-  test('names the signer of a missing, invalid or expired JWT in its challenge', async () => {
+  test('names the required signer in its challenge if the JWT is missing, invalid or expired', async () => {
     const alice = sessionOf('alice-id')
     const challenge = (error: string, description: string): string =>
       `Bearer realm="openziti-secondary-ext-jwt" error="${error}" error_description="${description}" id="${signerId}" issuer="https://idp.test"`
@@ -78,7 +78,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect(await answered(forged)).toBe(invalid)
   })
 
-  test('includes the signer in successful responses too: for the log-in and for the session', async () => {
+  test('also shows the required signer in successful responses: for the log-in and for the session', async () => {
     const missing = `Bearer realm="openziti-secondary-ext-jwt" error="missing"`
     const token = bearer(await provider.token('alice-id'))
     const logIn = (headers: Record<string, string>): Promise<Reply> =>
@@ -92,7 +92,7 @@ describe('a session whose policy requires an external JWT', () => {
     expect((await alice.get(session, token)).headers).not.toHaveProperty('www-authenticate')
   })
 
-  test('can write with a JWT: the write is also accepted when its log entry is applied', async () => {
+  test('can write if the request contains a JWT, and the write is also accepted when its log entry is applied', async () => {
     const alice = sessionOf('alice-id')
     const body = { currentPassword: user.password, tags: { with: 'token' } }
     const path = `${own}/authenticators/alice-updb`

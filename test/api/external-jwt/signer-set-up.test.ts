@@ -32,8 +32,8 @@ function serve(discovery: unknown): void {
 const discover = async (asked: unknown) =>
   await root.call('POST', `${management}/jwt-signer-setup/discover`, { issuer: asked })
 
-describe('a discovery', () => {
-  test('returns the addresses of the provider and the IDs of its usable keys', async () => {
+describe('discovery of an identity provider', () => {
+  test('returns the endpoints of the provider and the IDs of its usable keys', async () => {
     serve(document)
     const reply = await discover(issuer)
     expect(reply.status, reply.text).toBe(200)
@@ -47,7 +47,7 @@ describe('a discovery', () => {
     })
   })
 
-  test('returns the reason when the keys cannot be fetched', async () => {
+  test('returns the reason why the provider’s keys cannot be fetched', async () => {
     serve({ ...document, authorization_endpoint: undefined, jwks_uri: `${issuer}/none` })
     server.keys = []
     const at = server.answer
@@ -70,17 +70,20 @@ describe('a discovery', () => {
     ['is a list', [document], 'no discovery document'],
     ['is no JSON', 'issuer:', 'not JSON'],
     ['is nested too deep', `${'['.repeat(40)}${']'.repeat(40)}`, 'nested too deep'],
-  ])('is refused at the field of the issuer if the document %s', async (_what, served, reason) => {
-    serve(served)
-    const { status, body } = await discover(issuer)
-    expect(status).toBe(400)
-    expect(body.error?.cause).toMatchObject({
-      field: 'issuer',
-      reason: expect.stringContaining(reason) as string,
-    })
-  })
+  ])(
+    'is refused with a fault of the field issuer if the discovery document %s',
+    async (_what, served, reason) => {
+      serve(served)
+      const { status, body } = await discover(issuer)
+      expect(status).toBe(400)
+      expect(body.error?.cause).toMatchObject({
+        field: 'issuer',
+        reason: expect.stringContaining(reason) as string,
+      })
+    },
+  )
 
-  test('of something that is no issuer is refused', async () => {
+  test('is refused for a value that is not an issuer URL', async () => {
     for (const asked of [
       '',
       7,
@@ -124,8 +127,8 @@ const failed = ({ checks }: Report): readonly string[] =>
 const unchecked = ({ checks }: Report): readonly string[] =>
   checks.filter(({ state }) => state === 'unchecked').map(({ check }) => check)
 
-describe('a test of a token', () => {
-  test('shows every check, the claim that decides, and the identity', async () => {
+describe('the test of a token', () => {
+  test('returns the result of every check, the claim that identifies the user, and the identity', async () => {
     const token = await provider.token('alice-id')
     const { checks, ...rest } = await testOf(`${token}\n`)
     expect(rest).toEqual({
@@ -165,14 +168,17 @@ describe('a test of a token', () => {
     ['subject', { claims: { sub: 7 } }, 'claim TOKEN_CLAIM_MISSING', '/sub'],
     ['unknown subject', { claims: { sub: 'nobody' } }, 'identity IDENTITY_UNKNOWN', '/sub'],
   ]
-  test.each(faults)('names the claim at fault: %s', async (_what, wish, expected, claim) => {
-    const report = await testOf(await provider.token('alice-id', wish))
-    expect(failed(report)).toEqual([expected])
-    expect(report.logsIn).toBe(false)
-    expect(report.checks.find(({ state }) => state === 'failed')?.claim).toBe(claim)
-  })
+  test.each(faults)(
+    'names the claim that makes the token invalid: %s',
+    async (_what, wish, expected, claim) => {
+      const report = await testOf(await provider.token('alice-id', wish))
+      expect(failed(report)).toEqual([expected])
+      expect(report.logsIn).toBe(false)
+      expect(report.checks.find(({ state }) => state === 'failed')?.claim).toBe(claim)
+    },
+  )
 
-  test('shows the values of checks that were not made', async () => {
+  test('returns the values of checks that an earlier failure made impossible', async () => {
     const other = ecKey('other')
     const wish = { key: other, claims: { aud: 'elsewhere' } }
     const report = await testOf(await provider.token('alice-id', wish))
@@ -192,12 +198,12 @@ describe('a test of a token', () => {
     })
   })
 
-  test('reports a signature by another key of the same name', async () => {
+  test('reports an invalid signature if another key with the same key ID signed the token', async () => {
     const forged = await provider.token('alice-id', { key: ecKey('first') })
     expect(failed(await testOf(forged))).toEqual(['signature TOKEN_SIGNATURE'])
   })
 
-  test('reports the form, and an issuer that no signer has', async () => {
+  test('reports a token that is malformed or too long, and an issuer that no signer has', async () => {
     expect(failed(await testOf('no token'))).toEqual(['form TOKEN_MALFORMED'])
     expect(failed(await testOf(`a.${'b'.repeat(30_000)}.c`))).toEqual(['form TOKEN_TOO_LONG'])
     const foreign = await provider.token('alice-id', { claims: { iss: 'https://else.test' } })
@@ -206,7 +212,7 @@ describe('a test of a token', () => {
     expect(failed(await testOf(foreign, signerId))).toEqual(['issuer TOKEN_ISSUER_UNKNOWN'])
   })
 
-  test('of a disabled signer, or one without an audience, says so', async () => {
+  test('reports that the signer is disabled or has no audience', async () => {
     const disabled = await newSigner({ enabled: false, jwksEndpoint: server.url })
     const record = (await root.get(`${management}/external-jwt-signers/${disabled}`)).body.data
     const { issuer: iss } = record as unknown as { readonly issuer: string }
@@ -220,7 +226,7 @@ describe('a test of a token', () => {
     expect(unchecked(early).slice(0, 3)).toEqual(['key', 'algorithm', 'signature'])
   })
 
-  test('says that the token would enroll, or that the policy of the identity refuses it', async () => {
+  test('reports that the token would enroll an identity, or that the identity’s auth policy refuses the token', async () => {
     await patch('external-jwt-signers', signerId, { enrollToTokenEnabled: true })
     expect(await testOf(await provider.token('new'))).toMatchObject({
       logsIn: false,
@@ -236,7 +242,7 @@ describe('a test of a token', () => {
     await patch('identities', 'alice-id', { authPolicyId: 'default' })
   })
 
-  test('of a signer that does not exist is not found', async () => {
+  test('returns 404 for an unknown signer', async () => {
     const body = { token: 'x', signerId: 'none' }
     const reply = await root.call('POST', `${management}/jwt-signer-setup/test`, body)
     expect(reply.status).toBe(404)

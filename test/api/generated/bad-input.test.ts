@@ -281,14 +281,14 @@ describe.each(operations)('$api $method $path', (operation) => {
     },
   )
 
-  test('declares a status for each refusal that it can return', () => {
+  test('declares a status for each refusal that the operation can return', () => {
     expect(statuses.every((status) => status >= 200 && status < 600)).toBe(true)
     if (body !== null) expect(statuses).toEqual(expect.arrayContaining([400, 413, 415, 429]))
     if (!operation.isPublic) expect(statuses).toContain(401)
   })
 })
 
-test('a path serves no undeclared method', async () => {
+test('a path has no operation for an HTTP method that its document does not declare', async () => {
   const paths = new Map<string, ServedOperation[]>()
   for (const one of operations) {
     const key = `${one.api} ${one.path}`

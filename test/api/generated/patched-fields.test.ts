@@ -431,7 +431,7 @@ const storedRecord = (entity: Entity, recordId: string): JsonObject => {
   return fields
 }
 
-test('the test data has an example of each member for every kind with PATCH', () => {
+test('the test data for PATCH has an example of each member of every kind of record', () => {
   for (const entity of patched) {
     expect(
       examples.map((example) => example.entity),
@@ -477,7 +477,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
   },
 )
 
-test('the test data contains every member that a PATCH accepts', async () => {
+test('the test data contains every member that a PATCH of any kind accepts', async () => {
   for (const entity of patched) {
     const bodies = await Promise.all(
       examples.filter((example) => example.entity === entity.name).map(({ body }) => body(0)),

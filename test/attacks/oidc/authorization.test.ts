@@ -32,7 +32,7 @@ describe('the PKCE code challenge of a log-in', () => {
     ['a verifier that is too short', 'v'.repeat(42)],
     ['a verifier that is too long', 'v'.repeat(129)],
     ['a verifier with invalid characters', `${'v'.repeat(43)}+`],
-  ])('is accepted only with its verifier: %s', async (_what, given) => {
+  ])('is accepted only with the matching PKCE code verifier: %s', async (_what, given) => {
     const { username } = await newPerson()
     const oidc = newClient()
     const verifier = given === '' || given === 'challenge' ? oidc.verifier : given
@@ -98,7 +98,7 @@ const lookalikes = [
 ]
 
 test.each(lookalikes)(
-  'the redirect URI %j receives neither a code nor an error',
+  'the redirect URI %j does not receive a code or an error',
   async (redirect_uri) => {
     const oidc = newClient()
     for (const changes of [{}, { prompt: 'none' }, { response_type: 'token' }]) {
@@ -115,11 +115,11 @@ test.each([
   'openziti://auth/callback',
   'https://localhost:1280/auth/callback',
   'https://localhost:1280/console/',
-])('%s is accepted as the redirect URI of a client', async (redirect_uri) => {
+])('a client may use %s as its redirect URI', async (redirect_uri) => {
   expect((await newClient().authorize({ redirect_uri })).status).toBe(302)
 })
 
-test('ending a session never redirects to a foreign address', async () => {
+test('ending an OIDC session never redirects to a foreign address', async () => {
   const oidc = newClient()
   const tokens = await oidc.logIn((await newPerson()).username, password)
   const ends = lookalikes.map((uri) => uri.replace('callback', 'logout'))
@@ -136,7 +136,7 @@ test('ending a session never redirects to a foreign address', async () => {
   expect(await oidc.statusAt('/oidc/userinfo', tokens.access_token)).toBe(200)
 })
 
-describe('the page of a log-in', () => {
+describe('the page of an OIDC log-in', () => {
   test('runs no script, loads nothing, and cannot be framed', async () => {
     const oidc = newClient()
     const id = await oidc.begin()
@@ -158,7 +158,7 @@ describe('the page of a log-in', () => {
     expect(page.headers['auth-request-id']).toBeUndefined()
   })
 
-  test('is accepted as a form only if it is sent from its own origin, or by a script', async () => {
+  test('may send its form only from its own origin, or by a script', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const form = { id: await oidc.begin(), username, password }
@@ -200,7 +200,7 @@ describe('a controller as an OIDC provider', () => {
     }
   })
 
-  test('puts its issuer into each response of a log-in, before the code', async () => {
+  test('includes its issuer in each response of a log-in, before the code', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const step = await oidc.passed(username, password)
@@ -216,7 +216,7 @@ describe('a controller as an OIDC provider', () => {
     expect(parameterOf(none.headers['location'], 'iss')).toBe(issuer)
   })
 
-  test('continues a log-in that another controller began', async () => {
+  test('continues a log-in that began at another controller', async () => {
     const { username } = await newPerson()
     const [here, there] = [new OidcClient({ app: first }), new OidcClient({ app: second })]
     const id = await here.begin()
@@ -227,7 +227,7 @@ describe('a controller as an OIDC provider', () => {
   })
 })
 
-test('a redirect URI is accepted only if it equals the registered one as a whole', async () => {
+test('a redirect URI is accepted only if it is completely equal to a registered one', async () => {
   const own = 'https://console.example/zac/callback'
   const out = 'https://console.example/out'
   const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }

@@ -14,7 +14,7 @@ const two = await twoControllers()
 const { controller, root, first, second, newPerson, newPersonWithCodes } = two
 const { newClient, newClientOf } = two
 
-test('a factor given in the log-in of one identity does not count for another identity', async () => {
+test('a second factor that was given in the log-in of one identity does not count for another identity', async () => {
   const mallory = await newPersonWithCodes()
   const alice = await newPersonWithCodes()
   const oidc = newClient()
@@ -29,14 +29,14 @@ test('a factor given in the log-in of one identity does not count for another id
   expect(queries.status).toBe(401)
 })
 
-test('an authorization code is useless without the PKCE verifier of the client that requested the code', async () => {
+test('an authorization code is useless without the PKCE code verifier of the client that requested it', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
   expect((await newClient().redeem(code)).status).toBe(400)
 })
 
-test('an authorization code is invalid once the password that was used in its log-in was changed', async () => {
+test('an authorization code is invalid once the password of its log-in was changed', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -53,7 +53,7 @@ test('an authorization code is invalid once the password that was used in its lo
   expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
 })
 
-test('a second code from one log-in ends the session that the first code opened', async () => {
+test('the redemption of a second code from one log-in ends the session that the first code opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const step = await oidc.passed(username, password)
@@ -65,7 +65,7 @@ test('a second code from one log-in ends the session that the first code opened'
   expect(await oidc.statusAt(ownIdentity, token)).toBe(401)
 })
 
-test('an authorization code that is redeemed again later ends the session that it opened', async () => {
+test('an authorization code that is redeemed again later ends the session that its first redemption opened', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -76,7 +76,7 @@ test('an authorization code that is redeemed again later ends the session that i
   expect(await oidc.statusAt(ownIdentity, String(json['access_token']))).toBe(401)
 })
 
-describe('an authorization code that is redeemed again', () => {
+describe('a second redemption of an authorization code', () => {
   const redeemed = async () => {
     const { username } = await newPerson()
     const oidc = newClient()
@@ -99,7 +99,7 @@ describe('an authorization code that is redeemed again', () => {
     return { oidc, access, refresh, again }
   }
 
-  test('after its session has ended gives no tokens, and earlier tokens stay invalid', async () => {
+  test('returns no tokens if the session has ended, and earlier tokens stay invalid', async () => {
     const { oidc, access, refresh, again } = await redeemed()
     await oidc.send('POST', '/oidc/revoke', { token: refresh })
     expect(await again()).toEqual([400, 'invalid_grant'])
@@ -107,28 +107,28 @@ describe('an authorization code that is redeemed again', () => {
     expect((await oidc.refresh(refresh)).json['error']).toBe('invalid_grant')
   })
 
-  test('after its tokens were renewed ends its session', async () => {
+  test('ends the session if the tokens of the first redemption were renewed', async () => {
     const { oidc, access, refresh, again } = await redeemed()
     expect((await oidc.refresh(refresh)).status).toBe(200)
     expect(await again()).toEqual([400, 'invalid_grant'])
     expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('after its tokens were exchanged ends its session', async () => {
+  test('ends the session if the tokens of the first redemption were exchanged', async () => {
     const { oidc, access, again } = await redeemed()
     expect((await oidc.exchange(access, 'access_token', 'access_token')).status).toBe(200)
     expect(await again()).toEqual([400, 'invalid_grant'])
     expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('after its tokens were used ends its session', async () => {
+  test('ends the session if the tokens of the first redemption were used', async () => {
     const { oidc, access, again } = await redeemed()
     expect(await oidc.statusAt(ownIdentity, access)).toBe(200)
     expect(await again()).toEqual([400, 'invalid_grant'])
     expect(await oidc.statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('gets tokens only within ten seconds after the first redemption', async () => {
+  test('returns tokens only within ten seconds after the first redemption', async () => {
     const { oidc, access, again } = await redeemed()
     controller.clock.advance(6000)
     expect((await again())[0]).toBe(200)
@@ -138,7 +138,7 @@ describe('an authorization code that is redeemed again', () => {
   })
 })
 
-test('an authorization code that is redeemed at two controllers at once opens one session', async () => {
+test('an authorization code that is redeemed at two controllers at the same time opens one session', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
@@ -174,7 +174,7 @@ test('an authorization code that is redeemed at two controllers at once opens on
   expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toHaveLength(1)
 })
 
-test('two codes from one log-in that are redeemed at two controllers at once leave no session', async () => {
+test('two codes from one log-in that are redeemed at two controllers at the same time leave no session', async () => {
   const { id, username } = await newPerson()
   const oidc = newClient()
   const step = await oidc.passed(username, password)
@@ -189,7 +189,7 @@ test('two codes from one log-in that are redeemed at two controllers at once lea
   expect(await listed(root, `${management}/api-sessions?filter=${filter}`)).toEqual([])
 })
 
-test('an authorization code, a log-in and an authorization request expire', async () => {
+test('authorization codes, log-ins and authorization requests expire', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -245,7 +245,7 @@ test('a refresh token is not accepted as an access token', async () => {
   expect(await oidc.statusAt('/oidc/userinfo', token)).toBe(401)
 })
 
-test('a session that waits for its TOTP code gets no token', async () => {
+test('a session that waits for its TOTP code gets no OIDC tokens', async () => {
   const { username } = await newPersonWithCodes()
   const oidc = newClient()
   const id = await oidc.begin()
@@ -256,7 +256,7 @@ test('a session that waits for its TOTP code gets no token', async () => {
   expect(left.status).toBe(400)
 })
 
-test('a session that waits for its TOTP code accepts no token derived from its ID', async () => {
+test('a session that waits for its TOTP code is not accessible with a token derived from its ID', async () => {
   const { id: identityId, username } = await newPersonWithCodes()
   const oidc = newClient()
   expect((await oidc.passed(username, password)).status).toBe(200)

@@ -78,7 +78,7 @@ test('no page shows the authenticator key again once it was verified', async () 
 })
 
 test.each(['', '/verify'])(
-  'a form on a foreign page cannot set up an authenticator at enroll%s',
+  'a form on a foreign page cannot set up an authenticator app at the path enroll%s',
   async (step) => {
     const username = await newPersonWithoutApp()
     const oidc = newClient()

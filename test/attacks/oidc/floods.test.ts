@@ -30,7 +30,7 @@ test('a new authorization request, an unknown ID and an invalid token write no l
   expect(controller.cluster.proposals).toHaveLength(before)
 })
 
-test('a password alone can open only a few sessions that wait for a second factor', async () => {
+test('a password alone can open only a few sessions that wait for their second factor', async () => {
   const { id: identityId } = await newPerson()
   const { findAll } = controller.machine
   const begun = (): readonly string[] =>
@@ -49,8 +49,8 @@ test('a password alone can open only a few sessions that wait for a second facto
   expect(begun()).toContain('flow-02')
 })
 
-describe('guesses', () => {
-  test('of a password are slowed down over all log-ins and controllers together', async () => {
+describe('guesses in OIDC log-ins', () => {
+  test('of a password are slowed down together over all log-ins and controllers', async () => {
     const { username } = await newPerson()
     await root.call('PATCH', `${management}/auth-policies/default`, {
       primary: { updb: { maxAttempts: 3, lockoutDurationMinutes: 0 } },
@@ -73,7 +73,7 @@ describe('guesses', () => {
     }
   })
 
-  test('of a TOTP code are limited per identity, over all log-ins together', async () => {
+  test('of a TOTP code are limited per identity, together over all log-ins', async () => {
     const { username, app } = await newPersonWithCodes()
     const statuses: number[] = []
     for (let flow = 0; flow < 3; flow += 1) {
@@ -90,7 +90,7 @@ describe('guesses', () => {
   })
 })
 
-describe('a request body', () => {
+describe('a request body of an OIDC log-in', () => {
   const posts = [
     '/oidc/authorize',
     '/oidc/authorize/callback',
@@ -103,7 +103,7 @@ describe('a request body', () => {
     '/oidc/end_session',
   ]
 
-  test.each(posts)('with another media type is refused at %s', async (path) => {
+  test.each(posts)('of another media type is refused at %s', async (path) => {
     const oidc = newClient()
     for (const type of ['multipart/form-data', 'text/plain', 'application/xml', 'text/html']) {
       const refused = await oidc.send('POST', path, 'id=x', { 'content-type': type })
@@ -112,7 +112,7 @@ describe('a request body', () => {
   })
 
   test.each(posts)(
-    'that is a megabyte long, or far longer than a log-in needs, is refused at %s',
+    'of a megabyte, or far longer than a log-in needs, is refused at %s',
     async (path) => {
       for (const length of [100 * 1024, 2 ** 20]) {
         const refused = await newClient().send('POST', path, `state=${'s'.repeat(length)}`, form)
@@ -122,7 +122,7 @@ describe('a request body', () => {
   )
 
   test.each(posts)(
-    'is refused if its JSON is not an object, or is nested too deeply, at %s',
+    'is refused at %s if its JSON is not an object or is nested too deeply',
     async (path) => {
       const oidc = newClient()
       const json = { 'content-type': 'application/json' }
@@ -142,7 +142,7 @@ describe('a request body', () => {
   )
 })
 
-describe('a request parameter', () => {
+describe('a request parameter of an OIDC log-in', () => {
   test('is treated as missing if it is repeated', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
@@ -166,7 +166,7 @@ describe('a request parameter', () => {
     expect((await oidc.send('POST', '/oidc/oauth/token', more, form)).status).toBe(200)
   })
 
-  test('that is a secret is not accepted in the URL to which a form is posted', async () => {
+  test('with a secret is not accepted in the URL to which a form is posted', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const id = await oidc.begin()
@@ -190,7 +190,7 @@ describe('a request parameter', () => {
     expect(mixed.status).toBe(400)
   })
 
-  test('is refused at the start of the log-in if it is too long', async () => {
+  test('that is too long is refused at the start of the log-in', async () => {
     const oidc = newClient()
     for (const name of ['state', 'nonce', 'code_challenge', 'redirect_uri', 'client_id']) {
       const reply = await oidc.authorize({ [name]: 'a'.repeat(4096) })
@@ -198,7 +198,7 @@ describe('a request parameter', () => {
     }
   })
 
-  test('of a thousand characters is accepted like a short one', async () => {
+  test('of a thousand characters is accepted', async () => {
     const many = Array.from({ length: 5000 }, (_, at) => `p${at}=${at}`).join('&')
     const reply = await newClient().send('POST', '/oidc/oauth/token', many, form)
     expect([reply.status, reply.json['error']]).toEqual([400, 'invalid_client'])

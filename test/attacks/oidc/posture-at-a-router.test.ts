@@ -22,7 +22,7 @@ beforeAll(() => raiseLevel(controller))
 
 const refused = { ok: false, fault: 'posture' }
 
-describe('a router that is not permitted to know the client', () => {
+describe('A router that no policy permits for the client', () => {
   test('cannot report posture for the client', async () => {
     const device = await devices.behind(atWork)
     const routerId = await devices.create('edge-routers', {})
@@ -38,7 +38,7 @@ describe('a router that is not permitted to know the client', () => {
 describe('a router that claims to evaluate posture', () => {
   const isJudgedByRouter = true
 
-  test('is not trusted to report a second factor', async () => {
+  test('A router that reports that it evaluates posture', async () => {
     const device = await devices.behind({ typeId: 'MFA', timeoutSeconds: -1 })
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject(refused)

@@ -91,7 +91,7 @@ describe('a refresh token of an identity', () => {
   })
 
   test.each(['IDENTITY', 'API_SESSION'])(
-    'becomes invalid by a revocation of the type %s',
+    'becomes invalid when a revocation of the type %s is created',
     async (type) => {
       const { id, username } = await newPerson()
       const tokens = await newClient().logIn(username, password)
@@ -132,7 +132,7 @@ describe('a refresh token of an identity', () => {
   })
 })
 
-test('using a refresh token of an active session at two controllers at once writes nothing, and opens no second session', async () => {
+test('using a refresh token of an active session at two controllers at the same time writes nothing, and opens no second session', async () => {
   const { access_token: access, refresh_token: token } = await newClient().logIn(
     (await newPerson()).username,
     password,
@@ -160,7 +160,7 @@ test.each([
   ['no client', { client_id: '' }, 'invalid_client'],
   ['an unknown client', { client_id: 'somebody' }, 'invalid_client'],
   ['a scope that it was not given', { scope: 'openid profile' }, 'invalid_scope'],
-])('a refresh token is refused with %s', async (_what, changes, error) => {
+])('a refresh token is refused if the request has %s', async (_what, changes, error) => {
   const oidc = newClient()
   const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   for (const reply of [
@@ -180,7 +180,7 @@ test('a scope that a client omitted in one refresh cannot be requested in a late
   expect(again.json['error']).toBe('invalid_scope')
 })
 
-test('an access token obtained in exchange for another one expires with the original token, even after several exchanges', async () => {
+test('an access token from a token exchange expires no later than the original token, even after several exchanges', async () => {
   const { username } = await newPerson()
   const oidc = newClient()
   const { access_token: stolen } = await oidc.logIn(username, password)
@@ -232,7 +232,7 @@ describe('a token of a client that has logged in by a certificate', () => {
     expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
   })
 
-  test('is not bound to a certificate that was presented with a password', async () => {
+  test('is not bound to a certificate that the client presented in a log-in by password', async () => {
     const { username } = await newPerson()
     const { key } = await certificates.newHolder()
     const oidc = new OidcClient(certificates.door(key))
@@ -242,7 +242,7 @@ describe('a token of a client that has logged in by a certificate', () => {
   })
 })
 
-describe('a refresh token that was used', () => {
+describe('a refresh token that was used before', () => {
   test('is accepted again for a short time, at any controller, because the response may have been lost', async () => {
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
@@ -256,7 +256,7 @@ describe('a refresh token that was used', () => {
     expect((await oidc.refresh(next)).status).toBe(200)
   })
 
-  test('ends the session when it is used again later, because then two parties hold the token, of which one may be a thief', async () => {
+  test('ends the session when it is used later, because two parties hold the token and one of them may be a thief', async () => {
     const [thief, owner] = [newClient(), newClient()]
     const { refresh_token: stolen } = await owner.logIn((await newPerson()).username, password)
     const taken = await thief.refresh(stolen)
@@ -268,7 +268,7 @@ describe('a refresh token that was used', () => {
     expect(await thief.statusAt(ownIdentity, String(taken.json['access_token']))).toBe(401)
   })
 
-  test('is recognized as used if another controller has accepted it', async () => {
+  test('is recognized as used even if another controller accepted it', async () => {
     const oidc = newClient()
     const { access_token: access, refresh_token: token } = await oidc.logIn(
       (await newPerson()).username,
@@ -293,7 +293,7 @@ describe('a refresh token that was used', () => {
 })
 
 // The clock advances by a month, so this is the last test.
-test('a refresh token expires at the maximum lifetime of its session, however often it was used', async () => {
+test('a refresh token expires at the maximum lifetime of its session, even if it was used recently', async () => {
   const oidc = newClient()
   let { refresh_token: token } = await oidc.logIn((await newPerson()).username, password)
   const endsAtMs = controller.clock.nowMs() + controller.parts.limits.oidcSessionMsMax

@@ -18,7 +18,7 @@ async function statusBy(token: string): Promise<number> {
   return answer.statusCode
 }
 
-test('a token that is revoked by its ID is refused, even if it was verified before', async () => {
+test('a token that is revoked by its ID is refused, even if a controller had verified it before', async () => {
   for (const isKnown of [true, false]) {
     const oidc = new OidcClient(controller)
     const { access_token: token } = await oidc.logIn(admin.username, admin.password)

@@ -75,7 +75,7 @@ async function redeem(code: string) {
 
 const refusedGrant = [400, 'invalid_grant']
 
-test('a code encrypted with the current key is redeemed, so the refusals in the following tests are caused by the key', async () => {
+test('a code that is encrypted with the current key is redeemed, which proves that the key causes the refusals in the other tests', async () => {
   expect(await redeem(await seal('code', await forgedLogIn()))).toEqual([200, undefined])
 })
 
@@ -88,7 +88,7 @@ describe.each([
     'before the key is rotated',
     () => controller.keys.set(stolen.map((key) => ({ ...key, isExposed: true }))),
   ],
-])('a value that a removed controller encrypted, %s,', (_when, remove) => {
+])('A value that a removed controller encrypted (%s)', (_when, remove) => {
   test('is not accepted as a code', async () => {
     const code = await seal('code', await forgedLogIn())
     remove()
@@ -125,7 +125,7 @@ describe.each([
   })
 })
 
-test('a code that was decrypted before a key rotation opens no session after the rotation', async () => {
+test('a code that a controller decrypted before a key rotation opens no session after the rotation', async () => {
   const code = await seal('code', await forgedLogIn())
   const { cluster } = controller
   const { propose } = cluster

@@ -74,8 +74,8 @@ async function sessionsOf(identityId: string): Promise<number> {
   return (body.data as readonly unknown[]).length
 }
 
-describe('the tokens of a client that requested a certificate during its log-in', () => {
-  test('are useless without the certificate, wherever they are presented', async () => {
+describe('the tokens of an OIDC client that requested a certificate during its log-in', () => {
+  test('are useless without the certificate, at every endpoint where they are presented', async () => {
     const { id, username } = await newPerson()
     const { tokens, key } = await boundLogIn(username)
     const claims = claimsOf(tokens.access_token)
@@ -171,7 +171,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('are still bound to a certificate after the certificate of the session is revoked', async () => {
+  test('stay bound to a certificate after the certificate of the session is revoked', async () => {
     const { id: identityId, key: enrolled } = await certificates.newHolder()
     const username = `holder ${identityId}`
     const credential = { method: 'updb', identityId, username, password }
@@ -204,7 +204,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
     expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
   })
 
-  test('are valid at a controller whose state lags, once that controller has the latest writes', async () => {
+  test('are valid at a controller whose state lags once this controller has received the latest log entries', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let isLate = false
     const { state, reads } = controller.parts
@@ -256,7 +256,7 @@ describe('the tokens of a client that requested a certificate during its log-in'
   })
 })
 
-describe('a request for a certificate', () => {
+describe('a certificate request in an OIDC log-in', () => {
   test('results in a certificate for the identity and the session, even if the request contains other names', async () => {
     const { id, username } = await newPerson()
     const privateKeyPem = generatePrivateKeyPem()

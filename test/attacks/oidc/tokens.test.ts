@@ -153,7 +153,7 @@ test.each(Object.entries(doors))('%s accepts only its own kind of token', async 
   }
 })
 
-test('an access token is refused as a session token, and beside an invalid session token', async () => {
+test('an access token is refused as a session token, and refused in a request that also has an invalid session token', async () => {
   const headers = { 'zt-session': tokens.access_token }
   const oidc = newClient()
   expect((await oidc.send('GET', ownIdentity, undefined, headers)).status).toBe(401)
@@ -180,8 +180,8 @@ test('a session can be ended only with one of the session’s tokens, not with i
   expect(await oidc.statusAt(ownIdentity, tokens.access_token)).toBe(200)
 })
 
-describe('the tokens of a controller that was removed', () => {
-  test('become invalid at once, including tokens that were used before', async () => {
+describe('the tokens that a removed controller signed', () => {
+  test('become invalid immediately, including tokens that were used before', async () => {
     const { username } = await newPerson()
     const there = new OidcClient({ app: second })
     const { access_token: access, refresh_token: refresh } = await there.logIn(username, password)
@@ -201,7 +201,7 @@ describe('the tokens of a controller that was removed', () => {
   })
 })
 
-test('a controller of the network cannot be registered as an external JWT signer', async () => {
+test('a controller of the network cannot be configured as an external JWT signer', async () => {
   const [{ certificatePem = '' } = {}] = members
   const { sha1 } = parseCertificate(certificatePem)
   const other = await memberLeaf('elsewhere')
@@ -225,7 +225,7 @@ test('a controller of the network cannot be registered as an external JWT signer
   }
 })
 
-test('the tokens of a former administrator give no administrator rights', async () => {
+test('the tokens of an identity that is no longer an administrator give no administrator rights', async () => {
   const id = await made(root, `${management}/identities`, {
     name: 'deputy',
     type: 'User',

@@ -5,7 +5,7 @@ import { readSessionResponse } from '../../../src/cli/log-in/rest-session.ts'
 describe('the response to a log-in', () => {
   const session = { token: 't', identity: { name: 'anna' }, authQueries: [] }
 
-  test('is read as a session, also without a list of second factors', () => {
+  test('is accepted as a session, with or without a list of second factors', () => {
     expect(readSessionResponse(session)).toEqual(session)
     expect(readSessionResponse({ ...session, authQueries: null })).toEqual(session)
   })
@@ -28,7 +28,7 @@ describe('the response to a log-in', () => {
   })
 })
 
-test('from a list of controllers, only valid API addresses are read', () => {
+test('only valid API addresses are read from a list of controllers', () => {
   const good = { apiAddresses: { 'edge-management': [{ url: 'https://a.test:1280/x' }, null, 7] } }
   const odd = [null, 7, {}, { apiAddresses: null }, { apiAddresses: { 'edge-management': 'x' } }]
   expect(managementOrigins([...odd, good])).toEqual(['https://a.test:1280'])

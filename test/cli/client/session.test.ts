@@ -67,7 +67,7 @@ test('a log-in stores the session in a file that only its owner can read, and pr
   ])
 })
 
-test('contexts are listed without secrets, selected and removed; a log-out ends the session', async () => {
+test('contexts can be listed without secrets, selected and removed, and a log-out ends the session', async () => {
   await person.logIn('--context', 'one')
   await person.logIn('--context', 'two')
   const listed = await person.out('context', 'list')
@@ -135,7 +135,7 @@ test('login accepts a certificate and its key', async () => {
   expect(context('by-cert').token).not.toBeNull()
 })
 
-test('login reports a wrong password, a missing password or two methods at once in one sentence', async () => {
+test('login reports a wrong password, a missing password or two methods together in one sentence', async () => {
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const wrong = person.secret('wrong', 'not the password')
   for (const [flags, sentence, code] of [
@@ -156,7 +156,7 @@ test('login reports a wrong password, a missing password or two methods at once 
   )
 })
 
-test('login tries the next controller when the first one is unreachable, and from then on tries that controller first', async () => {
+test('login tries the next controller if the first one is unreachable, and later commands try that controller first', async () => {
   await person.logIn('--context', 'prod')
   const away = `https://127.0.0.1:${await freePort()}`
   const file = stored()
@@ -174,7 +174,7 @@ test('a context file that is invalid or that other users can read is refused wit
   expect((await person.run('context', 'list')).stderr).toMatch(/chmod 600/)
 })
 
-test('an identity without rights can log in, and its context has every controller of the cluster', async () => {
+test('an identity without rights can log in, and its stored context contains every controller of the cluster', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('own', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem)]
   const done = await person.run('login', person.origin, ...flags, ...ca, '--context', 'alice')

@@ -127,7 +127,7 @@ describe('an enrollment token', () => {
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
-  test('expires by the controller’s clock', async () => {
+  test('expires by the clock of the controller', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
     expect(() => checkTokenTime(token, endMs - 1)).not.toThrow()
@@ -242,7 +242,7 @@ describe('a server at the address in an enrollment token', () => {
     expect((await enroll(await sign(leaf, { iss }))).stderr).toMatch(/certificate of an unknown CA/)
   })
 
-  test('cannot write control characters to the terminal with the text of a refusal', async () => {
+  test('cannot send control characters to the terminal in the text of a refusal', async () => {
     const leaf = await newLeaf()
     const body = await authorities()
     const iss = await serve(leaf, ({ method }, answer) => {
@@ -312,7 +312,7 @@ describe('a server at the address in an enrollment token', () => {
   })
 })
 
-test('readCertsOnly accepts only the format that certsOnly writes', async () => {
+test('the parser readCertsOnly accepts only the format that the writer certsOnly produces', async () => {
   const all = [await root, await newCa('b', Date.now())].map((one) =>
     parseCertificate(one.certificatePem),
   )

@@ -43,7 +43,7 @@ function keyFiles({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
 const verify = (id: string, ...rest: string[]): Promise<Finished> =>
   runHere(['ca', 'verify', id, ...rest, ...where()])
 
-test('ca verify signs the verification token with the CA key and verifies the CA; a repeated call changes nothing', async () => {
+test('ca verify signs the verification token with the CA key and verifies the CA; a repeated command changes nothing', async () => {
   const { id, key } = await cluster.newCa('plant')
   const flags = keyFiles(key)
   expect(await verify(id, ...flags)).toMatchObject({ code: 0, stdout: 'plant is verified\n' })

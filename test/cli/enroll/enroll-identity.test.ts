@@ -90,7 +90,7 @@ describe('a one-time enrollment token', () => {
     expect((await logIn(by)).body.data).toMatchObject({ identityId: id })
   })
 
-  test('for an identity with a second factor yields a file with only one controller, and the command prints the reason', async () => {
+  test('for an identity with a second factor yields a file with only one controller, and the command prints the reason for this', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     const { primary } = await cluster.ask('GET', '/auth-policies/default')
     const secondary = { requireTotp: true, requireExtJwtSigner: null }
@@ -124,7 +124,7 @@ describe('a one-time enrollment token', () => {
     expect((await logIn(by)).status).toBe(200)
   })
 
-  test('can be used again with the same key after a lost response, and yields the same certificate', async () => {
+  test('can be used again with the same key if the response was lost, and yields the same certificate', async () => {
     const { id, jwt } = await cluster.newToken({ ott: true })
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt, '--out', at('laptop.json')), /rerun the same command/)
@@ -180,7 +180,7 @@ describe('a one-time enrollment token', () => {
     }
   })
 
-  test('is not used if a target file exists, unless overwriting was requested', async () => {
+  test('is not used if an output file exists, unless the user requests to overwrite it', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeFileSync(at('laptop.json'), 'mine')
     refused(await enroll(jwt, '--out', at('laptop.json')), /already exists.*--force/)
@@ -194,7 +194,7 @@ describe('a one-time enrollment token', () => {
     expect(mode('laptop.json')).toBe('600')
   })
 
-  test('is not used with the key that an interrupted enrollment with another token left on disk', async () => {
+  test('is not used with a key that an interrupted enrollment with another token left on disk', async () => {
     const { jwt } = await cluster.newToken({ ott: true })
     writeSecretFile(at('a.json.enrolling'), JSON.stringify({ token: 'other', key: 'x' }))
     refused(
@@ -207,7 +207,7 @@ describe('a one-time enrollment token', () => {
 })
 
 describe('other kinds of enrollment tokens', () => {
-  test('set the password for a user name, and the command reads it from a file that only its owner can read', async () => {
+  test('set the password for a user name, which the command reads from a file that only its owner can read', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit' })
     writeSecretFile(at('password'), 'a long enough one\n')
     const done = await enroll(jwt, '--password-file', at('password'))
@@ -221,7 +221,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(await enroll(jwt, '--password-file', at('password')), /was already used/, 3)
   })
 
-  test('for a user name make the command print, after a lost response, how to find out whether it took effect', async () => {
+  test('for a user name make the command print, if the response is lost, how to find out whether the password was set', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-3' })
     writeSecretFile(at('password'), 'a long enough one')
     cluster.controller.cluster.losesAnswers = true
@@ -229,7 +229,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(done, /try to log in with the password, and rerun the same command if that fails/)
   })
 
-  test('for a user name make the command report why a password is invalid, and stay valid', async () => {
+  test('for a user name stay valid if the password is invalid, and the command prints why the password is invalid', async () => {
     const { jwt } = await cluster.newToken({ updb: 'field-unit-2' })
     writeSecretFile(at('password'), 'short')
     refused(await enroll(jwt, '--password-file', at('password')), /: password should be at least/)
@@ -237,7 +237,7 @@ describe('other kinds of enrollment tokens', () => {
     expect((await enroll(jwt, '--password-file', at('password'))).code).toBe(0)
   })
 
-  test('of the kind ottca use the certificate that the CA issued, and write it into an identity file', async () => {
+  test('of the method ottca use the certificate that the CA issued, and write it into an identity file', async () => {
     const { id: caId, key } = await cluster.verifiedCa('workshop')
     const { id, jwt } = await cluster.newToken({ ottca: caId })
     const flags = writeClientKey(await clientKey(key, 'unit', Date.now()))
@@ -249,7 +249,7 @@ describe('other kinds of enrollment tokens', () => {
     refused(await enroll(other.jwt, ...writeClientKey(foreign)), /rejected the client cert/)
   })
 
-  test('for a CA create an identity, and a repeated call leaves the identity unchanged', async () => {
+  test('of a CA create an identity, and a repeated command leaves the identity unchanged', async () => {
     const { id: caId, key } = await cluster.verifiedCa('plant')
     const { text } = await cluster.ask('GET', `/cas/${caId}/jwt`)
     const by = await clientKey(key, 'pump', Date.now())
@@ -264,7 +264,7 @@ describe('other kinds of enrollment tokens', () => {
     expect(identityIn('pump.json').by.certificatePem).toBe(by.certificatePem)
   })
 
-  test('for a router are refused by this command', async () => {
+  test('of a router are refused by this command', async () => {
     const { id } = await cluster.ask('POST', '/edge-routers', { name: 'gate' })
     const { enrollmentJwt } = await cluster.ask('GET', `/edge-routers/${String(id)}`)
     refused(
@@ -282,7 +282,7 @@ describe('identity enroll exits with 2 and leaves the token unused', () => {
     [{ ott: true }, ['--out', 'a', '--client-cert', 'c'], /does not support --client-cert/],
     [{ updb: 'nobody-1' }, [], /--password-file FILE, or -/],
     [{ updb: 'nobody-2' }, ['--out', 'a'], /does not support --out/],
-  ])('if the arguments are %j with %j', async (enrollment, flags, sentence) => {
+  ])('if the enrollment is %j and the arguments are %j', async (enrollment, flags, sentence) => {
     const { jwt } = await cluster.newToken(enrollment)
     refused(await enroll(jwt, ...flags), sentence, 2)
   })

@@ -31,7 +31,7 @@ function get(url: string, headers: Record<string, string> = {}, method = 'GET'):
 }
 
 describe('the local port for the browser’s redirect', () => {
-  test('accepts the response that contains the state of the log-in once, and shows the user the result', async () => {
+  test('accepts the response with the state of the log-in once, and shows the user the result', async () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('a state')
     const page = get(`${listener.uri}?state=a+state&code=c`)
@@ -64,18 +64,21 @@ describe('the local port for the browser’s redirect', () => {
       'GET',
     ],
     ['the method POST', '?state=s&code=c', {}, 'POST'],
-  ])('keeps waiting after a request with %s', async (_what, suffix, headers, method) => {
-    const listener = await RedirectListener.open()
-    const waiting = listener.wait('s')
-    const stray = await get(listener.uri + suffix, headers, method)
-    expect([stray.status, stray.text]).toEqual([400, expect.stringContaining('not the log-in')])
-    const page = get(`${listener.uri}?state=s&code=right`)
-    const { parameters, show } = await waiting
-    expect(parameters.get('code')).toBe('right')
-    show({ isLoggedIn: false, text: '' })
-    expect((await page).text).toContain('The log-in failed')
-    await listener.close()
-  })
+  ])(
+    'keeps waiting for the response after a request with %s',
+    async (_what, suffix, headers, method) => {
+      const listener = await RedirectListener.open()
+      const waiting = listener.wait('s')
+      const stray = await get(listener.uri + suffix, headers, method)
+      expect([stray.status, stray.text]).toEqual([400, expect.stringContaining('not the log-in')])
+      const page = get(`${listener.uri}?state=s&code=right`)
+      const { parameters, show } = await waiting
+      expect(parameters.get('code')).toBe('right')
+      show({ isLoggedIn: false, text: '' })
+      expect((await page).text).toContain('The log-in failed')
+      await listener.close()
+    },
+  )
 
   test('closes after too many requests that do not belong to the log-in, and after a timeout', async () => {
     const listener = await RedirectListener.open()
@@ -138,7 +141,7 @@ describe('a log-in in the browser', () => {
     expect(page).toMatchObject({ status: 200, text: expect.stringContaining('as Default Admin') })
   })
 
-  test('ends with an error page after a refusal by the provider, or after a response from another issuer', async () => {
+  test('shows an error page after a refusal by the provider, or after a response from another issuer', async () => {
     for (const [more, sentence] of [
       ['iss=https%3A%2F%2Fevil.example%2Foidc&code=c', /iss/],
       [`iss=${encodeURIComponent(provider.issuer)}&error=access_denied`, /access_denied/],

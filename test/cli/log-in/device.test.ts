@@ -61,7 +61,7 @@ test('a device log-in waits until the user approves it, and then receives the to
   expect(asked).toBe(3)
 })
 
-test('a device log-in that is denied or ignored ends with one sentence', async () => {
+test('a device log-in that the user denies or ignores fails with one sentence', async () => {
   const deny = (begun: DeviceLogIn): void =>
     void send('/oidc/device/deny', { user_code: begun.userCode })
   await expect(logInByDevice(provider, nowhere, deny, pause)).rejects.toThrow('denied')

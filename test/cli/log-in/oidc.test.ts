@@ -146,7 +146,7 @@ test('a log-in by certificate yields tokens that are valid only with the key of 
   await person.out('logout', '--context', 'by-cert')
 })
 
-test('at a cluster that does not announce OpenID Connect, login uses the log-in of the REST API', async () => {
+test('login uses the log-in of the REST API at a cluster that does not announce OpenID Connect', async () => {
   const opening = {
     controllers: [person.origin],
     caPem: person.caPem,
@@ -172,7 +172,7 @@ describe('a stored session', () => {
     expect(await statusOf(String(after.token))).toBe(200)
   })
 
-  test('renews a token once if a controller considers the token expired, and the command continues', async () => {
+  test('renews its token once if a controller considers the token expired, and the command continues', async () => {
     const before = context()
     person.cluster.controller.clock.advance(31 * 60_000)
     try {
@@ -183,7 +183,7 @@ describe('a stored session', () => {
     }
   })
 
-  test('is renewed by only one of many commands at once', async () => {
+  test('is renewed by only one of many commands that run at the same time', async () => {
     endSoon()
     const found = readContexts(path()).contexts['net']
     if (found === undefined) throw new Error('no context')
@@ -206,7 +206,7 @@ describe('a stored session', () => {
     expect(context().controllers[0]).toBe(person.origin)
   })
 
-  test('is reported as ended, together with the log-in command, if another program has ended it', async () => {
+  test('is reported as ended, with the command for a new log-in, if another program has ended it', async () => {
     const { refreshToken: token } = context().renewal ?? { refreshToken: '' }
     const body = new URLSearchParams({ token, client_id: 'native' }).toString()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
@@ -221,7 +221,7 @@ describe('a stored session', () => {
     }
   })
 
-  test('is ended by a log-out, and both of its tokens are invalid', async () => {
+  test('ends with a log-out, after which both of its tokens are invalid', async () => {
     const { token, renewal } = context()
     await person.out('list', 'identities')
     await person.out('logout')

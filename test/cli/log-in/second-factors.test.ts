@@ -65,7 +65,7 @@ const token =
 const enrolled = { typeId: 'TOTP', isTotpEnrolled: true }
 
 describe('a log-in that requires an unknown second factor', () => {
-  test('is refused in the code flow with the name of the factor and the next step, whether the factor is required alone or beside known factors', async () => {
+  test('fails in the code flow with the name of the factor and the next step, whether the factor is required alone or together with known factors', async () => {
     const passkey = { typeId: 'PASSKEY' }
     const alone = refusal(`${unknown('PASSKEY')}; ${onPage}`)
     expect(await byCodeFlow([passkey])).toEqual(alone)
@@ -76,32 +76,32 @@ describe('a log-in that requires an unknown second factor', () => {
     )
   })
 
-  test('is refused in the code flow with the name of the factor and the next step, also after a one-time code was accepted', async () => {
+  test('fails in the code flow with the name of the factor and the next step, even after a one-time code was accepted', async () => {
     expect(await byCodeFlow([enrolled], [{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; ${onPage}`),
     )
   })
 
-  test('refuses a response with status 200 but without a factor, and prints the status', async () => {
+  test('fails with the status if the response has status 200 but names no missing factor', async () => {
     const odd = refusal(`${person.origin}: unexpected response status 200`, 1)
     expect(await byCodeFlow([])).toEqual(odd)
     expect(await byCodeFlow([enrolled], [])).toEqual(odd)
   })
 
-  test('is refused by the REST API log-in, which has no page, with advice to update flotilla', async () => {
+  test('fails at the REST API, which has no log-in page, with advice to update flotilla', async () => {
     expect(await byRest([{ typeId: 'PASSKEY' }])).toEqual(
       refusal(`${unknown('PASSKEY')}; update flotilla`),
     )
   })
 
-  test('is reported in one line of printable text, for any factor name that the controller sends', async () => {
+  test('fails with one line of printable text, whatever factor name the controller sends', async () => {
     expect(await byCodeFlow([{ typeId: `a\u001b[2J\n${'b'.repeat(90)}` }, null, {}])).toEqual(
       refusal(`${unknown(`a?[2J ${'b'.repeat(34)}, without a name`)}; ${onPage}`),
     )
   })
 })
 
-test('a log-in asks for an identity provider’s token if this token is the missing factor', async () => {
+test('a log-in asks for a token of an identity provider if this token is the missing factor', async () => {
   expect(await byCodeFlow([{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled, { typeId: 'EXT-JWT' }])).toEqual(refusal(token))
   expect(await byCodeFlow([enrolled], [{ typeId: 'EXT-JWT' }])).toEqual(refusal(token))

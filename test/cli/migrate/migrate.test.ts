@@ -131,7 +131,7 @@ describe('flotilla migrate check', () => {
     ['identity.key', 'server.key', 'the server certificate has its own key'],
     ['identity.server_key', 'portal.key', 'the server certificate has its own key'],
   ])(
-    'refuses %s, file %s, if it does not match its certificate and %s',
+    'refuses %s, file %s, if the key does not match its certificate and %s',
     async (field, file, setup) => {
       const identity = await otherIdentity('portal')
       if (setup.startsWith('the listener')) {
@@ -149,7 +149,7 @@ describe('flotilla migrate check', () => {
     },
   )
 
-  test('exits 1 and lists the records that would be lost', async () => {
+  test('exits 1 and lists the records that a migration would lose', async () => {
     const { identities } = network.stores
     const admin = { ...identities?.['admin-1'], color: boltzText('red') }
     const stores = { ...network.stores, identities: { ...identities, 'admin-1': admin } }
@@ -179,7 +179,7 @@ describe('flotilla migrate check', () => {
     expect(stderr).toContain('one value is lost in the move')
   })
 
-  test('exits 1 if no authority in the configurations issued a certificate in the database', async () => {
+  test('exits 1 if no CA in the configurations issued any certificate in the database', async () => {
     const other = await openZitiNetwork(nowMs)
     writeFileSync(single.database, writeBolt(databaseOf(other.stores)))
     const { code, stdout } = await runHere(['migrate', 'check', single.configuration])
@@ -189,7 +189,7 @@ describe('flotilla migrate check', () => {
     expect(code).toBe(1)
   })
 
-  test('names each router and identity whose certificate the network did not issue', async () => {
+  test('lists each router and identity whose certificate the network did not issue', async () => {
     const stranger = await newCa('a removed signer', nowMs)
     const certPem = boltzText(await clientCertificate(stranger, 'edge-1', nowMs))
     const { routers } = network.stores
@@ -206,7 +206,7 @@ describe('flotilla migrate check', () => {
     expect(code).toBe(0)
   })
 
-  test('adds the enrollment tokens that each member has created, and refuses databases of other networks', async () => {
+  test('combines the enrollment tokens that each controller has created, and refuses databases of other networks', async () => {
     const members: OpenZitiController[] = []
     for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
       const open = network.stores['enrollments']?.['router-open-1']
@@ -241,7 +241,7 @@ describe('flotilla migrate check', () => {
 })
 
 describe('flotilla migrate', () => {
-  test('writes a backup that can be restored, and a configuration that can start', async () => {
+  test('writes a backup that can be restored, and a configuration with which the controller can start', async () => {
     const { code, stdout } = await runHere([
       'migrate',
       single.configuration,
@@ -291,7 +291,7 @@ describe('flotilla migrate', () => {
     expect(leaf.uris).toEqual([`spiffe://${manifest.trustDomain}/controller/ctrl-one`])
   })
 
-  test('keeps the key of the certificate for HTTPS clients if routers got another certificate', async () => {
+  test('keeps the key of the certificate that HTTPS clients see if routers see another certificate', async () => {
     const [web, management] = [await otherIdentity('web'), await otherIdentity('management')]
     edited(
       '  - name: all',
@@ -320,7 +320,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'configs', 'ctrl-one', 'server-2.pem'))).toBe(false)
   })
 
-  test('prints how the other members of a cluster join', async () => {
+  test('prints how the other controllers of the network join', async () => {
     const cluster = { clusterId, raftIndex: 149, trustDomain }
     const paths: string[] = []
     for (const [at, id] of ['ctrl1', 'ctrl2'].entries()) {
@@ -338,7 +338,7 @@ describe('flotilla migrate', () => {
     ])
   })
 
-  test('reports a server certificate that no listener can present', async () => {
+  test('lists a server certificate that no listener can present', async () => {
     const signer = '{ server_cert: signer.pem, server_key: signer.key }'
     edited('key: server.key', `key: server.key, alt_server_certs: [${signer}]`)
     const { stdout } = await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
@@ -347,7 +347,7 @@ describe('flotilla migrate', () => {
     )
   })
 
-  test('uses the key of the server certificate if this is a separate key', async () => {
+  test('uses the key of the server certificate if the certificate has a separate key', async () => {
     await otherIdentity('ctrl-one')
     edited(
       'cert: server.pem, key: server.key',
@@ -358,7 +358,7 @@ describe('flotilla migrate', () => {
     expect(key).toBe(readFileSync(join(folder, 'ctrl-one', 'server.key'), 'utf8'))
   })
 
-  test('restores as a new cluster with the identity of the old controller', async () => {
+  test('writes a backup that is restored as a new cluster with the identity of the old controller', async () => {
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const config = join(folder, 'configs', 'ctrl-one', 'config.yml')
     const restore = ['cluster', 'snapshot', 'restore', join(folder, 'net.backup'), config, '--json']
@@ -371,7 +371,7 @@ describe('flotilla migrate', () => {
     })
   })
 
-  test('is restored only with a configuration that exists, so that no typo creates another controller', async () => {
+  test('writes a backup that is restored only with an existing configuration, so that no typo creates another controller', async () => {
     await runHere(['migrate', single.configuration, ...targets(), '--plaintext'])
     const before = files()
     const [backupFile, typo] = [
@@ -384,7 +384,7 @@ describe('flotilla migrate', () => {
     expect(files()).toEqual(before)
   })
 
-  test('encrypts the backup for a recipient, and shows no value of an option that it does not know', async () => {
+  test('encrypts the backup for a recipient, and prints no value of a configuration option that it does not know', async () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     const recipient = join(folder, 'backup.pem')
     writeFileSync(recipient, publicKey.export({ type: 'spki', format: 'pem' }))
@@ -434,7 +434,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'net.backup'))).toBe(false)
   })
 
-  test('names the folder that is missing for the backup', async () => {
+  test('prints the name of the missing folder for the backup', async () => {
     const words = [
       '--out',
       join(folder, 'gone', 'net.backup'),
@@ -450,7 +450,7 @@ describe('flotilla migrate', () => {
     expect(existsSync(join(folder, 'configs'))).toBe(false)
   })
 
-  test('removes what an interrupted run has left, and nothing of a run that continues', async () => {
+  test('removes the files of an interrupted run, but not those of a run that is still in progress', async () => {
     const [ended, running] = [endedProcess(), process.ppid]
     for (const pid of [ended, running]) {
       mkdirSync(join(folder, `.configs.${pid}.partial`))
@@ -463,7 +463,7 @@ describe('flotilla migrate', () => {
     ])
   })
 
-  test('uses the given certificate for a router whose certificate the database lacks', async () => {
+  test('uses a certificate that the operator gives for a router whose certificate is missing in the database', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
@@ -493,10 +493,10 @@ describe('flotilla migrate', () => {
   })
 })
 
-describe('An invalid database for migrate', () => {
+describe('An invalid database for flotilla migrate', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  test('is reported with one sentence if it is torn, foreign, empty or missing', async () => {
+  test('is reported in one sentence if it is truncated, not an OpenZiti database, empty or missing', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -511,7 +511,7 @@ describe('An invalid database for migrate', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
-  test('is reported in one sentence if the same database is named twice', async () => {
+  test('is reported in one sentence if the same file is given twice', async () => {
     const { configuration, database } = single
     expect(await failureOf('migrate', 'check', configuration, '--db', database, database)).toBe(
       '1: flotilla: ctrl-one/ctrl.db is named twice; name one database of each controller',
@@ -519,7 +519,7 @@ describe('An invalid database for migrate', () => {
   })
 
   test.each([36, 49])(
-    'is reported with one sentence if it has the schema version %i',
+    'is reported in one sentence if it has the schema version %i',
     async (version) => {
       writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
       expect(await checked()).toMatch(
@@ -592,14 +592,14 @@ describe('An invalid database for migrate', () => {
       /"127\.0\.0\.1" is no address \(host:port\)$/,
     ],
   ])(
-    'of a configuration with %s is reported in one sentence',
+    'is reported in one sentence if the configuration has %s',
     async (_title, from, to, expected) => {
       edited(from, to)
       expect(await checked()).toMatch(expected)
     },
   )
 
-  test('is reported with one sentence if it contains one controller twice', async () => {
+  test('is reported in one sentence if the same controller is given twice', async () => {
     expect(
       await failureOf(
         'migrate',

@@ -166,7 +166,7 @@ const stock = (): Record<string, object[]> => ({
 const imported = (text: string, ...flags: string[]) =>
   person.run('import', person.file('export.json', text), ...flags)
 
-test('an import creates the network in an OpenZiti export, and a second import changes nothing', async () => {
+test('an import creates the network from an OpenZiti export, and a second import changes nothing', async () => {
   const text = JSON.stringify(stock(), null, 2)
   const before = await person.out('export')
   const dry = await imported(text, '--dry-run')
@@ -204,7 +204,7 @@ test('an import leaves the fields of existing records unchanged if the export do
   expect(await person.out('get', 'identity', 'laptop')).toMatch(/^defaultHostingCost: 3$/m)
 })
 
-test('an import reports the posture checks that service policies lost when OpenZiti exported them', async () => {
+test('an import lists the posture checks that the service policies lost in the export by OpenZiti', async () => {
   const check = {
     domains: ['corp.test'],
     name: 'corp',
@@ -220,7 +220,7 @@ test('an import reports the posture checks that service policies lost when OpenZ
   expect((await imported(text, '--accept-lost-posture-checks')).code).toBe(0)
 })
 
-test('an import accepts YAML, and reports each fault with its line', async () => {
+test('an import accepts YAML, and reports each fault with its line number', async () => {
   const yaml =
     "services:\n    - encryptionRequired: true\n      name: web\n      configs:\n        - '@none'\n"
   const unknown = await imported(yaml)
@@ -243,7 +243,7 @@ describe('an import of a disabled identity', () => {
     return [disabled, disabledUntil]
   }
 
-  test('disables the identity in this network until the same time, never for a shorter time', async () => {
+  test('disables the identity in this network until the same time, and not for a shorter time', async () => {
     const end = inDays(30)
     const text = identities(
       identity('until', { disabled: true, disabledAt: inDays(-1), disabledUntil: end }),
@@ -267,7 +267,7 @@ describe('an import of a disabled identity', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('leads to a disabled state that an export contains and that applying the export restores', async () => {
+  test('results in a disabled identity that an export contains and that applying the export restores', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)
@@ -298,7 +298,7 @@ describe('an import of a disabled identity', () => {
       'disabledUntil: more than 100 years from now; use disabled: true',
     ],
     [{ isDefaultAdmin: 'true' }, 'isDefaultAdmin: expected true or false'],
-  ])('refuses %j, which this version cannot import', async (rest, problem) => {
+  ])('is refused for %j, which this version cannot import', async (rest, problem) => {
     const done = await imported(identities(identity('laptop', rest)))
     expect([done.code, done.stderr.split('\n')[1]]).toEqual([
       2,
@@ -307,7 +307,7 @@ describe('an import of a disabled identity', () => {
   })
 })
 
-test('an import lists the fields that it cannot import, with the number of records', async () => {
+test('an import lists the fields that it does not support, with the number of records that contain them', async () => {
   const many = Array.from({ length: 7 }, (_, at) =>
     identity(`i${at}`, { enrollment: { ott: { token: 't' } }, weird: at }),
   )
@@ -322,7 +322,7 @@ test('an import lists the fields that it cannot import, with the number of recor
   ])
 })
 
-test('every field that an import omits can be derived from other fields, or is reported as lost', () => {
+test('every field that an import omits can be derived from other fields, or is listed as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = portableFields(kind)
     const notes = kind.fields

@@ -21,7 +21,7 @@ const service = (name: string, rest = ''): string =>
 const policy = (roles: string): string =>
   `servicePolicies:\n  - name: dial\n    type: Dial\n    semantic: AnyOf\n    serviceRoles: [${roles}]\n`
 
-describe('an invalid file for apply', () => {
+describe('an invalid network file for flotilla apply', () => {
   test.each([
     ['services: [', 1, /^line 1: /],
     ['version: 2', 1, 'line 1: expected version: 1'],
@@ -92,7 +92,7 @@ describe('an invalid file for apply', () => {
       /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
     ],
   ] as [string, number, ...(string | RegExp)[]][])(
-    'is refused with one sentence and the line: %j',
+    'is refused with one sentence that contains the line number: %j',
     async (text, count, ...sentences) => {
       const path = person.file('network.yml', text)
       const done = await person.run('apply', '-f', path, '--prune', '--yes')
@@ -125,7 +125,7 @@ describe('an invalid file for apply', () => {
 })
 
 /** The remedy in the refusal works. */
-test('records that reference each other in a cycle can be created by applying two files', async () => {
+test('records that reference each other in a cycle can be created by applying two files one after the other', async () => {
   const half = person.file('half.yml', circle().replace('    enrollAuthPolicy: by-token\n', ''))
   await person.out('apply', '-f', half)
   const whole = person.file('circle.yml', circle())
@@ -150,7 +150,7 @@ authPolicies:
 `
 }
 
-test('apply stops when the cluster refuses a record, reports its progress, and can be repeated', async () => {
+test('apply stops when the cluster refuses a record, reports how many changes it has made, and can be repeated', async () => {
   const config = (data: string): string => `version: 1
 configs:
   - name: ports
@@ -170,7 +170,7 @@ services:
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('a duplicate among 300,000 keys is found in linear time', () => {
+test('apply finds a duplicate among 300,000 keys of a network file in linear time', () => {
   const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
   const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
   const { faults } = parseNetworkFile(text, schemaChecks())

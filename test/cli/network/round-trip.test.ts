@@ -23,7 +23,7 @@ afterAll(async () => {
   await other.close()
 })
 
-test('an export has every section, is reproducible, and contains no ID and no secret', async () => {
+test('an export contains every section, is the same when repeated, and contains no ID and no secret', async () => {
   expect(await person.out('export')).toBe(text)
   for (const { name } of allSections()) expect(text).toMatch(new RegExp(`^${name}:$`, 'm'))
   const listed = await person.out('list', 'identities', '--all', '-o', 'json')
@@ -39,12 +39,12 @@ test('an export can be written to a file', async () => {
   expect(readFileSync(path, 'utf8')).toBe(text)
 })
 
-test('applying an export to the network that it came from changes nothing', async () => {
+test('applying an export to the network from which it came changes nothing', async () => {
   const path = person.file('own.yml', text)
   expect(await person.out('apply', '-f', path, '--prune')).toBe('no change needed\n')
 })
 
-test('apply with --dry-run prints only the difference; without it, the target network becomes identical to the exported one', async () => {
+test('apply with --dry-run prints only the differences, and without it makes the target network identical to the exported one', async () => {
   const path = other.file('network.yml', text)
   const before = await other.out('export')
   const { code, stdout: dry } = await other.run('apply', '-f', path, '--dry-run')
@@ -60,7 +60,7 @@ test('apply with --dry-run prints only the difference; without it, the target ne
   expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')
 })
 
-test('apply keeps the expiry of a policy if the file omits it, replaces it by another one, and removes it if the file contains null', async () => {
+test('apply keeps the expiry of a policy if the file omits it, replaces it by the one in the file, and removes it if the file contains null', async () => {
   const file = (rest: string): string =>
     person.file(
       'ends.yml',
@@ -84,7 +84,7 @@ test('apply keeps the expiry of a policy if the file omits it, replaces it by an
   expect(await person.out('export')).toBe(text)
 })
 
-test('apply ignores expired policies and expired role attributes in a file, because they grant nothing', async () => {
+test('apply ignores expired policies and expired role attributes in a network file, because they grant no access', async () => {
   const path = person.file(
     'ended.yml',
     `version: 1
@@ -104,7 +104,7 @@ servicePolicies:
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('apply deletes records that the file lacks only with --prune, and updates changed records', async () => {
+test('apply updates changed records, and deletes records that the file lacks only with --prune', async () => {
   const path = join(other.folder, 'less.yml')
   const less = text
     .replace(/ {2}- name: wiki\n(?: {4}.*\n)+/, '')
@@ -124,7 +124,7 @@ test('apply deletes records that the file lacks only with --prune, and updates c
   expect(await other.out('export')).toBe(less)
 })
 
-test('apply of an empty file with --prune deletes all records except the initial records and the caller’s identity', async () => {
+test('apply of an empty file with --prune deletes all records except those of a new cluster and the caller’s identity', async () => {
   const path = other.file('empty.yml', 'version: 1\n')
   const done = await other.out('apply', '-f', path, '--prune', '--yes')
   expect(done).toMatch(/, 1 updated, \d+ deleted$/m)

@@ -98,7 +98,7 @@ describe('identity import', () => {
     expect(JSON.parse(readFileSync(out, 'utf8'))).toHaveProperty('ztAPI')
   })
 
-  test('continues where it stopped: existing identities are kept, and unused tokens are written again', async () => {
+  test('resumes after an interruption: existing identities are kept, and unused tokens are written again', async () => {
     rmSync(tokens, { recursive: true })
     const before = await person.out('get', 'identity', 'device-8', '-o', 'json')
     const text = 'name,roleAttributes\ndevice-7,z\ndevice-8,z\nnew,z\n'
@@ -117,7 +117,7 @@ describe('identity import', () => {
     })
   })
 
-  test('prints how many identities it has created when the cluster refuses one', async () => {
+  test('prints how many identities it has created if the cluster refuses one', async () => {
     const done = await imported('name,externalId\nfirst,e-1\nsecond,e-1\n')
     expect([done.code, done.stdout]).toEqual([1, ''])
     expect(done.stderr).toMatch(
@@ -125,7 +125,7 @@ describe('identity import', () => {
     )
   })
 
-  test('writes enrollment tokens for user names', async () => {
+  test('writes enrollment tokens for the given user names', async () => {
     const done = await imported('name,enrollment.updb\numa,uma.berg\n')
     expect([done.code, done.stderr]).toEqual([0, ''])
     const [, payload = ''] = readFileSync(join(tokens, 'uma.jwt'), 'utf8').split('.')

@@ -140,7 +140,7 @@ test('every kind of record that can be created has an example in the test data',
 })
 
 describe.each(creatable.map((kind) => [kind.name, kind] as const))(
-  'the record verbs for the kind %s:',
+  'the verbs for records of the kind %s:',
   (name, kind) => {
     const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
@@ -176,14 +176,14 @@ function ownName({ hasName }: Kind, words: readonly string[], id: string): strin
   return hasName && given !== undefined ? given.slice('name='.length) : id
 }
 
-test('a record without a name is shown by its ID where other records refer to it', async () => {
+test('the command line shows the ID of a referenced record that has no name', async () => {
   const found = await person.out('list', 'api-sessions', '-o', 'json')
   const [session] = JSON.parse(found) as readonly { readonly authenticatorId: string }[]
   const sessions = await person.out('list', 'api-sessions')
   expect(sessions).toMatch(new RegExp(`Default Admin +${session?.authenticatorId ?? 'none'} `))
 })
 
-test('kinds whose records cannot be created can be listed and shown', async () => {
+test('kinds of records that cannot be created can be listed and shown', async () => {
   const readOnly = allKinds().filter(({ shapes }) => shapes.create === undefined)
   expect(readOnly.map(({ name }) => name)).toEqual([
     'api-session',
@@ -200,7 +200,7 @@ test('kinds whose records cannot be created can be listed and shown', async () =
   expect(await person.out('get', 'identity-type', 'Router')).toMatch(/^name: Router$/m)
 })
 
-test('the record verbs call only operations that the API has, and cover each of its collections', async () => {
+test('the verbs for records use only operations of the API, and cover each of its collections', async () => {
   const { app } = person.cluster.controller
   const operationsAt = async (api: string): Promise<string[]> => {
     const document = (await app.inject(`${api}/openapi.json`)).json<{

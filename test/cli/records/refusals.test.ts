@@ -22,7 +22,7 @@ afterAll(() => person.close())
 const words = (line: string): string[] =>
   line.replaceAll('FOLDER', person.folder).split(' ').filter(Boolean)
 
-describe('invalid input for a record verb', () => {
+describe('invalid input for a verb that changes records', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
     ['get service wik', 4, 'no service "wik"; did you mean wiki?'],
@@ -121,7 +121,7 @@ describe('invalid input for a record verb', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('is refused, and the response names the ID to use in place of a name that looks like an option', async () => {
+  test('is refused for a name that looks like an option, and the error contains the ID to use in place of the name', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -137,7 +137,7 @@ describe('invalid input for a record verb', () => {
   })
 })
 
-test('an id that looks like an option is printed with instructions to pass it to other commands', () => {
+test('the command line prints an id that looks like an option with instructions to pass it to other commands', () => {
   const written: string[] = []
   const write = (text: unknown): boolean => written.push(String(text)) > 0
   const spies = [process.stdout, process.stderr].map((stream) =>
@@ -148,12 +148,12 @@ test('an id that looks like an option is printed with instructions to pass it to
   expect(written).toEqual(['-a1\n', 'flotilla: pass -a1 to other commands after the word --\n'])
 })
 
-test('no two kinds share a name in the command line', () => {
+test('no two kinds of records have a common name in the command line', () => {
   const all = allKinds().flatMap(kindSynonyms)
   expect(all.filter((word, at) => all.indexOf(word) !== at)).toEqual([])
 })
 
-test('a name that is also the ID of another record is refused as ambiguous', async () => {
+test('the name of a record that is also the ID of another record is refused as ambiguous', async () => {
   const { id } = JSON.parse(await person.out('get', 'service', 'web', '-o', 'json')) as {
     id: string
   }
@@ -167,7 +167,7 @@ test('a name that is also the ID of another record is refused as ambiguous', asy
   await person.out('delete', 'service', id, '--yes')
 })
 
-test('changing one member of a map keeps the other members', async () => {
+test('changing one member of a map with update keeps the other members of the map', async () => {
   await person.out('update', 'identity', 'berta', 'tags.location=there', 'tags.floor=3')
   const { tags } = JSON.parse(await person.out('get', 'identity', 'berta', '-o', 'json')) as {
     tags: unknown
@@ -175,7 +175,7 @@ test('changing one member of a map keeps the other members', async () => {
   expect(tags).toEqual({ location: 'there', floor: 3, 'a b.c': 1 })
 })
 
-test('a table shows names in place of IDs, and each cell has one line', async () => {
+test('a table shows names in place of IDs, and each of its cells has one line', async () => {
   await person.out('create', 'config-type', 'name=anything')
   await person.out('create', 'config', 'name=c1', 'configType=anything', 'data={}')
   await person.out('update', 'service', 'wiki', 'configs=c1', `roleAttributes=${'a'.repeat(60)}`)
@@ -196,7 +196,7 @@ test('a table shows names in place of IDs, and each cell has one line', async ()
   `)
 })
 
-test('a deletion is refused if other records reference the record; with --force, the record is deleted and the other records are reported', async () => {
+test('a deletion is refused if other records reference the record; with --force the record is deleted, and the others are listed', async () => {
   await person.out('create', 'config-type', 'name=plain')
   await person.out('create', 'config', 'name=shared', 'configType=plain', 'data={}')
   await person.out('update', 'service', 'mail', 'configs=shared')
@@ -213,7 +213,7 @@ test('a deletion is refused if other records reference the record; with --force,
   )
 })
 
-test('an identity without permission sees the refusal, and a user whose session has ended sees the log-in command', async () => {
+test('an identity without permission sees the refusal, and a user whose session has ended sees the command to log in again', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
   await person.out('login', person.origin, ...flags, ...ca)

@@ -8,7 +8,7 @@ test.each([
   ['7d', 7 * DAY_S],
   ['+1w2d', 9 * DAY_S],
   ['1h30m', 5400],
-])('%s is a time from now, in whole seconds', (word, seconds) => {
+])('the word %s means a time from now, in whole seconds', (word, seconds) => {
   const before = Math.ceil(Date.now() / 1000)
   const at = Date.parse(parseTimeWord('expiresAt', word)) / 1000
   const after = Math.ceil(Date.now() / 1000)
@@ -16,13 +16,13 @@ test.each([
   expect(at).toBeLessThanOrEqual(after + seconds)
 })
 
-test('an absolute time is kept as it is written', () => {
+test('an absolute time is sent unchanged', () => {
   const word = '2030-01-31T18:00:00+01:00'
   expect(parseTimeWord('expiresAt', word)).toBe(word)
 })
 
 test.each(['', '7', 'd', '-7d', '7y', '1234567d', 'tomorrow', '2030-02-30T00:00:00Z'])(
-  'the time %j is refused',
+  'the word %j is refused as a time',
   (word) => {
     expect(() => parseTimeWord('expiresAt', word)).toThrow(/^expiresAt: expected a time such as/)
     expect(() => parseDurationWord('--for', word)).toThrow(/^--for: expected a duration such as/)

@@ -29,7 +29,7 @@ describe('router check', () => {
     )
   })
 
-  test('prints each current value with its source', async () => {
+  test('prints each effective value with its source', async () => {
     writeFileSync(path, GOOD)
     const done = await runHere(['router', 'check', path, '--print'], { WHERE: 'ctrl1.test' })
     expect(done.stdout.split('\n')).toEqual(
@@ -133,7 +133,7 @@ describe('router check', () => {
     expect(done.code).toBe(1)
   })
 
-  test('does not test the ports of a router that is already running with the configuration', async () => {
+  test('does not test the ports of a router that already runs with the configuration', async () => {
     const server = createServer()
     await startListening(server, { host: '127.0.0.1', port: 0 })
     const bind = `tcp:127.0.0.1:${listeningPort(server)}`

@@ -77,7 +77,7 @@ const outputs = ['r.cert', 'r.server.cert', 'r.key', 'r.ca', 'endpoints.yml']
 const written = (): string[] => outputs.filter((name) => existsSync(at(name)))
 
 describe('router enroll', () => {
-  test('writes key, certificates, CA certificates and the endpoints file', async () => {
+  test('writes the key, the certificates, the CA certificates and the endpoints file', async () => {
     const { id, jwt } = await newToken()
     const done = await enroll(jwt)
     expect([done.code, done.stderr]).toEqual([0, ''])
@@ -172,7 +172,7 @@ describe('router enroll', () => {
     expect(new Set(proxy.servers)).toEqual(new Set([new URL(cluster.origin).host]))
   })
 
-  test('uses no controllers from a token that was edited', async () => {
+  test('takes no controllers from a token that was edited', async () => {
     const { jwt } = await newToken()
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
@@ -198,7 +198,7 @@ describe('router enroll', () => {
     },
   )
 
-  test('enrolls at another address of the controller that signed the token, and later renews its certificates there', async () => {
+  test('enrolls at another address of the controller that signed the token, and the router later renews its certificates there', async () => {
     const relay = createServer((socket) => {
       const onward = connect(cluster.listener.port, '127.0.0.1')
       for (const one of [socket, onward]) one.on('error', () => undefined)
@@ -229,7 +229,7 @@ describe('router enroll', () => {
     }
   })
 
-  test('resumes with the same key after a lost response', async () => {
+  test('resumes with the same key if the response was lost', async () => {
     const { jwt } = await newToken()
     cluster.controller.cluster.losesAnswers = true
     refused(await enroll(jwt), /rerun the same command/)
@@ -241,7 +241,7 @@ describe('router enroll', () => {
     expect(written()).toEqual(outputs)
   })
 
-  test('resumes after an interruption between its files, though the token has been used', async () => {
+  test('resumes after an interruption between writing its files, although the token has been used', async () => {
     const { jwt } = await newToken()
     expect((await enroll(jwt)).code).toBe(0)
     const [cert, key] = [file('r.cert'), file('r.key')]
@@ -321,7 +321,7 @@ describe('router enroll', () => {
   })
 })
 
-test('router enroll warns if the certificate lacks a configured name because another router has that name', async () => {
+test('router enroll warns if the certificate lacks a configured host name because another router has that name', async () => {
   await raiseLevel(cluster.controller)
   expect((await enroll((await newToken()).jwt)).stderr).toBe('')
   rmSync(folder, { recursive: true })

@@ -22,7 +22,7 @@ describe('router init', () => {
     ['tunnel', ['--mode', 'tproxy', '--advertise', 'r1']],
     ['private', ['--name', 'inner']],
   ] as const)(
-    'writes a configuration of the type %s for %j that router check accepts',
+    'writes a configuration of the type %s for the options %j that router check accepts',
     async (type, flags) => {
       const path = at(`${type}${flags.join('').replace(/[^a-z0-9]/g, '')}.yml`)
       const ports = [
@@ -40,7 +40,7 @@ describe('router init', () => {
     },
   )
 
-  test('writes comments that are valid configuration', async () => {
+  test('writes comments that become valid configuration when uncommented', async () => {
     const [edge, link, health, metrics] = [
       await freePort(),
       await freePort(),
@@ -67,7 +67,7 @@ describe('router init', () => {
     expect(valueOf('ctrl.endpoints')).toContain('tls:ctrl1.example.net:1380')
   })
 
-  test('proposes for metrics the port that the shipped scrape configuration scrapes', async () => {
+  test('proposes the port for metrics that the shipped Prometheus configuration scrapes', async () => {
     const path = resolve(import.meta.dirname, '../../../deploy/prometheus/scrape.yml')
     const [, port] = /'router1\.example\.net:(\d+)'/.exec(readFileSync(path, 'utf8')) ?? []
     await runHere(['router', 'init', 'edge', at('monitored.yml'), '--advertise', 'r1'])
@@ -76,7 +76,7 @@ describe('router init', () => {
     )
   })
 
-  test('writes for each router type a comment about the services of a router of this type', async () => {
+  test('writes, for each router type, the sections that a router of this type needs', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])
       const text = readFileSync(at(`${type}.yml`), 'utf8')

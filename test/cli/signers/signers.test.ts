@@ -62,7 +62,7 @@ describe('signer discover', () => {
     expect([code, stderr]).toEqual([0, expect.stringMatching(/^flotilla: warning: .*keys?/)])
   })
 
-  test('says why a provider cannot be used', async () => {
+  test('prints the reason why a provider cannot be used', async () => {
     served = { ...document, issuer: 'https://evil.test' }
     const { code, stderr } = await person.run('signer', 'discover', ...keycloak)
     served = document
@@ -80,7 +80,7 @@ describe('signer create', () => {
     expect((await person.run('get', 'external-jwt-signer', 'staff')).code).toBe(4)
   })
 
-  test('creates a signer that accepts tokens of the client by a claim that never changes', async () => {
+  test('creates a signer that accepts tokens for the client and identifies users by a claim that never changes', async () => {
     expect(await person.out(...words)).toMatch(/^created external jwt signer staff, id /)
     const made = await person.out('get', 'external-jwt-signer', 'staff', '-o', 'json')
     expect(JSON.parse(made)).toMatchObject({
@@ -114,7 +114,7 @@ describe('signer test', () => {
     return await person.run('signer', 'test', ...words, '--jwt-file', file)
   }
 
-  test('shows each check, and the identity that the token logs in', async () => {
+  test('prints the result of each check, and the identity that the token logs in', async () => {
     const { code, stdout, stderr } = await tested('ada@localhost')
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^audience +passed +aud +overlay +overlay$/m)
@@ -131,7 +131,7 @@ describe('signer test', () => {
     expect(JSON.parse(unknown.stdout)).toMatchObject({ logsIn: false, identity: null })
   })
 
-  test('prints nothing of a token but its claims', async () => {
+  test('prints no part of a token except its claims', async () => {
     const token = await provider.token('nobody@localhost')
     const { stdout, stderr } = await person.run(
       'signer',
@@ -144,7 +144,7 @@ describe('signer test', () => {
     expect(stdout + stderr).not.toContain(payload)
   })
 
-  test('escapes what a token would send to the terminal', async () => {
+  test('escapes control characters in the claims of a token', async () => {
     const { stdout, stderr } = await tested('\u001B]0;owned\u0007')
     expect(stdout + stderr).not.toContain('\u001B')
   })

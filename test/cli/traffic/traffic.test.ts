@@ -42,7 +42,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('traffic lists the services or routers with the most traffic', async () => {
+test('flotilla traffic lists the services or routers with the most traffic', async () => {
   const titles = 'read     written  circuits  failed dials  latency'
   expect(await person.out('traffic')).toBe(
     [
@@ -67,7 +67,7 @@ test('traffic lists the services or routers with the most traffic', async () => 
   expect([failing.by, failing.rows.map(({ name }) => name)]).toEqual(['dialFailures', ['wiki']])
 })
 
-test('traffic of a service shows the minutes with traffic and their sum', async () => {
+test('flotilla traffic for one service shows the minutes with traffic and their sum', async () => {
   const nowMs = person.cluster.controller.clock.nowMs()
   const at = (minutesAgo: number): string => new Date(nowMs - minutesAgo * 60_000).toISOString()
   expect(await person.out('traffic', 'service', 'wiki')).toBe(
@@ -83,7 +83,7 @@ test('traffic of a service shows the minutes with traffic and their sum', async 
   expect(idle.trimEnd().split('\n')).toHaveLength(2)
 })
 
-test('traffic names controllers that do not respond, and refuses kinds without traffic', async () => {
+test('flotilla traffic names controllers that do not respond, and refuses kinds of records without traffic', async () => {
   const { silent } = person.cluster.controller.traffic
   silent.add('ctrl2')
   const partial = await person.run('traffic', 'edge-router', 'edge1')

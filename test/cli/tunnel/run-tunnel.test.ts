@@ -41,7 +41,7 @@ const enrolled = (origins: readonly string[] = []) =>
     origins,
   )
 
-test('tunnel run reads a file that flotilla identity enroll wrote', () => {
+test('tunnel run reads an identity file that flotilla identity enroll wrote', () => {
   const read = readIdentityFile(written('ours.json', enrolled()))
   expect(read).toEqual({
     origin: 'https://ctrl1.test:1280',
@@ -51,7 +51,7 @@ test('tunnel run reads a file that flotilla identity enroll wrote', () => {
   })
 })
 
-test('tunnel run reads a file that lists several controllers, and whose keys and certificates are paths', () => {
+test('tunnel run reads an identity file that lists several controllers, and whose keys and certificates are paths', () => {
   written('laptop.key', key.privateKeyPem)
   written('laptop.pem', key.certificatePem)
   const ca = written('ca.pem', root.certificatePem)

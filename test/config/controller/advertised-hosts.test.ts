@@ -24,7 +24,7 @@ function hostsAt(webAdvertise: string, names = ''): string[] {
 }
 
 describe('a controller that advertises different hosts to clients and to peers', () => {
-  test('has both in its certificate', () => {
+  test('has the hosts for clients and for peers in its certificate', () => {
     expect(hostsAt('net.example.org:443')).toEqual(['ctrl1', 'net.example.org'])
     expect(hostsAt('ctrl1:1280')).toEqual(['ctrl1'])
   })
@@ -34,7 +34,7 @@ describe('a controller that advertises different hosts to clients and to peers',
     expect(hosts).toEqual(['ctrl1', 'api.example.org', '192.0.2.7', '2001:db8::7'])
   })
 
-  test('has every loopback name in its certificate if clients use one of them', () => {
+  test('has every loopback name in its certificate if clients use one loopback name', () => {
     const hosts = ['ctrl1', '127.0.0.1', 'localhost', '::1']
     expect(hostsAt('127.0.0.1:1280')).toEqual(hosts)
     expect(hostsAt('localhost:1280').sort()).toEqual(hosts.sort())

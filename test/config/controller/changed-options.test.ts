@@ -6,7 +6,7 @@ import { GOOD, load } from './support.ts'
 describe('Comparing the active configuration with the file', () => {
   const running = load(GOOD)
 
-  test('finds nothing in an equal file', () => {
+  test('reports no change if the file is unchanged', () => {
     expect(compareConfigs(running, load(GOOD))).toEqual({ changes: [], merged: running })
   })
 
@@ -23,7 +23,7 @@ describe('Comparing the active configuration with the file', () => {
     expect(merged).toEqual({ ...running, limits, logLevel: 'debug' })
   })
 
-  test('compares the sections of a list one by one, and merges the options that a reload can apply', () => {
+  test('compares the sections of a list one by one, and merges those options that a reload can apply', () => {
     const moved = GOOD.replace('localhost:1280', 'localhost:1281')
     const { changes, merged } = compareConfigs(running, load(`${moved}    names: [api.test]\n`))
     expect(changes).toEqual([
@@ -33,7 +33,7 @@ describe('Comparing the active configuration with the file', () => {
     expect(merged).toEqual({ ...running, web: [{ ...running.web[0], names: ['api.test'] }] })
   })
 
-  test('compares as a whole any list whose lengths differ or that a reload can apply', () => {
+  test('compares a list as a whole if its length differs or if a reload can apply it', () => {
     const certificates = 'serverCertificates: [{cert: /srv/a.pem, key: /srv/a.key}]\n'
     const more = '  - {bind: "127.0.0.1:1281", advertise: "localhost:1281"}\n'
     const read = load(`${GOOD}${more}${certificates}`)
@@ -45,7 +45,7 @@ describe('Comparing the active configuration with the file', () => {
     expect(merged).toEqual({ ...running, serverCertificates: read.serverCertificates })
   })
 
-  test('reports a changed secret, and shows neither the old nor the new value', () => {
+  test('reports that a secret has changed, and shows neither the old nor the new value', () => {
     const hooked = (word: string): string => `${GOOD}backup: {hook: [/bin/copy, ${word}]}\n`
     const { changes } = compareConfigs(load(hooked('secret-one')), load(hooked('secret-two')))
     expect(changes).toEqual([

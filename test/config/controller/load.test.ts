@@ -15,7 +15,7 @@ function changed(line: string, replacement: string): string {
 }
 
 describe('A configuration', () => {
-  test('is read with default values, and its paths are relative to its folder', () => {
+  test('is read with default values for missing options, and its paths are relative to its folder', () => {
     const config = load(GOOD)
     expect(config.id).toBe('ctrl1')
     expect(config.data).toBe('/etc/flotilla/data')
@@ -39,7 +39,7 @@ describe('A configuration', () => {
     expect(load(`${GOOD}raft:\n`).raft.tickMs).toBe(50)
   })
 
-  test('reports every fault at once, with file, line and key', () => {
+  test('reports every fault in one run, with file, line and key', () => {
     const text = `id: -bad-
 data: data
 trustDomain: Test.Example
@@ -94,7 +94,7 @@ colour: blue
     expect(faultsOf(text).join('\n')).toContain(part)
   })
 
-  test('accepts the host names of a listener as DNS names and addresses, in a list or a string', () => {
+  test('accepts the host names of a listener as DNS names and IP addresses, in a list or a string', () => {
     const names = ['api.example.net', 'balancer', '192.0.2.7', '2001:db8::7']
     const line = `    names: ["${names.join('", "')}"]\n`
     expect(load(GOOD + line).web[0]?.names).toEqual(names)
@@ -183,7 +183,7 @@ describe('Rules about combinations of options', () => {
     ])
   })
 
-  test('refuse a signing CA with only a key or only a certificate, and a server certificate that is listed twice', () => {
+  test('refuse a signing CA with only a key or only a certificate, and a server certificate that occurs twice', () => {
     const signer = changed('  cert: pki/cert.pem', '  cert: pki/cert.pem\n  signer: {key: k.pem}')
     expect(faultsOf(signer)).toEqual([
       `${FILE}:6: identity.signer.key: requires identity.signer.cert; set both or neither`,
@@ -194,7 +194,7 @@ describe('Rules about combinations of options', () => {
     ])
   })
 
-  test('refuse metrics on the listener of an API, or on every address', () => {
+  test('refuse metrics on a listener with other APIs, or on every address', () => {
     const listener = (bind: string, apis: string): string =>
       `${GOOD}  - bind: ${bind}\n    advertise: localhost:1290\n    apis: [${apis}]\n`
     expect(faultsOf(listener('127.0.0.1:1290', 'metrics, fabric'))[0]).toContain(
@@ -242,8 +242,8 @@ test.each([
   expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
 })
 
-describe('The environment', () => {
-  test('overrides the file, and adds missing options', () => {
+describe('Environment variables', () => {
+  test('override the configuration file, and add options that the file lacks', () => {
     const config = load(changed('trustDomain: test.example', ''), {
       FLOTILLA_ID: 'ctrl9',
       FLOTILLA_TRUST_DOMAIN: 'other.example',
@@ -296,11 +296,11 @@ describe('The Raft timing profile', () => {
   })
 })
 
-describe('The fingerprint of shared options', () => {
+describe('The fingerprint of the options that all controllers share', () => {
   const fingerprint = (text: string): string =>
     Buffer.from(clusterScopeOptionsSha256(load(text))).toString('hex')
 
-  test('depends on shared options only, and not on options of this controller alone', () => {
+  test('depends only on shared options, and not on options of one controller', () => {
     const one = fingerprint(GOOD)
     expect(fingerprint(changed('id: ctrl1', 'id: ctrl2'))).toBe(one)
     expect(fingerprint(`${GOOD}logLevel: debug\n`)).toBe(one)
@@ -309,14 +309,14 @@ describe('The fingerprint of shared options', () => {
     expect(fingerprint(changed('trustDomain: test.example', 'trustDomain: b'))).not.toBe(one)
   })
 
-  test('equals the fingerprint that the previous release computes, because the two are compared during an upgrade', () => {
+  test('equals the fingerprint that the previous release computes, because an upgrade compares the two', () => {
     expect(fingerprint(GOOD)).toBe(
       '220b226343fb11d858b29a1a4a979496b76651bc613117065e4e40a8622b923d',
     )
   })
 })
 
-test('1,000 random configuration files cause no exception, and each fault has a key and an existing line', () => {
+test('1,000 random configuration files cause no exception, and each reported fault has a key and an existing line', () => {
   const { files, accepted } = fuzz(controllerSubject, { seed: 1, files: 1000 })
   expect(files).toBe(1000)
   expect(accepted).toBeGreaterThan(0)

@@ -5,7 +5,7 @@ import { fields, tableOf } from './support.ts'
 
 const topRows = (text: string): string[] => text.split('\n## ')[0]?.split('\n').slice(2) ?? []
 
-test('a generated document has a row for each key with its type, default and purpose, and whether it has no effect', () => {
+test('a generated page has a row for each configuration key with its type, default and purpose, and whether it has no effect', () => {
   const text = renderConfigTables(tableOf(null))
   expect(topRows(text)).toEqual([
     '| key | expected | default | purpose |',
@@ -21,7 +21,7 @@ test('a generated document has a row for each key with its type, default and pur
   ])
 })
 
-test('a generated document has a section, with its purpose, for each section, list and kind of the configuration', () => {
+test('a generated page has a section, with its purpose, for each section, list and kind of the configuration', () => {
   const text = renderConfigTables(tableOf(null))
   expect(text.split('\n').filter((line) => line.startsWith('## '))).toEqual([
     '## At the top',
@@ -45,7 +45,7 @@ test('a generated document has a section, with its purpose, for each section, li
   expect(text).toContain('| `rooms.<name>.area` |')
 })
 
-test('a generated document for keys with variables shows the variables and the scope', () => {
+test('a generated page shows for keys with environment variables these variables and their scope', () => {
   const [head, , name, size] = topRows(renderConfigTables({ fields, overridePrefix: 'APP_' }))
   expect([head, name, size]).toEqual([
     '| key | expected | default | scope | change | purpose | variable |',

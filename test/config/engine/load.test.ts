@@ -47,25 +47,25 @@ describe('The text of a configuration file', () => {
     ['a value of a template', 'name: n\nhome: {{ .Values.home }}:22\n', 2],
     ['a statement of a template', 'name: n\n{{- if .Values.home }}\nhome: /n\n{{- end }}\n', 2],
     ['a statement of Jinja', 'name: n\n{% if home %}\nhome: /n\n{% endif %}\n', 2],
-  ])('is refused as a template that is not rendered, for %s', (_, text, line) => {
+  ])('is refused because it is a template that must be rendered first: %s', (_, text, line) => {
     expect(faultsOf('', { text })[0]).toBe(
       `${line}: invalid YAML: the file is a template with {{ }} or {% %}; render it first, and use the rendered file`,
     )
   })
 
-  test('is not refused as a template for a fault beside quoted braces', () => {
+  test('is not reported as a template if it has a syntax error and contains braces only in quotes', () => {
     const faults = faultsOf('', { text: 'name: "{{ n }}"\n\nhome\n' })
     expect(faults.join('\n')).toMatch(/^3: invalid YAML: a line has no colon/)
     expect(faults.join('\n')).not.toContain('template')
   })
 
-  test('has one fault for each of its first lines with broken syntax', () => {
+  test('has at most three faults if many of its lines have broken syntax', () => {
     const faults = faultsOf('', { text: `doors: yes\n${'  - kind: a: b\n'.repeat(50)}` })
     expect(faults.length).toBeLessThanOrEqual(3)
     for (const fault of faults) expect(fault).toMatch(/^\d+: invalid YAML: .{1,200}$/)
   })
 
-  test('has a limited number of faults if it consists of unknown keys', () => {
+  test('has a limited number of faults if all its keys are unknown', () => {
     const keys = Array.from({ length: 5000 }, (_, at) => `unknown${at}: 1\n`)
     const loaded = parse(keys.join(''))
     expect(loaded.ok ? 0 : loaded.faults.length).toBe(CONFIG_FAULTS_MAX)
@@ -99,7 +99,7 @@ describe('A configuration file on disk', () => {
     expect(problemsOf(written('binary.yml', 'name: a\0b\n: : :\n'))).toEqual(['is not a text file'])
   })
 
-  test('is loaded with its absolute path if it is valid', () => {
+  test('is loaded with its absolute path if its content is valid', () => {
     const path = written('good.yml', LEAST)
     expect(loadConfig(tableOf(null), path, {})).toMatchObject({ ok: true, path })
   })

@@ -39,7 +39,7 @@ describe('A parsed configuration file', () => {
     expect(configOf('', { text })['home']).toMatchObject({ folder: '/etc/app/b' })
   })
 
-  test('may have sections whose allowed keys depend on a sibling key, and sections with names that the user chooses', () => {
+  test('may contain sections whose allowed keys depend on another key, and sections with names that the user chooses', () => {
     expect(configOf('rooms: {hall: {area: 5}, attic: {}}\n', {})['rooms']).toEqual({
       hall: { area: 5 },
       attic: { area: 9 },
@@ -52,7 +52,7 @@ describe('A parsed configuration file', () => {
 })
 
 describe('Faults in a configuration file', () => {
-  test('are all reported at once, sorted by line, with faults without a line first', () => {
+  test('are all reported in one run, sorted by line, with faults without a line first', () => {
     const text = `size: 10
 doors: []
 home: 5
@@ -140,7 +140,7 @@ extra: [1]
     ])
   })
 
-  test('for a misspelled key do not also report the correct key as missing', () => {
+  test('do not report the correct key as missing if the file contains a misspelling of it', () => {
     const text = `nam: n
 hom: {}
 dors: [{kind: in}]
@@ -155,7 +155,7 @@ dors: [{kind: in}]
     ])
   })
 
-  test('show configured values in a printable and short form', () => {
+  test('show configured values shortened and with printable characters only', () => {
     const [fault = ''] = faultsOf(`size: "${'x'.repeat(1000)}"\n`)
     expect(fault.length).toBeLessThan(150)
     expect(faultsOf('"a\\e[31mb": 1\n')[0]).toMatch(/^6: a \[31mb: unknown key/)
@@ -179,11 +179,11 @@ describe('Warnings about a configuration file', () => {
   })
 })
 
-describe('Environment variables that override keys', () => {
+describe('Environment variables that override configuration keys', () => {
   const overridePrefix = 'APP_'
   const given = (environment: Record<string, string>) => ({ environment, overridePrefix })
 
-  test('have names derived from their key', () => {
+  test('have names derived from the key', () => {
     expect(environmentName('APP_', 'raft.electionTimeoutMaxMs')).toBe(
       'APP_RAFT_ELECTION_TIMEOUT_MAX_MS',
     )
@@ -226,12 +226,12 @@ describe('Environment variables that override keys', () => {
     ])
   })
 
-  test('do not replace a dollar sign in a string in the file', () => {
+  test('do not replace a dollar sign within a string in the file', () => {
     expect(configOf('old: $APP_NAME\n', given({}))['old']).toBe('$APP_NAME')
   })
 })
 
-describe('Environment variables within strings', () => {
+describe('Environment variables within strings of the file', () => {
   test('are replaced, also in lists; an unset variable is replaced by an empty string, with a warning', () => {
     const environment = { A: 'x', APP_SIZE: '9' }
     const more = 'old: "$A-${A}"\ntags: [$A, b]\n'
@@ -250,7 +250,7 @@ describe('Environment variables within strings', () => {
   })
 })
 
-describe('The effective configuration', () => {
+describe('The effective configuration that is printed', () => {
   test('shows each value with its source, and marks values without effect', () => {
     const environment = { W: 'slow' }
     const loaded = parse('mode: $W\nlamps: [{watts: 4}]\n', { environment })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { config, expectFault, faults, faultsOf, LEAST, parse, warnings } from './support.ts'
 
 describe('A configuration file that was written for an OpenZiti router', () => {
-  test('causes a warning for each unknown key, with its line and the nearest known key', () => {
+  test('is accepted with a warning for each unknown key, with its line and the nearest known key', () => {
     const text = 'colour: blue\nmetrics:\n  reportIntervall: 5s\ntransport: {quic: {window: 60}}\n'
     expect(faults(text)).toEqual([])
     expect(warnings(text)).toEqual([
@@ -40,7 +40,7 @@ describe('A configuration file that was written for an OpenZiti router', () => {
     expect(found).toEqual([`1: ${key}: unknown key; did you mean ${meant}?`])
   })
 
-  test('is accepted if a dialer or listener has a foreign binding; its other entries are used', () => {
+  test('is accepted if a dialer or listener has an unknown binding, and its other entries are used', () => {
     const text =
       'dialers: [{binding: udp}, {binding: transport}, {binding: edge}]\nlisteners: [{binding: quic, address: "tls:0.0.0.0:1"}, {binding: tunnel}]\n'
     expect(config(text).dialers.map(({ binding }) => binding)).toEqual(['transport'])

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest'
 import { parseAddress } from '../../../src/config/router/values.ts'
 import { config, expectFault, faults, faultsOf, warnings } from './support.ts'
 
-describe('the listeners of a router', () => {
+describe('the section listeners of a router configuration', () => {
   const listener = (rest: string): string => `listeners: [{${rest}}]\n`
   const edge = 'edge: {}\n'
 
-  test('have a binding, such as edge, transport or tunnel', () => {
+  test('accepts each binding, such as edge, transport or tunnel', () => {
     for (const binding of ['edge', 'transport']) {
       const text = listener(`binding: ${binding}, bind: "tls:0.0.0.0:1", advertise: "r.test:1"`)
       expect(config(text).listeners[0]?.binding).toBe(binding)
@@ -19,14 +19,21 @@ describe('the listeners of a router', () => {
     )
   })
 
-  test.each(['bind', 'address'])('accept %s, in the form <protocol>:<host>:<port>', (name) => {
-    const text = (place: string): string =>
-      listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
-    expect(config(edge + text('tls:0.0.0.0:3022')).listeners[0]?.bind).toMatchObject({ port: 3022 })
-    expect(faults(text('0.0.0.0:3022'))[0]).toMatch(/^5: listeners\[0\]\.bind: expected an address/)
-  })
+  test.each(['bind', 'address'])(
+    'accepts the address %s, in the form <protocol>:<host>:<port>',
+    (name) => {
+      const text = (place: string): string =>
+        listener(`binding: edge, ${name}: "${place}", advertise: "r.test:1"`)
+      expect(config(edge + text('tls:0.0.0.0:3022')).listeners[0]?.bind).toMatchObject({
+        port: 3022,
+      })
+      expect(faults(text('0.0.0.0:3022'))[0]).toMatch(
+        /^5: listeners\[0\]\.bind: expected an address/,
+      )
+    },
+  )
 
-  test('need bind or address, and not both', () => {
+  test('requires either bind or address, and not both', () => {
     expect(faults(listener('binding: edge, advertise: "r.test:1"'))[0]).toMatch(
       /^5: listeners\[0\]\.bind: is missing/,
     )
@@ -37,7 +44,7 @@ describe('the listeners of a router', () => {
     ])
   })
 
-  test('with the binding edge need advertise, which may be inside options', () => {
+  test('requires advertise for the binding edge, also inside options', () => {
     const below = listener('binding: edge, bind: "tls:0.0.0.0:1", options: {advertise: "r.test:2"}')
     expect(config(edge + below).listeners[0]?.advertise).toEqual({ host: 'r.test', port: 2 })
     expectFault(
@@ -47,7 +54,7 @@ describe('the listeners of a router', () => {
   })
 
   test.each(['proxy', 'transport', 'transport_udp', 'proxy_udp'])(
-    'with the binding %s do not require advertise',
+    'does not require advertise for the binding %s',
     (binding) => {
       const address = binding.endsWith('_udp') ? 'udp:0.0.0.0:1' : 'tcp:0.0.0.0:1'
       const text = listener(`binding: ${binding}, service: web, address: "${address}"`)
@@ -59,7 +66,7 @@ describe('the listeners of a router', () => {
     ['proxy', 'udp:0.0.0.0:1', 'tcp or tls'],
     ['transport_udp', 'tcp:0.0.0.0:1', 'udp'],
   ])(
-    'with the binding %s refuse %s, because the router does not serve it',
+    'refuses, for the binding %s, the address %s, because the router cannot serve it',
     (binding, address, served) => {
       const text = listener(
         `binding: ${binding}, service: web, bind: "${address}", advertise: "r.test:1"`,
@@ -72,7 +79,7 @@ describe('the listeners of a router', () => {
     },
   )
 
-  test('need a server certificate if they use TLS', () => {
+  test('requires a server certificate for listeners with TLS', () => {
     const text = (listeners: string): string =>
       `v: 3\nidentity: {cert: r.cert, key: r.key}\nctrl: {endpoint: "tls:a.test:1"}\n${listeners}`
     const place = 'bind: "tls:0.0.0.0:1", advertise: "r.test:1"'
@@ -94,15 +101,20 @@ describe('the listeners of a router', () => {
   const links =
     'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
 
-  test('for clients may have the same address as a listener for links', () => {
+  test('accepts the same address for clients and for links', () => {
     expect(faults(`${edge}${links}listeners: [${clients}]\n`)).toEqual([])
   })
 
   test.each([
-    ['two for clients', `listeners: [${clients}, ${clients}]\n`, 'listeners[1]', 'listeners[0]'],
+    [
+      'two listeners for clients',
+      `listeners: [${clients}, ${clients}]\n`,
+      'listeners[1]',
+      'listeners[0]',
+    ],
     ['clients and a proxy', `listeners: [${clients}, ${proxy}]\n`, 'listeners[1]', 'listeners[0]'],
     ['links and a proxy', `listeners: [${proxy}]\n${links}`, 'link.listeners[0]', 'listeners[0]'],
-  ])('refuse the same address for %s', (_, sections, key, other) => {
+  ])('refuses the same address for %s', (_, sections, key, other) => {
     expect(faults(sections).map((fault) => fault.replace(/^\d+: /, ''))).toEqual([
       `${key}.bind: takes the same address as ${other}.bind (tls:0.0.0.0:1)`,
     ])
@@ -110,7 +122,7 @@ describe('the listeners of a router', () => {
 
   const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
 
-  test('with the binding tunnel accept mode host, which is the default, tproxy and proxy', () => {
+  test('accepts for the binding tunnel the modes host (the default), tproxy and proxy', () => {
     expect(config(listener('binding: tunnel')).listeners[0]?.options['mode']).toBe('host')
     for (const mode of ['host', 'tproxy', 'tproxy:/bin/diverter']) {
       expect(config(tunnel(`mode: "${mode}"`)).listeners[0]?.options['mode']).toBe(mode)
@@ -118,7 +130,7 @@ describe('the listeners of a router', () => {
     expectFault(tunnel('mode: other'), 'listeners[0].options.mode: expected host, tproxy')
   })
 
-  test('with the binding tunnel in mode proxy accept services as <service name>:<port>', () => {
+  test('accepts for the binding tunnel in mode proxy services in the form <service name>:<port>', () => {
     const found = config(tunnel('mode: proxy, services: ["web shop:8080", "db:5432"]'))
     expect(found.listeners[0]?.options['services']).toEqual(['web shop:8080', 'db:5432'])
     const also = config(tunnel('mode: proxy, services: ["web:8080:tcp", "dns:53:udp"]'))
@@ -132,7 +144,7 @@ describe('the listeners of a router', () => {
     expectFault(tunnel('mode: proxy, services: [web]'), 'listeners[0].options.services: expected')
   })
 
-  test('with the binding tunnel in mode tproxy accept resolver and dnsSvcIpRange', () => {
+  test('accepts for the binding tunnel in mode tproxy the options resolver and dnsSvcIpRange', () => {
     const found = config(
       tunnel('mode: tproxy, resolver: "udp://127.0.0.1:53", dnsSvcIpRange: 100.64.0.0/10'),
     )

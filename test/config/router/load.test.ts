@@ -7,7 +7,7 @@ import { fuzz } from '../engine/fuzz.ts'
 import { faultsOf, LEAST, parse, routerSubject, warnings } from './support.ts'
 
 describe('A configuration of a router', () => {
-  test('has all its faults reported at once, with line, key, value, allowed values and the nearest name', () => {
+  test('is reported with all its faults in one run: line, key, value, allowed values and the nearest name', () => {
     const text = `v: "3"
 identiti: {}
 ctrl:
@@ -29,7 +29,7 @@ dialers: {binding: x}
     ])
   })
 
-  test('shows for each effective value whether it comes from the file, the environment or the default', () => {
+  test('is shown with the source of each effective value: the file, the environment or the default', () => {
     const loaded = parse(`${LEAST}trace: {path: "$WHERE/t"}\n`, { WHERE: '/var' })
     if (!loaded.ok) throw new Error('refused')
     const of = (key: string): unknown => loaded.effective.find((one) => one.key === key)
@@ -49,7 +49,7 @@ dialers: {binding: x}
     expect(of('ctrl.endpointsFile')).toMatchObject({ value: '/etc/flotilla/endpoints.yml' })
   })
 
-  test('marks the same keys as without effect as the docs page', () => {
+  test('marks the same keys as having no effect as the docs page does', () => {
     const loaded = parse(`${LEAST}edge: {csr: {country: NO}}
 link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}], dialers: [{binding: transport}]}
 dialers: [{binding: transport}]
@@ -80,7 +80,7 @@ transport: {dtls: {}}
     }
   })
 
-  test('is accepted with keys of other routers, with a warning for each', () => {
+  test('is accepted with keys that only other routers support, with a warning for each', () => {
     expect(warnings('plugins: [a.so]\nha: {enabled: true}\n')).toEqual([
       '5: plugins: has no effect: plugins of other routers cannot be loaded',
       '6: ha: has no effect: the router always follows the members of the cluster',
@@ -88,11 +88,11 @@ transport: {dtls: {}}
   })
 })
 
-test('3,000 random files cause no exception, and each fault has a key and an existing line', () => {
+test('3,000 random router configuration files cause no exception, and each reported fault has a key and an existing line', () => {
   expect(fuzz(routerSubject, { seed: 1, files: 3000 }).files).toBe(3000)
 })
 
-test('docs/reference/router-configuration.md matches the table (FLOTILLA_RECORD=1 writes it)', () => {
+test('docs/reference/router-configuration.md matches the table of options (FLOTILLA_RECORD=1 writes it)', () => {
   const path = join(import.meta.dirname, '../../../docs/reference/router-configuration.md')
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(path, renderRouterConfigReference())
   expect(readFileSync(path, 'utf8')).toBe(renderRouterConfigReference())

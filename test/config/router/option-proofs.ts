@@ -14,32 +14,34 @@ export const opened = (title: string): string => `router/listener-options.test.t
 export const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
 export const edge = (title: string): string => `router/edge/edge-options.test.ts > ${title}`
 export const web = (title: string): string =>
-  `router/edge/web-sockets.test.ts > the timeouts of transport.ws > ${title}`
+  `router/edge/web-sockets.test.ts > The timeouts in transport.ws > ${title}`
 export const byName =
-  'router/server-names.test.ts > A certificate that is configured for a server name > is presented by a listener for %s'
+  'router/server-names.test.ts > A certificate that the configuration assigns to a server name > is presented by a listener for %s'
 export const sockets = (title: string): string =>
   `router/link-sockets.test.ts > A link with several sockets > ${title}`
 export const routes = (title: string): string => `router/forward/routes.test.ts > ${title}`
 const end = (title: string): string =>
-  `router/forward/xgress-options.test.ts > options of a circuit endpoint: > ${title}`
+  `router/forward/xgress-options.test.ts > The options of a circuit endpoint: > ${title}`
 export const faults = (title: string): string => `router/forward/faults.test.ts > ${title}`
 const enroll = (title: string): string => `cli/router/enroll.test.ts > router enroll > ${title}`
 export const proxied = (title: string): string =>
-  `router/proxied.test.ts > A router with a proxy > ${title}`
+  `router/proxied.test.ts > A router with an HTTP proxy > ${title}`
 export const listen = (title: string): string => `router/listen/client-listeners.test.ts > ${title}`
 
-const enrolled = [enroll('writes key, certificates, CA certificates and the endpoints file')]
+const enrolled = [
+  enroll('writes the key, the certificates, the CA certificates and the endpoints file'),
+]
 export const hello = router(
   'A router > sends a hello with its ID from the certificate, its version, its capabilities and one socket per channel',
 )
 export const health = router(
-  'The health-checks API of a router > shows whether a controller responds and how many links exist',
+  'The health-checks API of a router > shows whether a controller responds and how many links the router has',
 )
 export const figures = router(
-  'A router reports to controllers > its metrics at each interval: the same to all controllers, of which only one publishes the metrics',
+  'A router reports to controllers > its metrics at each interval: the same to all controllers, only one of which publishes them',
 )
 export const oneLink = links(
-  'Routers with links > report their link listeners in their hello, and have one link between them when one of them dials',
+  'Routers with links > report their link listeners in their hello, and have one link after one of them has dialed the other',
 )
 const circuitStart = end(
   'circuitStartTimeout is how long a terminator waits for the start of the circuit',
@@ -49,7 +51,7 @@ const circuitStart = end(
 export const answers = (title: string): string =>
   `router/intercept/name-server.test.ts > The DNS server of a tunneler > ${title}`
 export const intercepted = (title: string): string =>
-  `router/intercept/intercepted-services.namespaced.ts > A service > ${title}`
+  `router/intercept/intercepted-services.namespaced.ts > A service that a router intercepts > ${title}`
 
 /** Keys below a section, each with its proof. */
 export function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {
@@ -69,7 +71,7 @@ const names = each(['sans.dns', 'sans.ip', 'sans.uri', 'sans.email'], enrolled)
 export const csr = Object.fromEntries([...subject, ...names])
 export const csrBelowEdge = [
   rules(
-    'csr > inside edge, the section csr is accepted although deprecated; the section at the top level takes precedence',
+    'The configuration section csr: > a section csr inside edge is accepted although deprecated, and the section at the top level takes precedence',
   ),
 ]
 
@@ -113,7 +115,9 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
   retxMaxMs: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],
   maxRttScale: [end('maxRttScale limits how fast the estimated round trip time can grow')],
   maxCloseWaitMs: [
-    end('maxCloseWaitMs is how long a finished circuit endpoint waits for the other endpoint'),
+    end(
+      'maxCloseWaitMs is how long a circuit endpoint that has finished waits for the other endpoint',
+    ),
   ],
   circuitStartTimeout: [circuitStart],
 }
@@ -134,7 +138,7 @@ export function flowAt(
 }
 
 export const reachesOf = (place: string): string =>
-  `router/flow-options.test.ts > the circuit endpoint uses the configured options > in ${place}`
+  `router/flow-options.test.ts > The configured options determine the circuit endpoint > in ${place}`
 export const listenerFlow = {
   connectTimeout: 'dialers connect to services, and listeners do not',
   advertise: 'nobody is told where it listens: its clients are configured with it',

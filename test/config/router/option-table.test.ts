@@ -61,24 +61,26 @@ const table: readonly (readonly [string, Proof])[] = [
   ...each(
     ['ctrl.endpoint', 'ctrl.options.endpoint'],
     [
-      rules('ctrl > endpoints is ignored when endpoint is also given'),
       rules(
-        'ctrl > options accepts the channel options, and also endpoint and defaultRequestTimeout',
+        'The configuration section ctrl: > the key endpoints is ignored if endpoint is also given',
+      ),
+      rules(
+        'The configuration section ctrl: > the key options accepts the options of a channel, and also endpoint and defaultRequestTimeout',
       ),
     ],
   ),
   ...each(
     ['ctrl.endpoints', 'ctrl.options.endpoints'],
     [
-      router('A router > keeps one channel to a controller for which it has two addresses'),
+      router('A router > keeps only one channel to a controller that has two addresses'),
       rules(
-        'ctrl > options accepts the channel options, and also endpoint and defaultRequestTimeout',
+        'The configuration section ctrl: > the key options accepts the options of a channel, and also endpoint and defaultRequestTimeout',
       ),
     ],
   ),
   ...each(
     ['ctrl.bind', 'ctrl.options.bind'],
-    [ctrl('controllers are dialed from the local address in %s')],
+    [ctrl('a router dials controllers from the local address in %s')],
   ),
   ...each(
     ['ctrl.defaultRequestTimeout', 'ctrl.options.defaultRequestTimeout'],
@@ -87,29 +89,31 @@ const table: readonly (readonly [string, Proof])[] = [
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
       sendInterval: [
-        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+        ctrl('The heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
       ],
       checkInterval: [
-        ctrl('Heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+        ctrl('The heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
       ],
       closeUnresponsiveTimeout: [
         ctrl(
-          'Heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
+          'The heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
       unresponsiveAfter: [
         ctrl(
-          'Heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
+          'The heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
     }),
   ),
   ...below('ctrl', {
     startupTimeout: [
-      router('A router > exits when it cannot reach a controller in time, and prints advice'),
+      router('A router > exits with advice if it cannot reach any controller in time'),
     ],
     endpointsFile: [
-      router('A router > starts from its endpoints file, even if no configured controller exists'),
+      router(
+        'A router > can start with its endpoints file, even if no controller in the configuration exists',
+      ),
     ],
     listeners: 'controllers that dial routers are not supported',
   }),
@@ -118,17 +122,13 @@ const table: readonly (readonly [string, Proof])[] = [
     maxQueuedConnects: 'nothing is accepted at a channel that is dialed',
     maxOutstandingConnects: 'nothing is accepted at a channel that is dialed',
     connectTimeoutMs: [
-      ctrl(
-        'the option %s limits how long the router waits for a controller’s response to the hello',
-      ),
+      ctrl('the option %s limits how long a router waits for a controller’s response to its hello'),
     ],
     connectTimeout: [
-      ctrl(
-        'the option %s limits how long the router waits for a controller’s response to the hello',
-      ),
+      ctrl('the option %s limits how long a router waits for a controller’s response to its hello'),
     ],
     writeTimeout: [
-      ctrl('a channel is closed if a message cannot be sent to its controller within writeTimeout'),
+      ctrl('a channel is closed if a message to the controller cannot be sent within writeTimeout'),
     ],
   }),
   ...below(
@@ -145,17 +145,19 @@ const table: readonly (readonly [string, Proof])[] = [
   [
     'dialers[].binding',
     [
-      'router/dial/stream-dialer.test.ts > A router dials only for the bindings in its configuration',
+      'router/dial/stream-dialer.test.ts > A router dials only with the bindings in its configuration',
     ],
   ],
   ...flowAt('dialers[].options', reachesOf('a dialer with the binding %s'), {
     getCircuitTimeout: 'dialers ask for no circuits',
     connectTimeout: [
-      'router/dial/stream-dialer.test.ts > A failed dial is reported with its cause: > that there was no response within the dialer’s connectTimeout, although the controller waits longer',
+      'router/dial/stream-dialer.test.ts > A failed dial is reported with this cause: > there was no response within the dialer’s connectTimeout, although the controller waits longer',
     ],
   }),
   ...below('edge', {
-    heartbeatIntervalSeconds: [edge('sessions in use are reported every heartbeatIntervalSeconds')],
+    heartbeatIntervalSeconds: [
+      edge('a router reports the sessions in use every heartbeatIntervalSeconds'),
+    ],
     db: 'the data model is kept in memory alone',
     dbSaveIntervalSeconds: 'the data model is kept in memory alone',
     sessionValidateChunkSize: 'sessions are checked when a controller has sent all of them',
@@ -166,63 +168,65 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('forwarder', {
     faultTxInterval: [
       faults(
-        'A frame without a next hop > is reported to the owner of the circuit, at most once per interval',
+        'A frame for which a router has no next hop > is reported to the owner of the circuit, at most once per interval',
       ),
     ],
     idleCircuitTimeout: [
       faults(
-        'An idle circuit > is confirmed to its owner repeatedly, but a circuit with traffic is not',
+        'A circuit without traffic > is confirmed to its owner repeatedly, while a circuit with traffic is not',
       ),
     ],
     idleTxInterval: [
       faults(
-        'An idle circuit > is confirmed to its owner repeatedly, but a circuit with traffic is not',
+        'A circuit without traffic > is confirmed to its owner repeatedly, while a circuit with traffic is not',
       ),
     ],
     linkDialQueueLength: [
       linkOption(
-        'The dialing side of a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
+        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later',
       ),
     ],
     linkDialWorkerCount: [
       linkOption(
-        'The dialing side of a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries further routers later',
+        'The router that dials a link > dials linkDialWorkerCount routers at a time, queues linkDialQueueLength routers, and tries the rest later',
       ),
     ],
     rateLimitedQueueLength: [
-      operations('operations above the limits of running and queued operations are refused'),
+      operations(
+        'operations of a router above the limits of running and queued operations are refused',
+      ),
     ],
     rateLimitedWorkerCount: [
-      operations('terminators of hosting clients are created one after the other'),
-      operations('terminators of the tunneler are created one after the other'),
+      operations('terminators of hosting clients are requested one after the other'),
+      operations('terminators of the tunneler are requested one after the other'),
     ],
     xgressCloseCheckInterval: [
       routes(
-        'A circuit at a router > continues while frames arrive, up to a limit, if the controller removes it gracefully',
+        'A circuit at a router > continues while frames arrive, up to a time limit, if the controller removes it gracefully',
       ),
     ],
     xgressDialDwellTime: [
       routes(
-        'A route that a controller sends to a router > waits for the dwell time before it dials',
+        'A route that a controller sends to a router > is dialed only after the configured dwell time',
       ),
     ],
     xgressDialQueueLength: [
       routes(
-        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are dialed',
+        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are still dialed',
       ),
     ],
     xgressDialWorkerCount: [
       routes(
-        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are dialed',
+        'A route that a controller sends to a router > is refused if the dial queue is full, and the routes in the queue are still dialed',
       ),
     ],
     latencyProbeInterval: 'deprecated in the family: heartbeats measure the latency',
     unresponsiveLinkTimeout: [
       routes(
-        'A route that a controller sends to a router > over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue',
+        'A route that a controller sends to a router > over a link that is silent for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue',
       ),
       linkOption(
-        'A link > is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout',
+        'A link > is unresponsive if the other router is silent for unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
       ),
     ],
   }),
@@ -242,7 +246,9 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('link.listeners[]', {
     binding: [
-      rules('link > a listener has binding, bind and advertise; only transport is supported'),
+      rules(
+        'The configuration section link: > a listener has binding, bind and advertise, and only the binding transport is supported',
+      ),
     ],
     bind: [oneLink],
     advertise: [oneLink],
@@ -250,7 +256,7 @@ const table: readonly (readonly [string, Proof])[] = [
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > close the link to a removed router, and dial no router without a common link group',
+        'Routers with links > close the link to a removed router, and do not dial a router without a common link group',
       ),
     ],
     'options.outQueueSize': [
@@ -263,30 +269,36 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects':
       'the program bounds connections that are not admitted itself, of one source and in all',
     'options.connectTimeoutMs': [
-      linkOption('The listening side of a link > stops waiting for the hello after its option %s'),
+      linkOption(
+        'The router that listens for links > stops waiting for the hello according to the option %s',
+      ),
     ],
     'options.connectTimeout': [
-      linkOption('The listening side of a link > stops waiting for the hello after its option %s'),
+      linkOption(
+        'The router that listens for links > stops waiting for the hello according to the option %s',
+      ),
     ],
     'options.writeTimeout': [
       linkOption(
-        'The listening side of a link > closes a link to which a message cannot be sent within writeTimeout',
+        'The router that listens for links > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
   }),
   ...below('link.dialers[]', {
     binding: [
-      rules('link > a dialer has a binding; the default of split is true; bind is optional'),
+      rules(
+        'The configuration section link: > a dialer requires a binding, has split true by default, and may have bind',
+      ),
     ],
     split: [sockets('has one socket with split: false')],
     bind: [
-      linkOption('The dialing side of a link > dials from the local address in the option bind'),
+      linkOption('The router that dials a link > dials from the local address in the option bind'),
     ],
     bindInterface:
       'it names the interface in reports of the family, and nothing reads those reports',
     groups: [
       links(
-        'Routers with links > close the link to a removed router, and dial no router without a common link group',
+        'Routers with links > close the link to a removed router, and do not dial a router without a common link group',
       ),
     ],
     'options.outQueueSize': [
@@ -298,35 +310,35 @@ const table: readonly (readonly [string, Proof])[] = [
     'options.maxOutstandingConnects': 'nothing is accepted at a channel that is dialed',
     'options.connectTimeoutMs': [
       linkOption(
-        'The dialing side of a link > stops waiting for the response to its hello after its option %s',
+        'The router that dials a link > stops waiting for the response to its hello according to the option %s',
       ),
     ],
     'options.connectTimeout': [
       linkOption(
-        'The dialing side of a link > stops waiting for the response to its hello after its option %s',
+        'The router that dials a link > stops waiting for the response to its hello according to the option %s',
       ),
     ],
     'options.writeTimeout': [
       linkOption(
-        'The dialing side of a link > closes a link to which a message cannot be sent within writeTimeout',
+        'The router that dials a link > closes a link to which a message cannot be sent within writeTimeout',
       ),
     ],
     maxDefaultConnections: [
-      sockets('has maxDefaultConnections and maxAckConnections sockets, at both of its routers'),
+      sockets('has maxDefaultConnections and maxAckConnections sockets at both of its routers'),
     ],
     maxAckConnections: [
-      sockets('has maxDefaultConnections and maxAckConnections sockets, at both of its routers'),
+      sockets('has maxDefaultConnections and maxAckConnections sockets at both of its routers'),
     ],
     startupDelay: [
-      sockets('dials the additional sockets after startupDelay, and again when a socket is lost'),
+      sockets('dials its additional sockets after startupDelay, and again if one is lost'),
     ],
   }),
   ...(['healthy', 'unhealthy'] as const).flatMap((state) => {
     const when =
       state === 'healthy'
-        ? 'while controllers are connected to the router that is to be dialed'
-        : 'while no controller is connected to the router that is to be dialed'
-    const title = `The wait before a router is dialed again > grows according to ${state}DialBackoff ${when}`
+        ? 'while controllers are connected to the other router'
+        : 'while no controller is connected to the other router'
+    const title = `The delay before a router dials another router again > grows according to ${state}DialBackoff ${when}`
     const keys = ['minRetryInterval', 'maxRetryInterval', 'retryBackoffFactor']
     const proof = [linkOption(title)]
     return each(
@@ -343,7 +355,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'heartbeats.closeUnresponsiveTimeout': [
       linkOption(
-        'A link > is unresponsive after unresponsiveLinkTimeout if the other router is silent, and closes after closeUnresponsiveTimeout',
+        'A link > is unresponsive if the other router is silent for unresponsiveLinkTimeout, and closes after closeUnresponsiveTimeout',
       ),
     ],
     payloadSenderQueueSize: [
@@ -361,7 +373,7 @@ const table: readonly (readonly [string, Proof])[] = [
     binding: [listen('A listener %s on %s prevents the start of the router')],
     bind: [
       listen(
-        'A listener whose port is in use prevents the start of the router, and the error contains the listener’s path in the configuration',
+        'A listener whose port is in use prevents the start of the router, and the error contains the configuration key of the listener',
       ),
     ],
     advertise: [
@@ -371,13 +383,13 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...flowAt(
     'listeners[].options(edge)',
-    'router/edge/connect.test.ts > A client that connects to a service > gets a circuit endpoint that uses the options of the listener',
+    'router/edge/connect.test.ts > A client that connects to a service > gets a circuit endpoint with the options of the listener',
     {
       advertise: [
         'router/edge/program.test.ts > The router reports its client addresses to controllers',
       ],
       lookupApiSessionTimeout: [
-        'router/edge/admission.test.ts > A client of a router gets no channel > %s',
+        'router/edge/admission.test.ts > A client of a router gets no channel > if it connects %s',
       ],
       lookupSessionTimeout:
         'this router waits for no service session: a controller judges each request',
@@ -391,13 +403,13 @@ const table: readonly (readonly [string, Proof])[] = [
       maxOutstandingConnects:
         'the program bounds connections that are not admitted itself, of one source and in all',
       connectTimeoutMs: [
-        opened('the listener option %s limits how long the router waits for a client’s hello'),
+        opened('the listener option %s limits how long a router waits for a client’s hello'),
       ],
       connectTimeout: [
-        opened('the listener option %s limits how long the router waits for a client’s hello'),
+        opened('the listener option %s limits how long a router waits for a client’s hello'),
       ],
       writeTimeout: [
-        edge('a client to which a message cannot be sent within writeTimeout is disconnected'),
+        edge('a client is disconnected if a message to it cannot be sent within writeTimeout'),
       ],
     },
   ),
@@ -406,25 +418,27 @@ const table: readonly (readonly [string, Proof])[] = [
     reachesOf('a tunneler, both for hosted and for intercepted services'),
     {
       mode: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunneler is reached through a port that the clients’ tunneler opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
       ],
       services: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service, %s, > hosted by a tunneler is reached through a port that the clients’ tunneler opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
       ],
-      resolver: [answers('resolves a service name in any letter case')],
+      resolver: [answers('resolves the name of a service in capital and small letters')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
-      dnsUpstream: [answers('forwards queries for unknown names to upstream DNS servers')],
+      dnsUpstream: [
+        answers('forwards queries for names that are not service names to upstream DNS servers'),
+      ],
       dnsUpstreamMode: [answers('queries several upstream servers in the mode %s')],
       dnsUnanswerable: [
         answers('answers queries for other names according to dnsUnanswerable: %s'),
       ],
       lanIf: [
-        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and names if lanIf names its network, and nothing else',
+        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and names, and nothing else, if the option lanIf names its network',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',
       udpIdleTimeout: [
-        'router/tunnel/proxy-mode.test.ts > a UDP source that is silent for udpIdleTimeout loses its circuit',
+        'router/tunnel/proxy-mode.test.ts > a UDP source that sends nothing for udpIdleTimeout loses its circuit',
       ],
       getCircuitTimeout: [
         'router/tunnel/proxy-mode.test.ts > getCircuitTimeout limits how long the tunneler waits for a circuit',
@@ -439,15 +453,15 @@ const table: readonly (readonly [string, Proof])[] = [
     }),
   ),
   ...below('metrics', {
-    reportInterval: [figures, metrics('a metrics report is created every reportInterval')],
+    reportInterval: [figures, metrics('a router creates a metrics report every reportInterval')],
     messageQueueSize: [
       metrics(
-        'the router keeps the newest messageQueueSize metrics reports while no controller is connected',
+        'a router keeps the newest messageQueueSize metrics reports while no controller is connected',
       ),
     ],
     intervalAgeThreshold: [
       metrics(
-        'a metrics report is sent once intervalAgeThreshold has passed since its interval began',
+        'a router sends a metrics report once intervalAgeThreshold has passed since the report’s interval began',
       ),
     ],
     eventQueueSize: 'metrics are not queued one by one',
@@ -457,7 +471,7 @@ const table: readonly (readonly [string, Proof])[] = [
     'trace.path',
     [
       router(
-        'A router with message tracing or profiling enabled > writes each message to the trace in decoded form, without the channel secret',
+        'A router whose configuration enables message tracing or profiling > writes each decoded message to the trace file, without the secret of the channel',
       ),
     ],
   ],
@@ -483,10 +497,14 @@ const table: readonly (readonly [string, Proof])[] = [
     readTimeout: [web('close a connection whose HTTP request is not complete in time')],
     handshakeTimeout: [web('close a connection on which no channel is opened in time')],
     pingInterval: [
-      web('cause pings to a client, and close the web socket of a client that does not respond'),
+      web(
+        'make the router send pings to a client, and close the web socket if the client does not respond',
+      ),
     ],
     pongTimeout: [
-      web('cause pings to a client, and close the web socket of a client that does not respond'),
+      web(
+        'make the router send pings to a client, and close the web socket if the client does not respond',
+      ),
     ],
     writeTimeout: 'a request without a web socket is answered at once',
     idleTimeout: 'a request without a web socket ends its connection',
@@ -503,10 +521,14 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...each(
     ['profile.cpu.path', 'profile.memory.path', 'profile.memory.intervalMs'],
-    [router('A router with message tracing or profiling enabled > writes its profiles to files')],
+    [
+      router(
+        'A router whose configuration enables message tracing or profiling > writes its profiles to files',
+      ),
+    ],
   ),
   ...below('web[]', {
-    name: [opened('A web server of a router > is logged with its name')],
+    name: [opened('A web server of a router > is named in the log')],
     'bindPoints[].interface': [health],
     'bindPoints[].address': 'it says where others reach the server, and nobody is told of it',
     'bindPoints[].newAddress': [health],
@@ -530,12 +552,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'options.idleTimeout': [
       opened(
-        'A web server of a router > closes a connection on which no further request arrives within idleTimeout',
+        'A web server of a router > closes a connection on which no other request arrives within idleTimeout',
       ),
     ],
     'options.writeTimeout': [
       opened(
-        'A web server of a router > closes a connection whose response is not read within writeTimeout',
+        'A web server of a router > closes a connection whose client does not read the response within writeTimeout',
       ),
     ],
     'options.minTLSVersion': [
@@ -566,17 +588,17 @@ const table: readonly (readonly [string, Proof])[] = [
   ...below('interfaceDiscovery', {
     disabled: [
       router(
-        'A router reports to controllers > no network interfaces if interfaceDiscovery is disabled',
+        'A router reports to controllers > no network interfaces if the option interfaceDiscovery disables this',
       ),
     ],
     checkInterval: [
       ctrl(
-        'network interfaces are reported repeatedly, according to checkInterval and minReportInterval',
+        'a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval',
       ),
     ],
     minReportInterval: [
       ctrl(
-        'network interfaces are reported repeatedly, according to checkInterval and minReportInterval',
+        'a router reports its network interfaces repeatedly, according to checkInterval and minReportInterval',
       ),
     ],
   }),
@@ -625,7 +647,7 @@ test('for each router option, the table lists a test of its effect, or the reaso
   expect(lacking.toSorted()).toEqual(unproven.toSorted())
 })
 
-test('the warnings about options without effect match the table', () => {
+test('the warnings about router options without effect match the table', () => {
   const proofs = new Map(table)
   const proven = keysOf(routerFields).filter(([key]) => !unproven.includes(key))
   for (const [key, hasEffect] of proven) {
@@ -633,7 +655,7 @@ test('the warnings about options without effect match the table', () => {
   }
 })
 
-test('each test that the table lists exists, with the exact title, and is not skipped', () => {
+test('each test in the table of router options exists, with the exact title, and is not skipped', () => {
   const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
   expect(
     withoutTest([...new Set(named)]),
@@ -641,7 +663,7 @@ test('each test that the table lists exists, with the exact title, and is not sk
   ).toEqual([])
 })
 
-test('the tests cover each option of a circuit endpoint', () => {
+test('the tests of router options cover each option of a circuit endpoint', () => {
   const others = ['getCircuitTimeout', 'connectTimeout']
   expect([...Object.keys(flow), ...others].toSorted()).toEqual(
     Object.keys(flowControlOptions).toSorted(),

@@ -22,7 +22,7 @@ import {
 // Each rule in the document that defines a router's configuration, in the same order.
 
 describe('The router configuration file', () => {
-  test('has the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {
+  test('may have the sections ctrl, csr, dialers, edge, forwarder, healthChecks, identity, link, listeners, metrics, trace, transport, profile, web and v', () => {
     const sections =
       'ctrl csr dialers edge forwarder healthChecks identity link listeners metrics trace transport profile web v'
     expect(Object.keys(routerFields)).toEqual(expect.arrayContaining(sections.split(' ')))
@@ -44,7 +44,7 @@ describe('The router configuration file', () => {
     ['edge', 'fabric only'],
     ['link', 'neither dials nor accepts other routers'],
     ['listeners', 'nothing enters the network'],
-  ])('without %s is refused, because the router %s', (name, effect) => {
+  ])('without %s is accepted with the note that the router %s', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
     const told = missingSectionNotes(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)
@@ -95,7 +95,7 @@ describe('The router configuration file', () => {
   })
 })
 
-describe('The values of options', () => {
+describe('The values of router options', () => {
   test.each([
     ['5s', 5000],
     ['1m', 60_000],
@@ -157,21 +157,21 @@ describe('The values of options', () => {
   })
 })
 
-describe('ctrl', () => {
+describe('The configuration section ctrl:', () => {
   const ctrl = (text: string): string => LEAST.replace('{endpoint: "tls:ctrl1.test:6262"}', text)
 
-  test('bind is optional', () => {
+  test('the key bind is optional', () => {
     expect(config().ctrl.bind).toBeNull()
     expect(whole(ctrl('{endpoint: "tls:a.test:1", bind: eth0}')).ctrl.bind).toBe('eth0')
   })
 
-  test('defaultRequestTimeout is 5s by default', () => {
+  test('the default of defaultRequestTimeout is 5s', () => {
     expect(config().ctrl.defaultRequestTimeout).toBe(5000)
     const found = whole(ctrl('{endpoint: "tls:a.test:1", defaultRequestTimeout: 7s}'))
     expect(found.ctrl.defaultRequestTimeout).toBe(7000)
   })
 
-  test('endpoint and endpoints may be absent, because the enrollment token contains the controllers, but they must not be empty', () => {
+  test('the keys endpoint and endpoints may be absent, because the enrollment token contains the controllers, but must not be empty', () => {
     expect(configuredEndpoints(whole(ctrl('{endpointsFile: e.yml}')))).toEqual([])
     expect(faultsOf(ctrl('{endpoints: []}'))[0]).toMatch(
       /^3: ctrl\.endpoints: expected a list of 1/,
@@ -179,7 +179,7 @@ describe('ctrl', () => {
     expect(faultsOf(ctrl('{endpoint: }'))[0]).toMatch(/^3: ctrl\.endpoint: is empty/)
   })
 
-  test('endpoints is ignored when endpoint is also given', () => {
+  test('the key endpoints is ignored if endpoint is also given', () => {
     const text = ctrl('{endpoint: "tls:a.test:1", endpoints: ["tls:b.test:2"]}')
     expect(configuredEndpoints(whole(text)).map((one) => one.text)).toEqual(['tls:a.test:1'])
     expect(parse(text).warnings).toMatchObject([
@@ -187,7 +187,7 @@ describe('ctrl', () => {
     ])
   })
 
-  test('endpoints is a list of controller addresses', () => {
+  test('the key endpoints contains a list of controller addresses', () => {
     const found = whole(ctrl('{endpoints: ["tls:a.test:1", "tls:b.test:2"]}'))
     expect(configuredEndpoints(found).map((one) => one.text)).toEqual([
       'tls:a.test:1',
@@ -196,7 +196,7 @@ describe('ctrl', () => {
     expect(faultsOf(ctrl('{endpoints: ["tls:a.test:1", "b.test"]}'))).toHaveLength(1)
   })
 
-  test('heartbeats are optional', () => {
+  test('the key heartbeats is optional', () => {
     expect(config().ctrl.heartbeats).toEqual({
       sendInterval: 10_000,
       checkInterval: 1000,
@@ -205,7 +205,7 @@ describe('ctrl', () => {
     })
   })
 
-  test('options accepts the channel options, and also endpoint and defaultRequestTimeout', () => {
+  test('the key options accepts the options of a channel, and also endpoint and defaultRequestTimeout', () => {
     const found = whole(
       ctrl('{options: {endpoint: "tls:a.test:1", defaultRequestTimeout: 9s, outQueueSize: 7}}'),
     )
@@ -218,7 +218,7 @@ describe('ctrl', () => {
   })
 })
 
-describe('csr', () => {
+describe('The configuration section csr:', () => {
   test('the subject fields country, province, locality, organization and organizationalUnit are accepted, and all are optional', () => {
     const names = ['country', 'province', 'locality', 'organization', 'organizationalUnit']
     expect(names.map((name) => at(config(), `csr.${name}`))).toEqual(names.map(() => null))
@@ -232,25 +232,31 @@ describe('csr', () => {
     ['ip', '127.0.0.1', 'r.test', 'a list of IP addresses'],
     ['uri', 'spiffe://a/b', 'no uri', 'a list of URIs'],
     ['email', 'a@r.test', 'a r.test', 'a list of mail addresses'],
-  ])('sans.%s is a list of alternative names of that type', (kind, good, bad, expected) => {
-    const csr = (name: string): string => LEAST.replace('dns: [r.test]', `${kind}: ["${name}"]`)
-    expect(at(whole(csr(good)), `csr.sans.${kind}`)).toEqual([good])
-    expect(faultsOf(csr(bad))).toEqual([
-      `4: csr.sans.${kind}: expected ${expected}, found ["${bad}"]`,
-    ])
-  })
+  ])(
+    'the key sans.%s contains a list of alternative names of that type',
+    (kind, good, bad, expected) => {
+      const csr = (name: string): string => LEAST.replace('dns: [r.test]', `${kind}: ["${name}"]`)
+      expect(at(whole(csr(good)), `csr.sans.${kind}`)).toEqual([good])
+      expect(faultsOf(csr(bad))).toEqual([
+        `4: csr.sans.${kind}: expected ${expected}, found ["${bad}"]`,
+      ])
+    },
+  )
 
   test.each([
     ['dns', 'r.test'],
     ['ip', '127.0.0.1'],
     ['uri', 'spiffe://a/b'],
     ['email', 'a@r.test'],
-  ])('sans.%s ignores empty entries, which templates leave for unset values', (kind, good) => {
-    const text = LEAST.replace('dns: [r.test]', `${kind}: [null, "${good}", ""]`)
-    expect(at(whole(text), `csr.sans.${kind}`)).toEqual([good])
-  })
+  ])(
+    'empty entries of sans.%s, which templates write for unset values, are ignored',
+    (kind, good) => {
+      const text = LEAST.replace('dns: [r.test]', `${kind}: [null, "${good}", ""]`)
+      expect(at(whole(text), `csr.sans.${kind}`)).toEqual([good])
+    },
+  )
 
-  test('inside edge, the section csr is accepted although deprecated; the section at the top level takes precedence', () => {
+  test('a section csr inside edge is accepted although deprecated, and the section at the top level takes precedence', () => {
     const older = 'edge: {csr: {country: NO}}\n'
     const only = LEAST.replace('csr: {sans: {dns: [r.test]}}\n', '') + older
     expect(whole(only).csr?.country).toBe('NO')
@@ -259,7 +265,7 @@ describe('csr', () => {
     expect(warnings(older)).toContain('5: edge.csr: is ignored in favour of csr at the top level')
   })
 
-  test('one valid SAN is required if the router accepts clients or routers', () => {
+  test('at least one valid SAN is required if the router accepts clients or routers', () => {
     const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
     const link =
       'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
@@ -269,15 +275,15 @@ describe('csr', () => {
   })
 })
 
-describe('dialers', () => {
+describe('The configuration section dialers:', () => {
   test.each(['proxy', 'proxy_udp', 'transport', 'transport_udp'])(
-    'the binding %s is supported',
+    'the binding %s is accepted',
     (name) => {
       expect(config(`dialers: [{binding: ${name}}]\n`).dialers[0]?.binding).toBe(name)
     },
   )
 
-  test('the section is an array of objects with a binding and optional options', () => {
+  test('the section is a list of objects with a binding and optional options', () => {
     expectFault('dialers: [{options: {}}]\n', 'dialers[0].binding: is missing')
     expectFault('dialers: {binding: transport}\n', 'dialers: expected a list of sections')
     const found = config('dialers: [{binding: transport, options: {connectTimeout: 3s, mtu: 9}}]\n')
@@ -289,13 +295,13 @@ describe('dialers', () => {
   })
 })
 
-describe('edge', () => {
-  test('the section is enabled if it is present, even if it is empty', () => {
+describe('The configuration section edge:', () => {
+  test('the presence of the section enables it, even if it is empty', () => {
     expect(config().edge).toBeNull()
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
 
-  test('keys that configure other routers are accepted, with a warning', () => {
+  test('keys that only other routers use are accepted, with a warning', () => {
     expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
       '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
       '5: edge.db: has no effect: the data model is kept in memory alone',
@@ -304,7 +310,7 @@ describe('edge', () => {
   })
 })
 
-describe('forwarder', () => {
+describe('The configuration section forwarder:', () => {
   test.each([
     ['faultTxInterval', 15_000, 0, null],
     ['idleCircuitTimeout', 60_000, null, null],
@@ -317,7 +323,7 @@ describe('forwarder', () => {
     ['xgressDialDwellTime', 0, null, null],
     ['xgressDialQueueLength', 1000, 1, 10_000],
     ['xgressDialWorkerCount', 128, 1, 10_000],
-  ])('%s is %d by default, from %s to %s', (name, fallback, min, max) => {
+  ])('the default of %s is %d, the minimum %s and the maximum %s', (name, fallback, min, max) => {
     const key = `forwarder.${name}`
     const text = (value: number): string => `forwarder: {${name}: ${value}}\n`
     expect(at(config(), key)).toBe(fallback)
@@ -328,14 +334,14 @@ describe('forwarder', () => {
     if (max !== null) expectFault(text(max + 1), `${key}: expected an integer`)
   })
 
-  test('latencyProbeInterval accepts any value and has no effect', () => {
+  test('latencyProbeInterval may have any value and has no effect', () => {
     for (const value of ['0', '10', '5s', '{a: 1}']) {
       expect(warnings(`forwarder: {latencyProbeInterval: ${value}}\n`)).toEqual([])
     }
   })
 })
 
-describe('healthChecks', () => {
+describe('The configuration section healthChecks:', () => {
   test.each([
     ['ctrlPingCheck.interval', 30_000],
     ['ctrlPingCheck.timeout', 15_000],
@@ -343,7 +349,7 @@ describe('healthChecks', () => {
     ['linkCheck.interval', 5000],
     ['linkCheck.initialDelay', 1000],
     ['linkCheck.minLinks', 0],
-  ])('%s is %d by default', (name, fallback) => {
+  ])('the default of %s is %d', (name, fallback) => {
     expect(at(config(), `healthChecks.${name}`)).toBe(fallback)
   })
 
@@ -358,8 +364,8 @@ describe('healthChecks', () => {
   })
 })
 
-describe('identity', () => {
-  test('cert, server_cert, key and ca contain file paths', () => {
+describe('The configuration section identity:', () => {
+  test('the keys cert, server_cert, key and ca contain file paths', () => {
     const text = LEAST.replace(
       'server_cert: r.server.cert, key: r.key}',
       'key: /k, server_cert: s, ca: "file:///ca"}',
@@ -372,7 +378,7 @@ describe('identity', () => {
     })
   })
 
-  test('PEM text is accepted instead of a path, and a key in it is not shown', () => {
+  test('PEM text is accepted in place of a path, and a key in it is not printed', () => {
     const pem = '-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----'
     const loaded = parse(LEAST.replace('key: r.key', `key: "pem:${pem}"`))
     expect(loaded.ok && loaded.config.identity.key.pem).toContain('AAAA')
@@ -382,7 +388,7 @@ describe('identity', () => {
   })
 })
 
-describe('link', () => {
+describe('The configuration section link:', () => {
   const listener = (rest: string): string => `link: {listeners: [{binding: transport, ${rest}}]}\n`
   const dialer = (rest: string): string => `link: {dialers: [{binding: transport${rest}}]}\n`
 
@@ -390,7 +396,7 @@ describe('link', () => {
     expect(config('link: {listeners: []}\n').link).toMatchObject({ listeners: [], dialers: [] })
   })
 
-  test('a listener has binding, bind and advertise; only transport is supported', () => {
+  test('a listener has binding, bind and advertise, and only the binding transport is supported', () => {
     const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "r.test:10"'))
     expect(found.link?.listeners[0]).toMatchObject({
       binding: 'transport',
@@ -416,7 +422,7 @@ describe('link', () => {
     )
   })
 
-  test('without advertise, a listener advertises the address that it listens on, unless that address is a wildcard', () => {
+  test('a listener without advertise advertises the address on which it listens, unless that address is a wildcard', () => {
     const found = config(listener('bind: "tls:192.0.2.1:10"'))
     expect(found.link?.listeners[0]?.advertise).toEqual({ host: '192.0.2.1', port: 10 })
     for (const bind of ['tls:0.0.0.0:10', 'tls:[::]:10', 'tls:192.0.2.1:0']) {
@@ -424,20 +430,20 @@ describe('link', () => {
     }
   })
 
-  test('a dtls listener causes a warning, and is not opened', () => {
+  test('a listener with the protocol dtls causes a warning, and is not opened', () => {
     expect(warnings(listener('bind: "dtls:0.0.0.0:10", advertise: "dtls:r.test:10"'))).toEqual([
       '5: link.listeners[0].bind: dtls is not supported: this listener is not opened',
     ])
   })
 
-  test('groups are [default] by default', () => {
+  test('the default of groups is [default]', () => {
     const found = config(listener('bind: "tls:0.0.0.0:10", advertise: "r.test:10"'))
     expect(found.link?.listeners[0]?.groups).toEqual(['default'])
     expect(config(dialer(', groups: [a, b]')).link?.dialers[0]?.groups).toEqual(['a', 'b'])
     expect(config(dialer(', groups: a')).link?.dialers[0]?.groups).toEqual(['a'])
   })
 
-  test('a dialer has a binding; the default of split is true; bind is optional', () => {
+  test('a dialer requires a binding, has split true by default, and may have bind', () => {
     expect(config(dialer('')).link?.dialers[0]).toMatchObject({ split: true, bind: null })
     expect(config(dialer(', split: false, bind: eth1')).link?.dialers[0]).toMatchObject({
       split: false,
@@ -449,35 +455,44 @@ describe('link', () => {
   test.each([
     ['healthyDialBackoff', 5000, 300_000, 1.5],
     ['unhealthyDialBackoff', 60_000, 3_600_000, 10],
-  ])('%s waits from %d ms to %d ms, with the factor %d', (name, min, max, factor) => {
-    expect(config(dialer('')).link?.dialers[0]).toMatchObject({
-      [name]: { minRetryInterval: min, maxRetryInterval: max, retryBackoffFactor: factor },
-    })
-    const with_ = (rest: string): string => dialer(`, ${name}: {${rest}}`)
-    const key = `link.dialers[0].${name}`
-    expect(config(with_('minRetryInterval: 10ms, maxRetryInterval: 24h'))).toBeDefined()
-    for (const bad of ['9ms', '24h1s']) {
-      expectFault(with_(`minRetryInterval: ${bad}`), `${key}.minRetryInterval: expected a duration`)
-      expectFault(with_(`maxRetryInterval: ${bad}`), `${key}.maxRetryInterval: expected a duration`)
-    }
-    for (const good of ['1', '100', '2.5']) {
-      expect(config(with_(`retryBackoffFactor: ${good}`))).toBeDefined()
-    }
-    for (const bad of ['0.9', '100.5', 'fast']) {
+  ])(
+    'the option %s of a dialer waits from %d ms to %d ms, with the factor %d',
+    (name, min, max, factor) => {
+      expect(config(dialer('')).link?.dialers[0]).toMatchObject({
+        [name]: { minRetryInterval: min, maxRetryInterval: max, retryBackoffFactor: factor },
+      })
+      const with_ = (rest: string): string => dialer(`, ${name}: {${rest}}`)
+      const key = `link.dialers[0].${name}`
+      expect(config(with_('minRetryInterval: 10ms, maxRetryInterval: 24h'))).toBeDefined()
+      for (const bad of ['9ms', '24h1s']) {
+        expectFault(
+          with_(`minRetryInterval: ${bad}`),
+          `${key}.minRetryInterval: expected a duration`,
+        )
+        expectFault(
+          with_(`maxRetryInterval: ${bad}`),
+          `${key}.maxRetryInterval: expected a duration`,
+        )
+      }
+      for (const good of ['1', '100', '2.5']) {
+        expect(config(with_(`retryBackoffFactor: ${good}`))).toBeDefined()
+      }
+      for (const bad of ['0.9', '100.5', 'fast']) {
+        expectFault(
+          with_(`retryBackoffFactor: ${bad}`),
+          `${key}.retryBackoffFactor: expected a number`,
+        )
+      }
       expectFault(
-        with_(`retryBackoffFactor: ${bad}`),
-        `${key}.retryBackoffFactor: expected a number`,
+        with_('minRetryInterval: 3h, maxRetryInterval: 2h'),
+        `${key}.minRetryInterval: must not exceed maxRetryInterval`,
       )
-    }
-    expectFault(
-      with_('minRetryInterval: 3h, maxRetryInterval: 2h'),
-      `${key}.minRetryInterval: must not exceed maxRetryInterval`,
-    )
-  })
+    },
+  )
 })
 
-describe('proxy', () => {
-  test('the type is http with an address, or none', () => {
+describe('The configuration section proxy:', () => {
+  test('the type is either http with an address, or none', () => {
     expect(config().proxy).toBeNull()
     const found = config(
       'proxy: {type: http, address: "p.test:3128", username: u, password: secret}\n',
@@ -503,7 +518,7 @@ describe('proxy', () => {
     )
   })
 
-  test('the password is not shown', () => {
+  test('the password is not printed', () => {
     const loaded = parse(
       `${LEAST}proxy: {type: http, address: "p.test:1", username: u, password: secret}\n`,
     )
@@ -512,7 +527,7 @@ describe('proxy', () => {
 })
 
 test.each(['ws', 'tcp', 'dtls', 'udp'])(
-  'an edge listener with a %s: address is reported as a fault',
+  'an edge listener with the protocol %s is reported as a fault',
   (protocol) => {
     expectFault(
       `listeners: [{binding: edge, bind: "${protocol}:0.0.0.0:3022", advertise: "r.test:3022"}]\n`,
@@ -521,23 +536,23 @@ test.each(['ws', 'tcp', 'dtls', 'udp'])(
   },
 )
 
-describe('metrics, trace, transport, profile and web:', () => {
+describe('The configuration sections metrics, trace, transport, profile and web:', () => {
   test.each([
     ['metrics.reportInterval', 60_000],
     ['metrics.messageQueueSize', 10],
     ['metrics.intervalAgeThreshold', 80_000],
-  ])('%s is %d by default', (key, fallback) => {
+  ])('the default of %s is %d', (key, fallback) => {
     expect(at(config(), key)).toBe(fallback)
   })
 
-  test('trace requires its path', () => {
+  test('trace requires a path', () => {
     expect(config().trace).toBeNull()
     expect(config('trace: {path: t.log}\n').trace?.path).toBe('/etc/flotilla/t.log')
     expectFault('trace: {}\n', 'trace.path: is missing; expected a path')
     expectFault('trace: true\n', 'trace: expected a section with keys, found true')
   })
 
-  test('transport has a section for each protocol, with its profile and instrument', () => {
+  test('transport has one section for each protocol, with a profile and an instrument', () => {
     const found = config(
       'transport: {swift: {profile_version: 1, tx_portal_min_sz: 2, tx_portal_max_sz: 3, instrument: {name: n, path: p, snapshot_ms: 4, enabled: true}}}\n',
     )
@@ -567,7 +582,7 @@ describe('metrics, trace, transport, profile and web:', () => {
     expectFault('transport: {ws: {pingInterval: 5s}}\n', 'transport.ws.pingInterval')
   })
 
-  test('transport.ws as configuration generators write it is accepted, with a warning for each key without effect', () => {
+  test('transport.ws is accepted as configuration generators write it, with a warning for each key without effect', () => {
     const found = warnings(
       'transport: {ws: {writeTimeout: 10, readTimeout: 5, idleTimeout: 5, pongTimeout: 60, pingInterval: 54, handshakeTimeout: 10, readBufferSize: 4096, writeBufferSize: 4096, enableCompression: true, server_cert: c, key: k}}\n',
     )
@@ -584,7 +599,7 @@ describe('metrics, trace, transport, profile and web:', () => {
     ])
   })
 
-  test('profile.cpu and profile.memory need their paths if present; memory is dumped every 15 s', () => {
+  test('profile.cpu and profile.memory require a path, and memory is dumped every 15 s', () => {
     expect(config('profile: {memory: {path: m}}\n').profile).toMatchObject({
       cpu: null,
       memory: { path: '/etc/flotilla/m', intervalMs: 15_000 },
@@ -594,7 +609,7 @@ describe('metrics, trace, transport, profile and web:', () => {
     expectFault('profile: {memory: {path: m, intervalMs: 15s}}\n', 'profile.memory.intervalMs')
   })
 
-  test('web requires a name, bind points and APIs', () => {
+  test('web requires for each server a name, bind points and APIs', () => {
     expect(faults('web: [{}]\n')).toEqual([
       '5: web[0].name: is missing; expected a text that is not empty',
       '5: web[0].bindPoints: is missing; expected a list of sections with the keys interface, address, newAddress',

@@ -16,7 +16,7 @@ test('a damaged log is repaired from the other controllers', async () => {
   expect(campaign.writes).toBeGreaterThan(100)
 })
 
-test('a damaged state is restored', async () => {
+test('a controller with a damaged state restores the state', async () => {
   console.log(await campaign.round('state'))
 })
 

@@ -6,7 +6,7 @@ import { sharedCluster } from '../support/shared-cluster.ts'
 // completely or not at all, and repeating the request completes it. Method: one round of the
 // campaign, with enrollments of every kind in progress when the leader is killed.
 
-test('enrollments of every kind are atomic if the leader is killed, and complete when repeated', async () => {
+test('an enrollment of any kind is atomic if the leader is killed, and completes when it is repeated', async () => {
   const campaign = await InterruptedEnrollments.on(sharedCluster(), 20_261)
   expect(await campaign.round()).toContain('killed')
   await campaign.restore()

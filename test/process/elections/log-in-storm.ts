@@ -11,7 +11,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('no election happens while 8 clients log in by password without a pause', async () => {
+test('no election happens while 8 clients continuously log in by password', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const leader = await cluster.leader()
   const term = (await cluster.status(leader)).find((m) => m.role === 'leader')?.term

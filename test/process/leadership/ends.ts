@@ -26,7 +26,7 @@ async function rowOf(client: Client, collection: string, id: string) {
   return { row: answer.body.data as Row, etag: answer.headers['etag'] }
 }
 
-test('a policy and a role attribute end on all controllers at one entry while the leader changes', async () => {
+test('a policy and a role attribute expire on all controllers at the same log entry while the leader changes', async () => {
   const client = await cluster.loggedIn(1)
   const make = async (collection: string, body: object): Promise<string> => {
     const answer = await client.request('POST', `${path}/${collection}`, { body })

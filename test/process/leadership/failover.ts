@@ -12,7 +12,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('every acknowledged write exists exactly once after three leaders were killed under load', async () => {
+test('every acknowledged write exists exactly once after three leaders were killed one after the other under load', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const fates = new Map<string, 'acknowledged' | 'unknown'>()
   let isOver = false
@@ -68,7 +68,7 @@ test('every acknowledged write exists exactly once after three leaders were kill
   expect(withId.every(([, fate]) => fate === 'acknowledged')).toBe(true)
 })
 
-test('an integrity run whose leader is killed ends with an error, which every controller shows', async () => {
+test('a data integrity check whose leader is killed ends with an error that every controller shows', async () => {
   const path = '/edge/management/v1/database'
   const start = async (client: Client): Promise<void> => {
     const asked = await client.request('POST', `${path}/check-data-integrity`)

@@ -110,7 +110,7 @@ async function transfer(from: Client, to: number): Promise<void> {
   await until(`${cluster.id(to)} leads`, async () => (await cluster.leader()) === to)
 }
 
-test('three transfers and a SIGTERM of the leader under load fail no request', async () => {
+test('three leadership transfers and a SIGTERM of the leader under load cause no failed request', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const tokens = clients.map(({ token }) => token ?? '')
   const { controllers, ca } = cluster.admin

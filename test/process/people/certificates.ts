@@ -44,7 +44,7 @@ function served(k: number): Promise<string> {
   })
 }
 
-test('a new issuing authority is activated under load without a failed request', async () => {
+test('a new issuing CA becomes active under load without a failed request', async () => {
   const clients = await Promise.all(members.map((k) => cluster.loggedIn(k)))
   const before = members.map(chainOf)
   const answers: number[] = []
@@ -86,7 +86,7 @@ test('a new issuing authority is activated under load without a failed request',
   }
 })
 
-test('a member that starts afterwards is admitted with its new certificate', async () => {
+test('a member that is started afterwards is admitted with its new certificate', async () => {
   const leader = await cluster.leader()
   const k = members.find((one) => one !== leader) ?? 1
   const pid = cluster.pid(k)

@@ -55,8 +55,8 @@ async function newDevice(k: number): Promise<{ identityId: string; by: Certified
   return { identityId, by: certifiedKey(request, cert) }
 }
 
-describe('Identity client certificate', () => {
-  test('enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified', async () => {
+describe('The client certificate of an identity', () => {
+  test('that enrolled with ott on another controller logs in on the third, is extended, and is replaced once the new one is verified', async () => {
     const { identityId, by } = await newDevice(1)
     const session = dataOf(await net.logIn(3, by))
     expect(session).toMatchObject({ identityId, isCertExtendable: true })
@@ -89,8 +89,8 @@ describe('Identity client certificate', () => {
   })
 })
 
-describe('Router certificates', () => {
-  test('enrolled with erott are extended on another controller, the previous one is refused everywhere once the new one is used, and re-enrolling needs a new token', async () => {
+describe('The certificates of a router', () => {
+  test('that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll', async () => {
     const { id, token } = await net.router(1)
     const keys = await newRouterKeys(id)
     const enrolled = dataOf(await net.erott(2, token, keys))
@@ -116,8 +116,8 @@ describe('Router certificates', () => {
   })
 })
 
-describe('CA', () => {
-  test('created on one controller works on none until it is verified on another, and then on the third', async () => {
+describe('A CA', () => {
+  test('that is created on one controller is refused on all until it is verified on another, and then accepted on the third', async () => {
     const ca = await net.newCa(1)
     const by = await certifiedBy(ca.key, 'pump')
     await expectEverywhere(400, (k) => net.byCa(k, by))
@@ -132,7 +132,7 @@ describe('CA', () => {
     })
   })
 
-  test('deleted on one controller loses its authenticators, sessions and outstanding enrollments on every controller', async () => {
+  test('that is deleted on one controller loses its authenticators, sessions and open enrollments on every controller', async () => {
     const ca = await net.newCa(2)
     await net.verifyCa(3, ca)
     const { identityId, token } = await net.outstanding(1, { ottca: ca.id })
@@ -153,8 +153,8 @@ describe('CA', () => {
   })
 })
 
-describe('Outstanding enrollment', () => {
-  test('refreshed on another controller works nowhere with its earlier token, and works with the new one', async () => {
+describe('An open enrollment', () => {
+  test('that is refreshed on another controller is refused everywhere with its earlier token, and accepted with the new one', async () => {
     const { identityId, enrollmentId, token } = await net.outstanding(1, { ott: true })
     const twice = await net.ask(3, 'POST', '/enrollments', {
       identityId,
@@ -169,7 +169,7 @@ describe('Outstanding enrollment', () => {
     await expectEverywhere(400, (k) => net.ott(k, token, request))
   })
 
-  test('deleted on another controller works nowhere', async () => {
+  test('that is deleted on another controller is refused everywhere', async () => {
     const { enrollmentId, token } = await net.outstanding(2, { ott: true })
     dataOf(await net.ask(3, 'DELETE', `/enrollments/${enrollmentId}`))
     const request = await newRequest()
@@ -177,8 +177,8 @@ describe('Outstanding enrollment', () => {
   })
 })
 
-describe('Authenticator', () => {
-  test('with a password is re-enrolled as updb: the password is refused everywhere, and the new token sets a new one', async () => {
+describe('An authenticator', () => {
+  test('with a password is re-enrolled as updb: the password is refused everywhere, and a new one is set with the new token', async () => {
     const username = 'field unit'
     const { token } = await net.outstanding(1, { updb: username })
     dataOf(await net.updb(2, token, password))
@@ -192,7 +192,7 @@ describe('Authenticator', () => {
     dataOf(await net.logInByPassword(3, username, other))
   })
 
-  test('with a certificate of the network is re-enrolled as ott: the certificate is refused everywhere, with its sessions', async () => {
+  test('with a certificate of the network is re-enrolled as ott: the certificate and its sessions are refused everywhere', async () => {
     const { identityId, by } = await newDevice(3)
     const session = dataOf(await net.logIn(2, by)) as { token: string; authenticatorId: string }
     const enrollment = await net.reEnrolled(3, session.authenticatorId)
@@ -219,10 +219,10 @@ describe('Authenticator', () => {
   })
 })
 
-describe('One token used at two controllers at the same moment', () => {
+describe('One enrollment token that is used at two controllers at the same moment', () => {
   const rounds = Array.from({ length: 20 }, (_, at) => [(at % 3) + 1, ((at + 1) % 3) + 1] as const)
 
-  test('with different keys enrolls exactly one of them, twenty times', async () => {
+  test('with different keys enrolls exactly one of the keys, twenty times out of twenty', async () => {
     for (const [one, other] of rounds) {
       const { identityId, token } = await net.outstanding(one, { ott: true })
       const requests = await Promise.all([newRequest(), newRequest()])
@@ -239,7 +239,7 @@ describe('One token used at two controllers at the same moment', () => {
     }
   })
 
-  test('with the same key yields the same certificate from both, twenty times', async () => {
+  test('with the same key yields the same certificate from both controllers, twenty times out of twenty', async () => {
     for (const [one, other] of rounds) {
       const { identityId, token } = await net.outstanding(one, { ott: true })
       const request = await newRequest()
@@ -249,7 +249,7 @@ describe('One token used at two controllers at the same moment', () => {
     }
   })
 
-  test('with the same key and request ID, as by a client that retries elsewhere, yields no unknown certificate', async () => {
+  test('with the same key and request ID, as a client sends it that retries elsewhere, yields only certificates that the cluster knows', async () => {
     for (const [one, other] of rounds.slice(0, 6)) {
       const headers = { 'net-request-id': formatUuid(newUuidv7(Date.now())) }
       const { token } = await net.outstanding(one, { ott: true })

@@ -46,7 +46,7 @@ async function own(client: Client, path: string): Promise<Answer> {
   return client.request('GET', `/edge/client/v1${path}`, { headers: { 'net-min-index': index } })
 }
 
-test('an identity created on one controller logs in on another, sees exactly its services on the third, and is refused by all at once', async () => {
+test('an identity created on one controller can log in on another, sees exactly its services on the third, and is refused by all once it is disabled', async () => {
   const identityId = await make(1, '/identities', { name: 'second', type: 'User', isAdmin: false })
   await make(2, '/authenticators', { identityId, method: 'updb', ...user })
   const configId = await make(3, '/configs', {
@@ -107,7 +107,7 @@ test('an identity created on one controller logs in on another, sees exactly its
   expect(cluster.logs()).not.toMatch(/argon2|a password of its own/)
 })
 
-test('a schema that takes forever blocks neither its controller nor the cluster', async () => {
+test('a JSON schema whose evaluation never ends blocks neither its controller nor the cluster', async () => {
   const typeId = await make(1, '/config-types', {
     name: 'endless',
     schema: { type: 'object', properties: { name: { type: 'string', pattern: '^(a+)+$' } } },
@@ -137,7 +137,7 @@ test('a schema that takes forever blocks neither its controller nor the cluster'
   await make(1, '/configs', { name: 'fits', configTypeId: typeId, data: { name: 'aaa' } })
 })
 
-test('a router created on one controller has a valid enrollment token on all, signed by the TLS key of the answering controller', async () => {
+test('a router created on one controller has a valid enrollment token on all, signed by the TLS key of the controller that responds', async () => {
   const id = await make(2, '/edge-routers', { name: 'gate', isTunnelerEnabled: true })
   for (const k of [1, 2, 3]) {
     const { data } = (await ask(k, 'GET', `/edge-routers/${id}`)).body

@@ -100,8 +100,8 @@ async function isMfaEnabled(k: number, { id }: Person): Promise<unknown> {
   return (await net.shown(k, `/identities/${id}`))['isMfaEnabled']
 }
 
-describe('MFA enrollment', () => {
-  test('started on one controller can be restarted and verified on others, is enabled on all, and cannot be started again', async () => {
+describe('An MFA enrollment', () => {
+  test('that is started on one controller can be restarted and verified on others, and is then enabled on all', async () => {
     const person = await Person.known(1)
     const token = await person.logIn(3)
     expect(dataOf(await net.session(1, token))).toMatchObject({ isMfaRequired: false })
@@ -120,7 +120,7 @@ describe('MFA enrollment', () => {
     expect(await statuses(token)).toEqual(full)
   })
 
-  test('ended by its holder on one controller requires no code on any', async () => {
+  test('that its holder removes on one controller requires no code on any controller', async () => {
     const person = await Person.withMfa(1)
     const token = await person.logIn(2)
     dataOf(await give(3, token, person.recoveryCode(0)))
@@ -132,7 +132,7 @@ describe('MFA enrollment', () => {
     expect(await isMfaEnabled(1, person)).toBe(false)
   })
 
-  test('removed by an administrator completes waiting sessions on every controller', async () => {
+  test('that an administrator removes completes waiting sessions on every controller', async () => {
     const person = await Person.withMfa(2)
     const token = await person.logIn(3)
     expect(await statuses(token)).toEqual(partial)
@@ -142,8 +142,8 @@ describe('MFA enrollment', () => {
   })
 })
 
-describe('API session', () => {
-  test('is partial on every controller until one of them verifies a code, and full on all at the next request', async () => {
+describe('An API session', () => {
+  test('is partially authenticated on every controller until one of them verifies a code, and fully on all at the next request', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(1)
     expect(await statuses(token)).toEqual(partial)
@@ -163,7 +163,7 @@ describe('API session', () => {
     expect(await statuses(other)).toEqual(partial)
   })
 
-  test('is partial at the next request on any controller once its policy requires a code, and full once it does not', async () => {
+  test('becomes partially authenticated on any controller once its policy requires a code, and fully once it does not', async () => {
     const person = await Person.known(2)
     const token = await person.logIn(3)
     const { primary } = await net.shown(1, '/auth-policies/default')
@@ -182,7 +182,7 @@ describe('API session', () => {
 })
 
 describe('MFA recovery codes', () => {
-  test('used or replaced on one controller are refused on all, and each shows the remaining ones', async () => {
+  test('that are used or replaced on one controller are refused on all, and each controller shows the remaining ones', async () => {
     const person = await Person.withMfa(1)
     const token = await person.logIn(1)
     dataOf(await give(2, token, person.recoveryCode(0)))
@@ -201,8 +201,8 @@ describe('MFA recovery codes', () => {
   })
 })
 
-describe('One code sent to two controllers at the same moment', () => {
-  test('completes exactly one session, for a time-based and for a recovery code', async () => {
+describe('One code that is sent to two controllers at the same moment', () => {
+  test('completes exactly one session, whether it is a time-based code or a recovery code', async () => {
     const person = await Person.withMfa(2)
     const codes = [person.code(1), ...person.recoveryCodes.slice(0, 6)]
     for (const [at, code] of codes.entries()) {
@@ -213,7 +213,7 @@ describe('One code sent to two controllers at the same moment', () => {
     }
   })
 
-  test('counts with guesses on all controllers toward the limit', async () => {
+  test('counts together with guesses on all controllers toward the limit', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(2)
     const guesses = Array.from({ length: 3 * mfaLimits.attemptsMax }, (_, at) => at)

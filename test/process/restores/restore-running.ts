@@ -84,7 +84,7 @@ async function expectRestored(): Promise<void> {
   }
 }
 
-test('every controller shows the restored services at once, and all sessions have ended', async () => {
+test('every controller shows the restored services after a restore, and all sessions have ended', async () => {
   const client = await fleet.loggedIn(1)
   await harm(client)
   let isOver = false
@@ -112,7 +112,7 @@ test('every controller shows the restored services at once, and all sessions hav
     expect(fleet.log(k)).toMatch(/replaced all records by those of a backup/)
 })
 
-test('a restore completes with the same records after the leader is killed during staging and members restart', async () => {
+test('a restore completes with the same records if the leader is killed during staging and members restart', async () => {
   await harm(await fleet.loggedIn(1))
   const { state, manifest } = await loadBackup(readFileChunks(file), new MemoryStateStore(), {
     privateKeyPem: null,
@@ -160,7 +160,7 @@ test('a restore completes with the same records after the leader is killed durin
   await expectRestored()
 })
 
-test('an edited backup or a wrong file changes nothing', async () => {
+test('a restore of an edited backup or of another file changes nothing', async () => {
   const client = await fleet.loggedIn(1)
   const count = await countOn(client)
   const notes = join(fleet.dir, 'notes.txt')

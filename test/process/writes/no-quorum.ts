@@ -12,7 +12,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('the survivor keeps serving reads, refuses writes with CLUSTER_NO_LEADER, and writes again once the others are back', async () => {
+test('a single remaining controller serves reads, refuses writes with CLUSTER_NO_LEADER, and accepts writes once the others run again', async () => {
   const survivor = await cluster.loggedIn(1)
   const created = await survivor.request('POST', '/edge/management/v1/services', {
     body: { name: 'before', encryptionRequired: false },

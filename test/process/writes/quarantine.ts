@@ -74,7 +74,7 @@ async function seenUntilRight(
   return seen
 }
 
-test('a controller with one wrong record on disk is quarantined, serves nothing, and recovers without a restart', async () => {
+test('a controller with one wrong record on disk is quarantined, serves no requests, and recovers without a restart', async () => {
   const [odd = 0, other = 0] = await cluster.followers()
   const steady = [await cluster.loggedIn(await cluster.leader()), await cluster.loggedIn(other)]
   for (let n = 0; n < 50; n += 1) await createService(steady, n, `n-${n}`, { hasRequestId: true })

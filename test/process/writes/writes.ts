@@ -13,7 +13,7 @@ beforeAll(() => {
   cluster = sharedCluster()
 })
 
-test('1,000 services written by 32 clients through two followers are on all three controllers, with one digest', async () => {
+test('1,000 services that 32 clients created through two followers exist on all three controllers, with one digest', async () => {
   const followers = await Promise.all((await cluster.followers()).map((k) => cluster.loggedIn(k)))
   let next = 0
   await Promise.all(
@@ -45,7 +45,7 @@ test('1,000 services written by 32 clients through two followers are on all thre
   })
 })
 
-test('one trace ID is in the logs of the receiving controller and of the leader', async () => {
+test('one trace ID appears in the logs of the controller that received the request and of the leader', async () => {
   const [follower = 0] = await cluster.followers()
   const leader = await cluster.leader()
   const client = await cluster.loggedIn(follower)
@@ -77,7 +77,7 @@ test('one trace ID is in the logs of the receiving controller and of the leader'
   })
 })
 
-test('three controllers killed at once under load restart with every acknowledged write', async () => {
+test('three controllers that are killed at the same time under load restart with every acknowledged write', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => cluster.loggedIn(k)))
   const acknowledged: string[] = []
   let isOver = false

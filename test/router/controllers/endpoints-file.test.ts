@@ -26,7 +26,7 @@ const known = {
   trustDomain: 'test.example',
 }
 
-test('A written endpoints file can be read again, and only its owner can read it', () => {
+test('A written endpoints file can be read again, and only its owner may read it', () => {
   writeEndpoints(path, known)
   expect(readEndpoints(path)).toEqual({ kind: 'known', known })
   expect(statSync(path).mode & 0o777).toBe(0o600)

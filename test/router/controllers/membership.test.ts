@@ -127,14 +127,14 @@ class Stage {
 const DAY_MS = controllerLimits.controllerAbsentMs
 
 describe('The controllers that a router knows', () => {
-  test('are those that the first controller lists, if none was known before', () => {
+  test('are those in the first controller’s list, if the router did not know any before', () => {
     const stage = new Stage('', 'a')
     expect(stage.says('a', 'a b c')).toBe(true)
     expect(stage.known).toBe('a b c')
     expect(stage.members.isDisputed).toBe(false)
   })
 
-  test('lose a controller only when a majority does not list it', () => {
+  test('lose a controller only if a majority does not list it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b', { index: 9, isLeader: true })
     expect([stage.known, stage.members.isDisputed]).toEqual(['a b c', true])
@@ -147,7 +147,7 @@ describe('The controllers that a router knows', () => {
     ['of three', 'a b c', 'c'],
     ['of five', 'a b c d e', 'e'],
   ])(
-    'stay known if only one controller %s reports a removal, whatever index it claims',
+    'keep a controller if only one controller %s reports its removal, whatever index it claims',
     (_, known, captor) => {
       const stage = new Stage(known)
       stage.says(captor, captor, { index: 1e12, isLeader: true })
@@ -159,7 +159,7 @@ describe('The controllers that a router knows', () => {
     },
   )
 
-  test('follow later lists from the other controllers after one controller has claimed a huge index', () => {
+  test('are updated by later lists of the other controllers after one controller has claimed a huge index', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b']) stage.says(id, 'a b c', { index: 5 })
     stage.says('c', 'a b c', { index: 1e12, isLeader: true })
@@ -169,7 +169,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.members.leaderId).toBe(null)
   })
 
-  test('gain a controller if no majority omits it, but its lists count only once a majority lists it', () => {
+  test('gain a listed controller if no majority omits it, but its own lists count only once a majority lists it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     expect(stage.known).toBe('(d) a b c')
@@ -179,14 +179,14 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b c d')
   })
 
-  test('lose a controller that only one other controller lists when that one stops listing it', () => {
+  test('lose a controller that was listed by only one other controller when that one stops listing it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.says('a', 'a b c')
     expect(stage.known).toBe('a b c')
   })
 
-  test('keep a controller that only one other controller lists across a restart, until the other controllers omit it', () => {
+  test('keep a controller that was listed by only one other controller across a restart, until the others omit it', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c d')
     stage.restart()
@@ -206,7 +206,7 @@ describe('The controllers that a router knows', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('gain only a few controllers from a single controller, but all that a majority lists', () => {
+  test('gain only a few controllers from one controller’s list, but all that a majority lists', () => {
     const stage = new Stage('a b c')
     const many = Array.from({ length: 100 }, (_, number) => `x${number}`).join(' ')
     stage.says('c', `a b c ${many}`)
@@ -221,7 +221,7 @@ describe('The controllers that a router knows', () => {
     expect(first.members.controllers).toHaveLength(controllersMax)
   })
 
-  test('do not change because of an empty list, or because of a list from a controller that is not one of them', () => {
+  test('do not change because of an empty list, or because of a list from a controller outside of them', () => {
     const stage = new Stage('a b')
     expect(stage.says('a', '')).toBe(false)
     stage.members.onMembers({
@@ -235,7 +235,7 @@ describe('The controllers that a router knows', () => {
   })
 })
 
-describe('Client APIs of controllers', () => {
+describe('The client APIs of controllers that a router knows', () => {
   const apis = { a: ['https://a.test:8441'], b: ['https://b.test:8442'], c: ['https://c.test'] }
   const all = [...apis.a, ...apis.b, ...apis.c]
 
@@ -247,7 +247,7 @@ describe('Client APIs of controllers', () => {
     expect(stage.members.apis).toEqual(all)
   })
 
-  test('are kept while controllers of earlier releases list none', () => {
+  test('are kept while controllers of earlier releases do not list any', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'b', 'c']) stage.says(id, 'a b c', { apis })
     for (const id of ['a', 'b']) stage.says(id, 'a b c')
@@ -276,8 +276,8 @@ describe('Client APIs of controllers', () => {
   })
 })
 
-describe('When a cluster shrinks', () => {
-  test('from two to one, a router removes the controller that, before it left, sent a list without itself', () => {
+describe('When the number of controllers in a cluster decreases', () => {
+  test('from two to one, a router removes the controller that sent a list without itself before it left', () => {
     const stage = new Stage('a b', 'a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -288,7 +288,7 @@ describe('When a cluster shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('from two to one, a router removes a controller that left without a last list, once it was disconnected for a day', () => {
+  test('from two to one, a router removes a controller that left without a last list after it was disconnected for a day', () => {
     const stage = new Stage('a b')
     stage.says('a', 'a b')
     stage.says('b', 'a b')
@@ -300,7 +300,7 @@ describe('When a cluster shrinks', () => {
     expect(stage.known).toBe('a')
   })
 
-  test('a router that reaches a single controller removes unlisted controllers that were disconnected for a day', () => {
+  test('a router that reaches only one controller removes unlisted controllers that were disconnected for a day', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b')
     stage.wait(DAY_MS - 1)
@@ -309,7 +309,7 @@ describe('When a cluster shrinks', () => {
     expect(stage.known, 'b is listed').toBe('a b')
   })
 
-  test('while a router is switched off, the router removes the removed controllers once it reaches a majority again', () => {
+  test('while a router is switched off, the router removes the missing controllers once it reaches a majority again', () => {
     const stage = new Stage('a b c d e')
     stage.says('e', 'e', { index: 1e12, isLeader: true })
     stage.says('d', 'd e', { index: 1e12 })
@@ -321,7 +321,7 @@ describe('When a cluster shrinks', () => {
 })
 
 describe('When a cluster has lost its majority', () => {
-  test('a router uses the recovered cluster at once, and replaces the lost controllers after a day', () => {
+  test('a router uses the recovered cluster immediately, and replaces the lost controllers after a day', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.says('a', 'a', { removed: 'b c' })
     expect(stage.known).toBe('a b c')
@@ -332,7 +332,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.members.refusal('b', keyOf('b'))).toContain('removed')
   })
 
-  test('a router follows the new controllers, even if all controllers that it knew before are gone', () => {
+  test('a router uses the new controllers, even if all controllers that it knew before are gone', () => {
     const stage = new Stage('a b c')
     for (const id of ['a', 'd', 'e']) stage.says(id, 'a d e')
     stage.close('a')
@@ -342,7 +342,7 @@ describe('When a cluster has lost its majority', () => {
     expect(stage.known).toBe('d e f')
   })
 
-  test('a router removes no controller because of the time for which the router was switched off, or while no controller omits it', () => {
+  test('a router removes no controller because of the time for which the router was switched off, or while every controller lists it', () => {
     const stage = new Stage('a b c')
     stage.wait(DAY_MS * 30)
     stage.restart()
@@ -356,7 +356,7 @@ describe('When a cluster has lost its majority', () => {
 })
 
 describe('A controller at an address in a router’s configuration', () => {
-  test('counts toward a majority, so that two such controllers free a router that knows only a compromised controller', () => {
+  test('counts toward a majority, so that two such controllers suffice for a router that knows only a compromised controller', () => {
     const stage = new Stage('x', 'a b')
     stage.says('x', 'x', { removed: 'a b', index: 1e12, isLeader: true })
     stage.connect('a')
@@ -367,7 +367,7 @@ describe('A controller at an address in a router’s configuration', () => {
     expect(stage.members.refusal('x', keyOf('x'))).toContain('removed')
   })
 
-  test('counts once per address toward a majority, however many IDs answer at the address', () => {
+  test('counts only once per address toward a majority, even if several IDs answer at the address', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     const minted = words('x y z v')
@@ -382,7 +382,7 @@ describe('A controller at an address in a router’s configuration', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('is not counted when it answers at the address of another controller, even after a restart', () => {
+  test('is not counted if it answers at the address of another controller, even after a restart', () => {
     const stage = new Stage('a b c', 'a b c')
     stage.connect('c')
     for (const id of words('x y z')) {
@@ -393,7 +393,7 @@ describe('A controller at an address in a router’s configuration', () => {
     expect(stage.known).toBe('(z) a b c')
   })
 
-  test('is used, but does not count toward a majority, if all controllers that responded before are gone; after a day it counts', () => {
+  test('is used without counting toward a majority if all known controllers are gone, and counts after a day', () => {
     const stage = new Stage('a', 'a')
     stage.connect('a')
     stage.close('a')
@@ -414,7 +414,7 @@ describe('A controller at an address in a router’s configuration', () => {
     expect(stage.known).toBe('a b')
   })
 
-  test('is kept even if the only other controller does not list it', () => {
+  test('is kept even if the only other controller omits it from its list', () => {
     const stage = new Stage('x', 'a')
     stage.says('a', 'a')
     stage.says('x', 'x', { removed: 'a', keys: { a: 'forged' } })
@@ -430,8 +430,8 @@ describe('A controller at an address in a router’s configuration', () => {
   })
 })
 
-describe('Keys of controllers that a router knows', () => {
-  test('are pinned when a majority lists them, and then another key with the same id is refused', () => {
+describe('The keys of controllers that a router knows', () => {
+  test('are pinned when a majority lists them, and another key with the same id is then refused', () => {
     const stage = new Stage('a b c')
     stage.says('a', 'a b c')
     expect(stage.members.refusal('c', keyOf('minted'))).toBe(null)
@@ -454,13 +454,13 @@ describe('Keys of controllers that a router knows', () => {
     expect(stage.members.refusal('c', keyOf('c'))).not.toBe(null)
   })
 
-  test('are pinned by a controller’s own list if it is the only controller', () => {
+  test('are pinned from a controller’s own list if it is the only controller', () => {
     const stage = new Stage('', 'a')
     stage.says('a', 'a')
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('are refused for removed controllers if a majority of at least two controllers reports these keys as removed', () => {
+  test('are refused for removed controllers if a majority of at least two controllers lists these keys as removed', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])
@@ -493,7 +493,7 @@ describe('Keys of controllers that a router knows', () => {
   })
 })
 
-describe('Addresses of a controller', () => {
+describe('The addresses of a controller that a router knows', () => {
   test('are the addresses that a majority lists', () => {
     const stage = new Stage('a b c')
     const moved = { elsewhere: { c: ['tls:moved.test:1'] } }
@@ -518,7 +518,7 @@ describe('Addresses of a controller', () => {
     ])
   })
 
-  test('include the address at which the controller responded, until a majority lists another', () => {
+  test('include the address at which the controller responded, until a majority lists another address', () => {
     const stage = new Stage('a b c')
     stage.members.onConnected('a', 'tls:alias.test:1', keyOf('a'))
     expect(stage.addressesOf('a')).toEqual(['tls:alias.test:1', at('a')])
@@ -527,7 +527,7 @@ describe('Addresses of a controller', () => {
   })
 })
 
-test('A router takes as leader the controller that claimed leadership last', () => {
+test('A router regards as leader the controller that was the last to claim leadership', () => {
   const stage = new Stage('a b c')
   stage.says('a', 'a b c', { isLeader: true })
   expect(stage.members.leaderId).toBe('a')

@@ -46,13 +46,13 @@ describe('A dialed UDP target', () => {
     },
   )
 
-  test('ends its circuit if it is silent for too long', async () => {
+  test('ends its circuit if it sends nothing for too long', async () => {
     await dial(`udp:127.0.0.1:${server.address().port}`, 50)
     const far = new FarEnd(circuits)
     await eventually(() => far.closedFor).toBe('silent for too long')
   })
 
-  test('ends its circuit if it disappears', async () => {
+  test('ends its circuit if its port is closed', async () => {
     const gone = createSocket('udp4')
     await new Promise<void>((done) => gone.bind(0, '127.0.0.1', done))
     const { port } = gone.address()

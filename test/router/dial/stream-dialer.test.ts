@@ -67,7 +67,7 @@ async function bridged() {
 }
 
 describe('A dialed TCP target', () => {
-  test('is reset if unsent data remains, so that the target does not see a regular end of the stream', async () => {
+  test('is reset if data for it could not be delivered, so that it does not see a regular end of the stream', async () => {
     const { far, socket } = await bridged()
     const errors: string[] = []
     let hasEnded = false
@@ -79,7 +79,7 @@ describe('A dialed TCP target', () => {
     expect([errors, hasEnded]).toEqual([['ECONNRESET'], false])
   })
 
-  test('receives the circuit’s data and responds, and the controller receives the socket addresses', async () => {
+  test('receives the circuit’s data and responds, and the controller receives the addresses of the socket', async () => {
     const peerData = await dial(target.address)
     const far = new FarEnd(circuits)
     await eventually(() => target.sockets.length).toBe(1)
@@ -91,7 +91,7 @@ describe('A dialed TCP target', () => {
     await eventually(() => far.text).toBe('got hello')
   })
 
-  test('can close its sending direction, which the circuit signals by a FIN flag and its last payload, and still receives data', async () => {
+  test('can close its sending direction, which the circuit signals with a FIN flag and its last payload, and still receives data', async () => {
     const { far, socket } = await bridged()
     let heard = ''
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -127,7 +127,7 @@ describe('A dialed TCP target', () => {
     expect(far.sizes.reduce((sum, size) => sum + size, 0)).toBe(100_000)
   })
 
-  test('is not read while the circuit accepts no data, and no data is lost', async () => {
+  test('is not read while the circuit accepts no more data, and no data is lost', async () => {
     const { far, socket } = await bridged()
     far.takes = false
     const total = 32 * 1024 * 1024
@@ -159,7 +159,7 @@ describe('A dialed TCP target', () => {
     expect(got.digest('hex')).toBe(sent.digest('hex'))
   })
 
-  test('slows down the circuit by reading slowly, and receives everything', async () => {
+  test('slows down the circuit if it reads slowly, and receives everything', async () => {
     const { far, socket } = await bridged()
     socket.pause()
     const total = 32 * 1024 * 1024
@@ -193,13 +193,13 @@ describe('A dialed TCP target', () => {
     expect(circuits.waitedBytesMax).toBeLessThan(256 * 1024)
   })
 
-  test('ends the circuit if it is killed', async () => {
+  test('ends the circuit if its process is killed', async () => {
     const { far, socket } = await bridged()
     socket.resetAndDestroy()
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)
   })
 
-  test('is closed when its circuit ends, after the target has received everything', async () => {
+  test('is closed when its circuit ends, after it has received everything', async () => {
     const { far, socket } = await bridged()
     let heard = 0
     socket.on('data', (chunk: Buffer) => (heard += chunk.length))
@@ -211,7 +211,7 @@ describe('A dialed TCP target', () => {
     expect(heard).toBe(1024 * 1024)
   })
 
-  test('is closed when the circuit ends, even if the target keeps its side open', async () => {
+  test('is closed when the circuit ends, even if it does not close its own side', async () => {
     const { far, socket } = await bridged()
     far.end.close('done')
     socket.on('data', () => undefined)
@@ -222,16 +222,16 @@ describe('A dialed TCP target', () => {
   })
 })
 
-describe('A failed dial is reported with its cause:', () => {
-  test('that the connection was refused', async () => {
+describe('A failed dial is reported with this cause:', () => {
+  test('the target refused the connection', async () => {
     expect((await failure(`tcp:127.0.0.1:${await freePort()}`)).code).toBe(dialErrorCodes.refused)
   })
 
-  test('that the name is unknown', async () => {
+  test('the name is unknown', async () => {
     expect((await failure('tcp:no-such-host.invalid:80')).code).toBe(dialErrorCodes.unknownName)
   })
 
-  test('that there was no response in time', async () => {
+  test('there was no response in time', async () => {
     // A listener that never accepts, and whose queue is full, so a client receives no answer.
     const silent = createTlsServer(() => undefined)
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
@@ -245,7 +245,7 @@ describe('A failed dial is reported with its cause:', () => {
     silent.close()
   })
 
-  test('that there was no response within the dialer’s connectTimeout, although the controller waits longer', async () => {
+  test('there was no response within the dialer’s connectTimeout, although the controller waits longer', async () => {
     const silent = createTlsServer(() => undefined)
     await new Promise<void>((done) => silent.listen(0, '127.0.0.1', done))
     silent.removeAllListeners('connection')
@@ -264,24 +264,21 @@ describe('A failed dial is reported with its cause:', () => {
   })
 
   test.each(['nonsense', 'tcp:host', 'tcp:127.0.0.1:0', 'tcp:127.0.0.1:70000', 'ftp:127.0.0.1:21'])(
-    'that %s is not an address',
+    '%s is not an address',
     async (destination) => {
       expect((await failure(destination)).code).toBe(dialErrorCodes.misconfiguredTerminator)
     },
   )
 
-  test.each(['proxy', 'proxy_udp'])(
-    'that the binding %s is only for listeners',
-    async (binding) => {
-      const { code, message } = await failure(target.address, { binding })
-      expect([code, message]).toEqual([
-        dialErrorCodes.misconfiguredTerminator,
-        expect.stringMatching(/is for listeners/),
-      ])
-    },
-  )
+  test.each(['proxy', 'proxy_udp'])('the binding %s is only for listeners', async (binding) => {
+    const { code, message } = await failure(target.address, { binding })
+    expect([code, message]).toEqual([
+      dialErrorCodes.misconfiguredTerminator,
+      expect.stringMatching(/is for listeners/),
+    ])
+  })
 
-  test('that the target is a listener of this router, which would dial itself endlessly', async () => {
+  test('the target is a listener of this router, which would dial itself endlessly', async () => {
     ownPorts.add(target.port)
     expect((await failure(target.address)).code).toBe(dialErrorCodes.portNotAllowed)
     await eventually(() =>
@@ -289,7 +286,7 @@ describe('A failed dial is reported with its cause:', () => {
     ).toBe(true)
   })
 
-  test('that the circuit has already ended', async () => {
+  test('the circuit has already ended', async () => {
     const gone = new AbortController()
     gone.abort()
     expect((await failure(target.address, { signal: gone.signal })).message).toMatch(/has ended/)
@@ -297,7 +294,7 @@ describe('A failed dial is reported with its cause:', () => {
   })
 })
 
-test('A router dials only for the bindings in its configuration', () => {
+test('A router dials only with the bindings in its configuration', () => {
   const named = (sections: string): string[] => [
     ...terminatorDialers({
       config: configured(sections).dialers,

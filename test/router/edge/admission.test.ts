@@ -31,14 +31,14 @@ describe('A client of a router', () => {
     expect(latency.headers.get(128)).toEqual(Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8))
   })
 
-  test('receives no heartbeats, because OpenZiti clients do not respond to them', async () => {
+  test('receives no heartbeats, because OpenZiti’s clients do not respond to them', async () => {
     const client = await bench.admitted('ann')
     bench.aheadMs = 120_000
     const { headers } = await client.channel.request({ contentType: 3 })
     expect(headers.has(5)).toBe(false)
   })
 
-  test('waits if it connects before its session arrives', async () => {
+  test('waits for its session if it connects before the router knows the session', async () => {
     const person = await bench.person('ann')
     const connecting = bench.connect(person)
     await new Promise((resolve) => setImmediate(resolve))
@@ -46,14 +46,14 @@ describe('A client of a router', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('gets a channel with a certificate that was issued only for its session', async () => {
+  test('gets a channel with a certificate that was issued for only this session', async () => {
     const ids = { identityId: 'ann', apiSessionId: 'ann-session', certificateId: 'c' }
     const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
     bench.controller.tellSessions([person], { fingerprints: [] })
     expect((await bench.connect(person)).isAdmitted).toBe(true)
   })
 
-  test('is reported to controllers when it connects and disconnects', async () => {
+  test('is reported to controllers when it connects and when it disconnects', async () => {
     const told = () =>
       bench.controller
         .ofType(20_415)
@@ -79,7 +79,7 @@ describe('A client of a router gets no channel', () => {
     ],
     ['with a token from an identity provider', { token: 'eyJh.e30.c2ln' }, 'access token'],
     ['without a certificate', { key: null }, 'no certificate'],
-  ])('%s', async (_, shown, reason) => {
+  ])('if it connects %s', async (_, shown, reason) => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person, shown)
@@ -89,7 +89,7 @@ describe('A client of a router gets no channel', () => {
     expect(bench.edge.channels).toBe(0)
   })
 
-  test('with a certificate that contains another client’s session', async () => {
+  test('if it connects with a certificate of another client’s session', async () => {
     const ids = { identityId: 'bob', apiSessionId: 'bob-session', certificateId: 'c' }
     const person = await bench.person('ann', [sessionSpiffeId(trustDomain, ids)])
     bench.controller.tellSessions([person], { fingerprints: [] })
@@ -115,7 +115,7 @@ describe('The channel of a client', () => {
     await eventually(() => client.closedReason).not.toBe(null)
   })
 
-  test('is closed when a controller’s complete list of sessions does not contain its session', async () => {
+  test('is closed when a controller’s complete list of sessions omits its session', async () => {
     const [ann, bob] = [await bench.person('ann'), await bench.person('bob')]
     bench.controller.tellSessions([ann, bob])
     const [ofAnn, ofBob] = [await bench.connect(ann), await bench.connect(bob)]
@@ -129,7 +129,7 @@ describe('The channel of a client', () => {
     expect(ofBob.closedReason).toBe(null)
   })
 
-  test('is not closed because of an incomplete list of sessions; the router requests the list again', async () => {
+  test('stays open after an incomplete list of sessions, and the router requests the list again', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)
@@ -143,7 +143,7 @@ describe('The channel of a client', () => {
 })
 
 describe('A controller that has sent all API sessions to a router', () => {
-  test('receives a query from the router for service sessions that have ended', async () => {
+  test('receives from the router a query for service sessions that have ended', async () => {
     const ann = await bench.person('ann')
     bench.controller.tellSessions([ann])
     const client = await bench.connect(ann)

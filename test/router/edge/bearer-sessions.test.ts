@@ -24,7 +24,7 @@ function renewal(client: TestClient, token: string) {
 }
 
 describe('A client with an access token is admitted', () => {
-  test('with the certificate to which the token is bound', async () => {
+  test('if it presents the certificate to which the token is bound', async () => {
     const { bench } = bearers
     const client = await bench.connect(await bearers.person('ann'))
     expect(client.refusal).toBe('')
@@ -32,14 +32,14 @@ describe('A client with an access token is admitted', () => {
     expect(bench.edge.channels).toBe(1)
   })
 
-  test('with any certificate of its identity, even if the token is bound to another one', async () => {
+  test('if it presents any certificate of its identity, even if the token is bound to another one', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
     const token = await bearers.token(ann, { z_cfs: null })
     expect((await bench.connect(ann, { token })).isAdmitted).toBe(true)
   })
 
-  test('once the router has received the client’s identity', async () => {
+  test('as soon as the router has received the client’s identity', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -51,7 +51,7 @@ describe('A client with an access token is admitted', () => {
     expect((await connecting).isAdmitted).toBe(true)
   })
 
-  test('once the router knows the key of the controller that signed its token', async () => {
+  test('as soon as the router knows the key of the controller that signed the token', async () => {
     await bearers.bench.close()
     bearers = await BearerBench.open('60s')
     const { bench } = bearers
@@ -63,7 +63,7 @@ describe('A client with an access token is admitted', () => {
   })
 })
 
-test('A router forwards a client’s requests with the token that the client presented last', async () => {
+test('A router forwards a client’s requests with the newest token that the client has presented', async () => {
   const { bench } = bearers
   const ann = await bearers.person('ann')
   const client = await bench.connect(ann)
@@ -78,7 +78,7 @@ test('A router forwards a client’s requests with the token that the client pre
   expect(tokens).toEqual([ann.token, renewed])
 })
 
-describe('A token that replaces a client’s earlier token', () => {
+describe('An access token that replaces a client’s earlier token', () => {
   test('keeps all channels of its session open after the earlier token expires', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann')
@@ -125,7 +125,7 @@ describe('A client that requests a circuit by service name', () => {
     )
   }
 
-  test('gets its circuit with only its access token', async () => {
+  test('gets its circuit if it presents only its access token', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann')
     permit()
@@ -141,7 +141,7 @@ describe('A client that requests a circuit by service name', () => {
     expect(other.contentType).toBe(60_784)
   })
 
-  test('learns nothing about a service that no policy allows it to dial', async () => {
+  test('gets no information about a service that no policy allows it to dial', async () => {
     const { bench } = bearers
     permit()
     const client = await bench.connect(await bearers.person('bob'))
@@ -153,7 +153,7 @@ describe('A client that requests a circuit by service name', () => {
     expect(bench.controller.ofType(20_222)).toEqual([])
   })
 
-  test('must present a service session if its API session is not an OIDC session', async () => {
+  test('must present a service session token if its API session is not an OIDC session', async () => {
     const { bench } = bearers
     const client = await bench.admitted('bob')
     const answer = await client.request(60_806, 1, '', [asked])
@@ -170,7 +170,7 @@ test('Routers send no activity reports for access tokens to controllers, because
   expect(bench.controller.ofType(20_203)).toEqual([])
 })
 
-test('A change of the data model makes the router evaluate again only the tokens that the change may invalidate', async () => {
+test('After a change of the data model a router evaluates only those tokens again that the change may invalidate', async () => {
   const names = ['ann', 'bob', 'cy', 'dan']
   const people = await Promise.all(names.map((name) => bearers.person(name)))
   let looks = 0

@@ -69,7 +69,7 @@ function dialOf(
 const signal = new AbortController().signal
 
 describe('A client that hosts a service', () => {
-  test('gets a terminator for its request, and is informed when the terminator exists', async () => {
+  test('gets a terminator for its request, and a message once the terminator exists', async () => {
     const id = await bound(host, 3, [
       [1003, encodeText('key')],
       [1004, Uint8Array.of(0x2c, 0x01)],
@@ -92,7 +92,7 @@ describe('A client that hosts a service', () => {
     expect(created()[0]?.fingerprints).toHaveLength(1)
   })
 
-  test('has its terminator requested again after the controller was busy', async () => {
+  test('gets its terminator after the controller was busy, because the router repeats the request', async () => {
     let asked = 0
     bench.controller.terminators = () => {
       asked += 1
@@ -102,7 +102,7 @@ describe('A client that hosts a service', () => {
     expect(new Set(created().map(({ address }) => address)).size).toBe(1)
   })
 
-  test('is informed of the reason why it may not host', async () => {
+  test('gets the reason why it may not host', async () => {
     bench.controller.terminators = () => ({
       result: CreateTerminatorResult.FAILED_OTHER,
       msg: 'bind refused: access',
@@ -140,7 +140,7 @@ describe('A client that hosts a service', () => {
     expect(created()).toHaveLength(1)
   })
 
-  test('has only its last listener if it sends no listener IDs', async () => {
+  test('has only its last listener if it sends no IDs for its listeners', async () => {
     const first = await bound(host, 3)
     const second = await bound(host, 4)
     await eventually(removed).toEqual([first])
@@ -172,7 +172,7 @@ describe('A client that hosts a service', () => {
 })
 
 describe('A client’s terminator', () => {
-  test('is reported as existing or missing when a controller asks', async () => {
+  test('is reported as existing or missing if a controller asks', async () => {
     const id = await bound(host, 3, [[1023, encodeFlag(true)]])
     const asked = (ids: readonly string[], postCreate: boolean) => {
       const message = create(ValidateTerminatorsSchema, {
@@ -207,7 +207,7 @@ describe('A client’s terminator', () => {
 })
 
 describe('A dial to a client that hosts a service', () => {
-  test('reaches the host with a connection ID that the router chose, and the host’s data arrives from the first byte on', async () => {
+  test('reaches the host with a connection ID that the router chose, and the host’s data arrives completely', async () => {
     const id = await bound()
     host.onMessage = (message) => {
       if (message.contentType !== dial) return
@@ -263,7 +263,7 @@ describe('A dial to a client that hosts a service', () => {
     await expect(dialed).rejects.toMatchObject({ code: dialErrorCodes.timedOut })
   })
 
-  test('reaches a host that implements its circuit endpoints itself', async () => {
+  test('reaches a host that processes the frames of its circuits itself', async () => {
     const id = await bound(host, 3, [[1028, encodeFlag(true)]])
     host.onMessage = (message) => {
       if (message.contentType === dial) host.reply(message, 60_788, message.headers.get(1012) ?? '')

@@ -75,7 +75,7 @@ test('a router announces to its clients that it accepts posture reports', async 
 })
 
 describe('a client’s posture report', () => {
-  test('reaches the controller with the client’s token and certificate', async () => {
+  test('is forwarded to the controller with the client’s token and certificate', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test')])
     await eventually(() => toldTo(bearers.bench.controller)).toMatchObject([
@@ -87,7 +87,7 @@ describe('a client’s posture report', () => {
     expect(textsOf(bearers.bench.controller)).toEqual([['corp.test']])
   })
 
-  test('contains the latest state of each subject, and momentary events (such as waking) only once', async () => {
+  test('contains the latest state of each subject, and sends momentary events (such as waking) only once', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('home'), process('/bin/a'), process('/bin/b')])
     tell(client, [process('/bin/a', false), woken])
@@ -99,7 +99,7 @@ describe('a client’s posture report', () => {
     ])
   })
 
-  test('reaches the controller before the client’s next request is evaluated', async () => {
+  test('reaches the controller before the controller evaluates the client’s next request', async () => {
     const { controller } = bearers.bench
     controller.circuits = () => madeCircuit('c1')
     controller.postures = () => null
@@ -114,7 +114,7 @@ describe('a client’s posture report', () => {
     expect(controller.ofType(20_218).length).toBe(1)
   })
 
-  test('is sent again to a controller that reconnects', async () => {
+  test('is sent again to a controller after it reconnects', async () => {
     const { controller, edge } = bearers.bench
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('corp.test'), woken])

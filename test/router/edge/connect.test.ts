@@ -37,7 +37,7 @@ async function dialed(client: TestClient, id: number, circuitId = `c${id}`) {
 }
 
 describe('A client that connects to a service', () => {
-  test('is authorized by a controller, with the session token that the client presents', async () => {
+  test('is authorized by a controller with the session token that the client presents', async () => {
     const person = await bench.person('ann')
     bench.controller.tellSessions([person])
     const client = await bench.connect(person)
@@ -99,7 +99,7 @@ describe('A client that connects to a service', () => {
     await dialed(client, 7)
   })
 
-  test('is authorized by the controller that reported the client’s session', async () => {
+  test('is authorized by the controller that sent the client’s session to the router', async () => {
     const other = await EdgeBench.open({ controllers: ['ctrl1', 'ctrl2'] })
     try {
       const person = await other.person('ann')
@@ -115,7 +115,7 @@ describe('A client that connects to a service', () => {
     }
   })
 
-  test('gets a circuit endpoint that uses the options of the listener', async () => {
+  test('gets a circuit endpoint with the options of the listener', async () => {
     const other = await EdgeBench.open({ options: ', rxBufferSize: 65536' })
     try {
       const client = await other.admitted('ann')
@@ -129,7 +129,7 @@ describe('A client that connects to a service', () => {
     }
   })
 
-  test('gets a refusal at once if its session ends before the controller responds', async () => {
+  test('gets a refusal immediately if its session ends before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const asked = client.request(60_783, 7, serviceToken('s1'))
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -145,7 +145,7 @@ describe('A client that connects to a service', () => {
     expect(bench.circuits.end('c1').closedReason).toBe('the client is gone')
   })
 
-  test('leaves no circuit if the client closes the connection before the controller responds', async () => {
+  test('leaves no circuit if it closes the connection before the controller responds', async () => {
     const client = await bench.admitted('ann')
     const answer = client.request(60_783, 7, serviceToken('s1')).catch(() => null)
     await eventually(() => bench.controller.ofType(20_218)).toHaveLength(1)
@@ -185,7 +185,7 @@ describe('A client that connects to a service', () => {
   })
 })
 
-describe('The traced route of a connection', () => {
+describe('The traced route of a client’s connection', () => {
   const headersOf = (hops: number): [number, Uint8Array][] => [
     [1016, encodeInt32(hops)],
     [1015, encodeUint64(77n)],
@@ -193,7 +193,7 @@ describe('The traced route of a connection', () => {
   const text = (answer: ChannelMessage, key: number): string =>
     Buffer.from(answer.headers.get(key) ?? []).toString()
 
-  test('has the requesting client’s router as its first hop', async () => {
+  test('has the client’s router as its first hop', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const answer = await client.request(60_796, 7, '', headersOf(1))
@@ -201,7 +201,7 @@ describe('The traced route of a connection', () => {
     expect(end.traced).toEqual([])
   })
 
-  test('is requested over the circuit for further hops, and the response matches the request', async () => {
+  test('is requested over the circuit for the further hops, and each response belongs to its request', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const asked = client.request(60_796, 7, '', headersOf(3))
@@ -225,7 +225,7 @@ describe('The traced route of a connection', () => {
   })
 })
 
-describe('The data of a connection', () => {
+describe('The data of a client’s connection', () => {
   test('passes unchanged in both directions: neither split nor joined, with its flags and its trace', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
@@ -247,7 +247,7 @@ describe('The data of a connection', () => {
     expect(first?.headers.get(128)).toEqual(trace)
   })
 
-  test('ends with a FIN even if the other endpoint closes without a FIN', async () => {
+  test('ends with a FIN flag even if the other endpoint closes without a FIN flag', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.arrive('all')
@@ -281,7 +281,7 @@ describe('The data of a connection', () => {
     expect(end.texts).toEqual(['one', 'two'])
   })
 
-  test('beyond a limit, is not read from the client while the circuit does not accept it', async () => {
+  test('is, above a limit, not read from the client while the circuit does not accept it', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     end.takes = false
@@ -299,7 +299,7 @@ describe('The data of a connection', () => {
     await latency
   })
 
-  test('beyond a limit, is not accepted from circuits while the client does not read, and later arrives completely', async () => {
+  test('is, above a limit, not accepted from circuits while the client does not read, and arrives completely later', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     client.socket.pause()
@@ -348,7 +348,7 @@ describe('An open connection of a client is closed', () => {
 })
 
 describe('Many connections that one client opens', () => {
-  test('are created a few at a time, and connections above the queue limit are refused', async () => {
+  test('are created only a few at a time, and connections above the queue limit are refused', async () => {
     const client = await bench.admitted('ann')
     bench.controller.circuits = null
     for (let id = 1; id <= 2000; id += 1) client.send(60_783, id, serviceToken('s1'))

@@ -19,7 +19,7 @@ async function open(options: string): Promise<EdgeBench> {
   return bench
 }
 
-test('sessions in use are reported every heartbeatIntervalSeconds', async () => {
+test('a router reports the sessions in use every heartbeatIntervalSeconds', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
   scheduleByIntervals()
   closing.push(scheduleBySharedTimer)
@@ -42,7 +42,7 @@ test('getCircuitTimeout limits how long a controller may take to create a circui
   ])
 })
 
-test('a client to which a message cannot be sent within writeTimeout is disconnected', async () => {
+test('a client is disconnected if a message to it cannot be sent within writeTimeout', async () => {
   const bench = await open(', writeTimeout: 200ms')
   const client = await bench.admitted('ann')
   closing.push(askWithoutReading(client.channel))

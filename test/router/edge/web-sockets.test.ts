@@ -14,7 +14,7 @@ import { EdgeBench, eventually, madeCircuit, serviceToken, webSocketStream } fro
 let bench: EdgeBench
 afterEach(() => bench.close())
 
-describe('a wss: listener', () => {
+describe('A listener with the protocol wss', () => {
   beforeEach(async () => {
     bench = await EdgeBench.open({ protocol: 'wss' })
   })
@@ -100,7 +100,7 @@ describe('a wss: listener', () => {
     ['GET', '/ws', 426],
     ['POST', '/ws', 405],
   ])(
-    'answers %s %s (no WebSocket upgrade) with %i and closes the connection',
+    'answers %s %s (which is no WebSocket upgrade) with %i and closes the connection',
     async (method, path, status) => {
       const [port = 0] = bench.edge.ports
       const asked = request({ port, path, method, rejectUnauthorized: false, agent: false })
@@ -135,8 +135,8 @@ describe('a wss: listener', () => {
   })
 })
 
-describe('the timeouts of transport.ws', () => {
-  test('cause pings to a client, and close the web socket of a client that does not respond', async () => {
+describe('The timeouts in transport.ws', () => {
+  test('make the router send pings to a client, and close the web socket if the client does not respond', async () => {
     bench = await EdgeBench.open({
       protocol: 'wss',
       sections: 'transport: {ws: {pingInterval: 1, pongTimeout: 2}}',
@@ -180,7 +180,7 @@ describe('the timeouts of transport.ws', () => {
   })
 })
 
-describe('a web socket whose client reads slowly', () => {
+describe('A web socket whose client reads slowly', () => {
   beforeEach(async () => {
     bench = await EdgeBench.open({ protocol: 'wss' })
   })

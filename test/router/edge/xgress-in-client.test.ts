@@ -32,7 +32,7 @@ async function dialed(who: TestClient, id: number, circuitId: string): Promise<v
   expect([textOf(answer, 1029), textOf(answer, 1030)]).toEqual(['ctrl1', `in-${circuitId}`])
 }
 
-test('Frames that a client creates itself enter its circuit, and frames of the circuit reach the client', async () => {
+test('Frames that a client creates itself enter its circuit, and frames from the circuit reach the client', async () => {
   await dialed(client, 7, 'c1')
   const [attached] = bench.circuits.attached
   expect(attached?.circuit).toMatchObject({ id: 'c1', isTerminator: false })
@@ -56,7 +56,7 @@ test('Frames that a client creates itself enter its circuit, and frames of the c
   expect(told?.body).toEqual(encodeText('payload'))
 })
 
-test('A client that dials a service that it hosts itself keeps both endpoints of the circuit', async () => {
+test('A client that dials a service that it also hosts has both endpoints of the circuit', async () => {
   const inClient = [1028, encodeFlag(true)] as const
   const isRouterGivingIds = [1012, encodeFlag(true)] as const
   await client.request(60_790, 5, serviceToken('bind1'), [isRouterGivingIds, inClient])

@@ -47,7 +47,7 @@ function told({ forwarder }: TestRouter): readonly object[] {
   )
 }
 
-test('each router reports once the bytes that it received and sent at its circuit endpoints and over its links', async () => {
+test('each router reports once the bytes that it received and sent at circuit endpoints and over links', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')], { tags })
   const ingress = one.attach(controller, circuit, false)
@@ -65,7 +65,7 @@ test('each router reports once the bytes that it received and sent at its circui
   expect([told(one), told(two)]).toEqual([[], []])
 })
 
-test('bytes that a circuit carried before its end are also reported if the report is due after the end', async () => {
+test('the bytes of a circuit that has ended are included in the next usage report', async () => {
   const dialer = new TestDialer(two, controller)
   await controller.lay(circuit, [one, two], [linked(one, two, 'l1')])
   one.attach(controller, circuit, false).send('hello')
@@ -75,7 +75,7 @@ test('bytes that a circuit carried before its end are also reported if the repor
   expect(told(one)).toEqual([{ circuitId: circuit.id, tags: {}, 'ingress.rx': 5, 'fabric.tx': 5 }])
 })
 
-test('a stream counts the bytes that its application sends and receives, without retransmissions', async () => {
+test('the usage of a stream contains the bytes that its application sends and receives, without retransmissions', async () => {
   const dialer = new TestDialer(one, controller)
   await controller.lay(circuit, [one], [])
   const client = new Peer()
@@ -94,7 +94,7 @@ let nowMs = 0
 const clock = { nowMs: () => 1_000_000_000 + nowMs, monotonicMs: () => nowMs }
 const newCircuit = (id: string): CarriedCircuit => new CarriedCircuit(id, 'c1', 0)
 
-test('usage counts are kept until a controller is connected, and then cover a longer interval', () => {
+test('usage counts are kept while no controller is connected, and then cover a longer interval', () => {
   nowMs = 0
   const usages = new CircuitUsageCounters(clock)
   usages.count(newCircuit('a'), 'ingress.rx', 5)
@@ -113,7 +113,7 @@ test('usage counts are kept until a controller is connected, and then cover a lo
   ])
 })
 
-test('if the limit of counted circuits is reached, a new circuit triggers a report, and bytes that still cannot be counted are recorded as lost', () => {
+test('a new circuit above the limit of counted circuits triggers a report, and bytes that still cannot be counted are recorded as lost', () => {
   const usages = new CircuitUsageCounters(clock, 2)
   let isThere = false
   const reports: UsageReport[] = []

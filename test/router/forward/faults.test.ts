@@ -37,7 +37,7 @@ function router(id: string, options = '', isTimed = false): TestRouter {
 const forwardFault = 3
 const unknownOwnerFault = 4
 
-describe('A frame without a next hop', () => {
+describe('A frame for which a router has no next hop', () => {
   test('is reported to the owner of the circuit, at most once per interval', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 40')]
     const link = linked(one, two, 'l1')
@@ -66,7 +66,7 @@ describe('A frame without a next hop', () => {
     }
   })
 
-  test('is not reported if the circuit is routed before the report is sent', async () => {
+  test('is not reported if the circuit gets a route before the report is sent', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
     try {
       const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 60')]
@@ -118,7 +118,7 @@ describe('A frame without a next hop', () => {
   })
 })
 
-describe('A circuit whose endpoint at a router has closed', () => {
+describe('A circuit whose endpoint at a router was closed', () => {
   test('is reported to its owner as an ingress or egress fault, and frames for it are not reported as faults', async () => {
     const [one, two] = [router('r1'), router('r2', 'faultTxInterval: 30')]
     const link = linked(one, two, 'l1')
@@ -146,7 +146,7 @@ describe('A circuit whose endpoint at a router has closed', () => {
     await eventually(() => controller.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('is reported again while frames for the circuit arrive', async () => {
+  test('is reported again if more frames for the circuit arrive', async () => {
     const [one, two] = [router('r1'), router('r2', 'idleTxInterval: 30')]
     const link = linked(one, two, 'l1')
     const dialer = new TestDialer(two, controller)
@@ -160,7 +160,7 @@ describe('A circuit whose endpoint at a router has closed', () => {
     expect(controller.faults(two).at(-1)).toEqual({ subject: 1, ids: [circuit.id] })
   })
 
-  test('is not reported as a fault if its owner had already removed the circuit', async () => {
+  test('is not reported if its owner has already removed the circuit', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -172,10 +172,10 @@ describe('A circuit whose endpoint at a router has closed', () => {
   })
 })
 
-describe('An idle circuit', () => {
+describe('A circuit without traffic', () => {
   const often = 'idleTxInterval: 30, idleCircuitTimeout: 1000'
 
-  test('is confirmed to its owner repeatedly, but a circuit with traffic is not', async () => {
+  test('is confirmed to its owner repeatedly, while a circuit with traffic is not', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -204,7 +204,7 @@ describe('An idle circuit', () => {
     await eventually(() => controller.confirmations(one)).toEqual([{ [circuit.id]: 2000 }])
   })
 
-  test('is confirmed to the controller that sent its last route', async () => {
+  test('is confirmed to the controller that sent the last route for it', async () => {
     nowMs = 0
     const one = router('r1', often, true)
     const dialer = new TestDialer(one, controller)
@@ -220,7 +220,7 @@ describe('An idle circuit', () => {
     await eventually(() => heir.faults(one)).toEqual([{ subject: 1, ids: [circuit.id] }])
   })
 
-  test('is reported as ended to a controller that routes it later, if its endpoint at the router closed before', async () => {
+  test('is reported as ended to a controller that routes it later, if its endpoint at the router was already closed', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -254,7 +254,7 @@ describe('An idle circuit', () => {
   })
 })
 
-test('headers of the incoming channel are not forwarded with a frame', async () => {
+test('headers of the channel on which a frame arrives are not forwarded with the frame', async () => {
   const [one, two, three] = [router('r1'), router('r2'), router('r3')]
   const links = [linked(one, two, 'l1'), linked(two, three, 'l2')]
   const dialer = new TestDialer(three, controller)

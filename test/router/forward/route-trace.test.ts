@@ -37,7 +37,7 @@ afterEach(() => {
   for (const { forwarder } of routers.splice(0)) forwarder.stop()
 })
 
-test('in a route trace, each router responds for its own hop, and the last circuit endpoint responds for all further hops', async () => {
+test('each router on the path responds to a route trace for its own hop, and the last circuit endpoint for all further hops', async () => {
   const asked = [1, 2, 3, 4, 9]
   for (const hops of asked) client.end?.trace?.({ hops, timestamp: 77n, userValue: 100 + hops })
   await eventually(() => client.answers).toHaveLength(asked.length)
@@ -54,7 +54,7 @@ test('in a route trace, each router responds for its own hop, and the last circu
   expect(client.answers.every(({ timestamp }) => timestamp === 77n)).toBe(true)
 })
 
-test('route trace requests with no hops, or with very many, reach the last circuit endpoint and cause no harm', async () => {
+test('a route trace with no hops, or with very many, gets a response from the last circuit endpoint', async () => {
   for (const hops of [0, -1]) client.end?.trace?.({ hops, timestamp: 0n, userValue: 1 })
   await eventually(() => client.answers.map(({ hopType }) => hopType)).toEqual(['xgress', 'xgress'])
 })

@@ -31,7 +31,7 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
 }
 
 describe('A route that a controller sends to a router', () => {
-  test('is refused, as part of a reroute, if the circuit’s endpoint no longer exists', async () => {
+  test('is refused as a reroute if the circuit’s endpoint does not exist', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], {
       attempt: REROUTE_ATTEMPT,
@@ -59,7 +59,7 @@ describe('A route that a controller sends to a router', () => {
     expect(client.bodies).toEqual(['back'])
   })
 
-  test('works over two routers and one link, and over three routers', async () => {
+  test('carries a circuit over two routers and one link, and over three routers', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const [first, second] = [linked(one, two, 'l1'), linked(two, three, 'l2')]
     const dialer = new TestDialer(two, controller)
@@ -86,7 +86,7 @@ describe('A route that a controller sends to a router', () => {
     expect(dialer.placeOf(circuit)).toBe(place)
   })
 
-  test('for a second attempt adds another circuit endpoint, and both endpoints exist until the circuit is removed', async () => {
+  test('for a second attempt creates another circuit endpoint, and both endpoints exist until the circuit is removed', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -101,7 +101,7 @@ describe('A route that a controller sends to a router', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('for a reroute leaves the earlier route in place until the circuit is removed', async () => {
+  test('for a reroute keeps the earlier route until the circuit is removed', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]
@@ -121,7 +121,7 @@ describe('A route that a controller sends to a router', () => {
     await eventually(() => dialer.placeOf(circuit).bodies).toEqual(['around', 'still on the first'])
   })
 
-  test('over a link that did not respond for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue', async () => {
+  test('over a link that is silent for unresponsiveLinkTimeout is refused for new circuits, and existing circuits continue', async () => {
     const [one, two] = [router('r1', 'unresponsiveLinkTimeout: 7s'), router('r2')]
     new TestDialer(two, controller)
     const link = linked(one, two, 'l1')
@@ -166,7 +166,7 @@ describe('A route that a controller sends to a router', () => {
     expect(answer?.error).toContain('egress of circuit1')
   })
 
-  test('for a binding that this router does not dial fails as misconfigured', async () => {
+  test('for a binding that this router does not dial fails as a misconfigured terminator', async () => {
     const [answer] = await controller.lay(circuit, [router('r1')], [], { binding: 'udp' })
     expect(answer).toMatchObject({
       isSuccess: false,
@@ -202,7 +202,7 @@ describe('A route that a controller sends to a router', () => {
     ],
     ['any other error', new Error('x'), dialErrorCodes.other],
   ])(
-    'whose dial fails with %s is answered with the error code for that failure',
+    'whose dial fails with %s gets a response with the error code for that failure',
     async (_, error, errorCode) => {
       const one = router('r1')
       one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
@@ -226,7 +226,7 @@ describe('A route that a controller sends to a router', () => {
     expect(aborted).toEqual([true])
   })
 
-  test('is refused if the dial queue is full, and the routes in the queue are dialed', async () => {
+  test('is refused if the dial queue is full, and the routes in the queue are still dialed', async () => {
     const one = router('r1', 'xgressDialWorkerCount: 1, xgressDialQueueLength: 1')
     const { promise, resolve } = Promise.withResolvers<ReadonlyMap<number, Uint8Array>>()
     const dialed: string[] = []
@@ -267,7 +267,7 @@ describe('A route that a controller sends to a router', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('waits for the dwell time before it dials', async () => {
+  test('is dialed only after the configured dwell time', async () => {
     const one = router('r1', 'xgressDialDwellTime: 40')
     const dialer = new TestDialer(one, controller)
     const began = performance.now()
@@ -286,7 +286,7 @@ describe('A route that a controller sends to a router', () => {
 })
 
 describe('A circuit at a router', () => {
-  test('ends for the applications without waiting for data in transit if the controller requests that', async () => {
+  test('ends immediately for the applications, with data still in transit, if the controller requests this', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])
@@ -297,7 +297,7 @@ describe('A circuit at a router', () => {
     expect(dialer.placeOf(circuit).bodies).toEqual([])
   })
 
-  test('continues while frames arrive, up to a limit, if the controller removes it gracefully', async () => {
+  test('continues while frames arrive, up to a time limit, if the controller removes it gracefully', async () => {
     let nowMs = 0
     const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs }
     const one = router('r1', 'xgressCloseCheckInterval: 20', clock)
@@ -337,7 +337,7 @@ describe('A circuit at a router', () => {
     }
   })
 
-  test('can be removed from a router that does not know it, without harm', async () => {
+  test('that the router does not know can be removed without an error', async () => {
     const one = router('r1')
     controller.send(one, unroute('nothing', true))
     controller.send(one, unroute('nothing', false))

@@ -69,7 +69,7 @@ describe('A circuit carries 10 MiB in one direction and 3 MiB in the other', () 
     expect(path.map(({ lines }) => lines).flat()).toEqual([])
   })
 
-  test('while it is rerouted in the middle, because the first link is interrupted', async () => {
+  test('while a reroute replaces its first path, because the first link is interrupted', async () => {
     const [one, two, three] = [router('r1'), router('r2'), router('r3')]
     const direct = linked(one, two, 'l1')
     const around = [linked(one, three, 'l2'), linked(three, two, 'l3')]

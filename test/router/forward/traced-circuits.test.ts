@@ -45,7 +45,7 @@ test.each([
   [1, ['traced: host and path chosen', 'traced: no host can be reached']],
   [2, ['traced: circuit made', 'traced: attempt failed']],
 ])(
-  'a controller logs events of a traced circuit only for the requested trace channel %s',
+  'a controller logs the events of a traced circuit only for the requested trace channel %s',
   (channels, messages) => {
     const { trace, lines } = traceOf(channels)
     trace.onChosen(0, chosen)
@@ -59,7 +59,7 @@ test.each([
   },
 )
 
-test('for a traced circuit, each router on the path logs its route with the trace ID, and without a trace it logs none', async () => {
+test('each router on the path of a traced circuit logs its route with the trace ID, and logs no route without a trace', async () => {
   const [one, two] = [router('r1'), router('r2')]
   const link = linked(one, two, 'l1')
   new TestDialer(two, controller)
@@ -74,7 +74,7 @@ test('for a traced circuit, each router on the path logs its route with the trac
   }
 })
 
-test('a router does not log a route whose trace was requested for the other trace channel only', async () => {
+test('a router does not log a route if the trace was requested only for the other trace channel', async () => {
   const one = router('r1')
   new TestDialer(one, controller)
   await controller.lay(endsOf('c3'), [one], [], { trace: traceOf(1).trace.ofRoutes })

@@ -27,7 +27,7 @@ const figuresOf = ({ forwarder }: TestRouter): Readonly<Record<string, number>> 
     ),
   )
 
-test('messages and bytes of circuits are counted where they enter and leave the router', async () => {
+test('messages and bytes of circuits are counted once when they enter and once when they leave the router', async () => {
   const circuit = endsOf('circuit1')
   const dialer = new TestDialer(two, controller)
   const link = linked(one, two, 'l1')

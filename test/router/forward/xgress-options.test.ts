@@ -20,7 +20,7 @@ function bytesInFlight(end: LoneEnd, pieceBytes = 1000): number {
   return end.xgress.inFlightBytes
 }
 
-describe('options of a circuit endpoint:', () => {
+describe('The options of a circuit endpoint:', () => {
   test('each option has its default value when it is missing or has another type', () => {
     const { mtu, txPortalMaxSize, retxScale, circuitStartTimeout } = xgressOptions({
       txPortalMaxSize: 'large',
@@ -164,7 +164,7 @@ describe('options of a circuit endpoint:', () => {
     expect(end.xgress.bufferedBytes).toBe(11_000)
   })
 
-  test('maxCloseWaitMs is how long a finished circuit endpoint waits for the other endpoint', () => {
+  test('maxCloseWaitMs is how long a circuit endpoint that has finished waits for the other endpoint', () => {
     const pair = new XgressPair({ weather: calm, options: { maxCloseWaitMs: 8000 } }).start()
     const { initiator, time } = pair
     time.runFor(100)

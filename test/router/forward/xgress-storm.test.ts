@@ -48,8 +48,8 @@ function makeSlow({ application }: Side, pair: XgressPair): void {
   }
 }
 
-describe('two circuit endpoints over a path that loses, delays, reorders, repeats and refuses payloads', () => {
-  test('deliver every piece of data once, complete and in order, and keep no state afterwards', () => {
+describe('Two circuit endpoints over a path that loses, delays, reorders, repeats and refuses payloads', () => {
+  test('deliver all data once, complete and in order, and keep no state afterwards', () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const options = optionsOf(seed)
       const pair = new XgressPair({ seed, weather: weatherOf(seed), options }).start()
@@ -83,7 +83,7 @@ describe('two circuit endpoints over a path that loses, delays, reorders, repeat
     }
   }, 60_000)
 
-  test('close once, and deliver earlier data first, in any interleaving', () => {
+  test('close only once, and deliver earlier data before they close, in any order of events', () => {
     for (let seed = 1; seed <= SEEDS; seed += 1) {
       const pair = new XgressPair({ seed, weather: weatherOf(seed), options: optionsOf(seed) })
       const { initiator, terminator, random, time } = pair

@@ -27,7 +27,7 @@ function startedTerminator(more: ConstructorParameters<typeof LoneEnd>[1] = {}):
   return end
 }
 
-describe('the frames of an OpenZiti circuit endpoint', () => {
+describe('The frames of OpenZiti’s circuit endpoint', () => {
   const limits = {
     frameHeadersBytesMax: 2 ** 16,
     frameHeadersMax: 128,
@@ -47,7 +47,7 @@ describe('the frames of an OpenZiti circuit endpoint', () => {
     return Buffer.from(fixed + headers + body, 'hex')
   }
 
-  test('start a circuit, carry data with its flags, and end it', () => {
+  test('start a circuit, carry data with flags, and end the circuit', () => {
     const end = new LoneEnd(true)
     const decoder = new FrameDecoder(limits)
     const arrive = (bytes: Uint8Array): void => {
@@ -104,7 +104,7 @@ describe('the frames of an OpenZiti circuit endpoint', () => {
     ])
   })
 
-  test('equal the frames that Flotilla’s circuit endpoint sends, byte by byte', () => {
+  test('are byte for byte equal to those that Flotilla’s circuit endpoint sends', () => {
     const frames: string[] = []
     const end = new LoneEnd(true, {
       transmit: (message) => {
@@ -147,8 +147,8 @@ describe('the frames of an OpenZiti circuit endpoint', () => {
   })
 })
 
-describe('the start payload of a circuit', () => {
-  test('has sequence 0, flag 4 and the capabilities, and is resent until it is acknowledged', () => {
+describe('The start payload of a circuit', () => {
+  test('has sequence 0, flag 4 and the capabilities, and is resent until the other endpoint acknowledges it', () => {
     const end = new LoneEnd(false)
     const [start] = end.payloads()
     expect([start?.sequence, start?.flags, start?.body.length]).toEqual([0, 4, 0])
@@ -161,7 +161,7 @@ describe('the start payload of a circuit', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('is answered once, even if it is repeated, and data may arrive before it', () => {
+  test('gets one response, even if it is repeated, and data may arrive before it', () => {
     const end = new LoneEnd(true)
     end.payload(1, { body: Buffer.from('early') })
     expect(end.sent().map(({ type }) => type)).toEqual([1101])
@@ -172,7 +172,7 @@ describe('the start payload of a circuit', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['early'])
   })
 
-  test('is not answered if it contains no capabilities, and then the payload that finishes the circuit has flag 1 in addition', () => {
+  test('gets no response if it contains no capabilities, and the last payload of the circuit then also has flag 1', () => {
     const end = new LoneEnd(true)
     end.payload(0, { flags: 4 })
     expect(end.payloads()).toEqual([])
@@ -185,8 +185,8 @@ describe('the start payload of a circuit', () => {
   })
 })
 
-describe('acknowledgements between circuit endpoints', () => {
-  test('are sent for every payload, and again for a payload that arrives again', () => {
+describe('Acknowledgements between circuit endpoints', () => {
+  test('are sent for every payload, and again for a payload that arrives a second time', () => {
     const end = startedTerminator()
     end.payload(1, { body: Buffer.from('a'), stamp: 11 })
     end.payload(1, { body: Buffer.from('a'), stamp: 12, flags: 16 })
@@ -203,7 +203,7 @@ describe('acknowledgements between circuit endpoints', () => {
     expect(end.application.delivered.map(textOf)).toEqual(['a'])
   })
 
-  test('that lack the number of buffered bytes block the sender, and an acknowledgment with that number lets it continue', () => {
+  test('without the number of buffered bytes block the sender until one with that number arrives', () => {
     const end = startedTerminator()
     end.xgress.send(pieceOf(10))
     end.xgress.send(pieceOf(11))
@@ -223,7 +223,7 @@ describe('acknowledgements between circuit endpoints', () => {
     expect(end.xgress.inFlightBytes).toBe(3)
   })
 
-  test('without sequence numbers are sent when half of the buffered bytes were delivered', () => {
+  test('without sequence numbers are sent when the application has read half of the buffered bytes', () => {
     const end = startedTerminator()
     end.application.takesMore = () => false
     for (let sequence = 1; sequence <= 6; sequence += 1) {
@@ -240,7 +240,7 @@ describe('acknowledgements between circuit endpoints', () => {
   })
 })
 
-describe('unacknowledged payloads', () => {
+describe('Payloads that are not acknowledged', () => {
   test('are resent in order, with a new timestamp, after the scaled round trip time', () => {
     const end = startedTerminator()
     // The timestamp of the messages wraps at 65,536, which lies between these two times.
@@ -264,7 +264,7 @@ describe('unacknowledged payloads', () => {
     expect(again.map(({ stamp }) => stamp)).toEqual([400, 400])
   })
 
-  test('are resent after at most 10 s, even if the other endpoint claims a longer round trip', () => {
+  test('are resent after at most 10 s, even if the other endpoint claims a longer round trip time', () => {
     const end = startedTerminator()
     for (let k = 0; k < 100; k += 1) end.acknowledge([1_000_000], { stamp: (k * 7919) % 65_536 })
     end.xgress.send(pieceOf(1))
@@ -273,7 +273,7 @@ describe('unacknowledged payloads', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('shrink the send window to its minimum, and acknowledgements let the window grow to its maximum', () => {
+  test('reduce the send window to its minimum, and acknowledgements increase it again to its maximum', () => {
     const options = xgressOptions({ txPortalMaxSize: 100_000, txPortalStartSize: 100_000 })
     const end = startedTerminator({ options })
     for (let k = 0; k < 100; k += 1) end.xgress.send(pieceOf(1500))
@@ -288,7 +288,7 @@ describe('unacknowledged payloads', () => {
   })
 })
 
-describe('the circuit endpoint that finishes after the other one', () => {
+describe('A circuit endpoint that finishes after the other one', () => {
   test('is kept for 5 s, so that the other application can read its buffer', () => {
     const end = startedTerminator()
     end.payload(1, { flags: 32 })
@@ -305,10 +305,10 @@ describe('the circuit endpoint that finishes after the other one', () => {
   })
 })
 
-describe('payload chunks (parts of one piece of data)', () => {
+describe('Payload chunks (parts of one piece of data)', () => {
   const chunk = (hex: string): Told => ({ flags: 8, body: Buffer.from(hex, 'hex') })
 
-  test('are joined in order, with the length and headers in the first chunk', () => {
+  test('are joined in order, with the length and the headers in the first chunk', () => {
     const end = startedTerminator()
     const tag = Uint8Array.of(5, 0, 0, 0)
     end.payload(3, chunk('43'))
@@ -330,7 +330,7 @@ describe('payload chunks (parts of one piece of data)', () => {
     ['more bytes than announced', ['0241', '424344']],
     ['an announcement without end', ['ffffffffffff']],
     ['more bytes than may be buffered', ['8080808010']],
-  ])('end the circuit if the chunk has %s', (_, bodies) => {
+  ])('end the circuit if a chunk has %s', (_, bodies) => {
     const end = startedTerminator()
     for (const [k, hex] of bodies.entries()) end.payload(k + 1, chunk(hex))
     expect(end.closed).toEqual([['the other end sent malformed chunks', true]])
@@ -338,7 +338,7 @@ describe('payload chunks (parts of one piece of data)', () => {
   })
 })
 
-describe('a request to trace the route, at a circuit endpoint,', () => {
+describe('A request to trace the route that reaches a circuit endpoint', () => {
   const control = (body: string): Uint8Array => Buffer.from(`${body}circuit1`, 'latin1')
   const asked = new Map([
     [20, Uint8Array.of(3, 0, 0, 0)],
@@ -347,7 +347,7 @@ describe('a request to trace the route, at a circuit endpoint,', () => {
     [99, Uint8Array.of(1)],
   ])
 
-  test('is answered with the name of the circuit endpoint', () => {
+  test('gets a response with the name of the circuit endpoint', () => {
     const end = new LoneEnd(false, { traced: { type: 'xgress/transport', id: 'er1' } })
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0001'))
@@ -366,7 +366,7 @@ describe('a request to trace the route, at a circuit endpoint,', () => {
     ])
   })
 
-  test('is not answered if it is itself a response, or is malformed', () => {
+  test('gets no response if it is itself a response, or is malformed', () => {
     const end = new LoneEnd(false)
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0002'))

@@ -13,8 +13,8 @@ function isOver({ initiator, terminator }: XgressPair): boolean {
   return initiator.closed.length + terminator.closed.length === 2
 }
 
-describe('circuit endpoints over a path without loss', () => {
-  test('carry data in both directions, finish, and discard the circuit', () => {
+describe('Circuit endpoints over a path without loss', () => {
+  test('carry data in both directions, finish, and remove the circuit', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     const there = [pieceOf(10_240, { edgeFlags: 2 }), pieceOf(0, { edgeFlags: 1 }), pieceOf(5)]
@@ -33,7 +33,7 @@ describe('circuit endpoints over a path without loss', () => {
     }
   })
 
-  test('at the terminator send nothing before the circuit starts, and everything afterwards', () => {
+  test('at the terminator send no data before the circuit starts, and all of it afterwards', () => {
     const { initiator, terminator, time } = new XgressPair()
     terminator.application.write([pieceOf(100)])
     time.runFor(10_000)
@@ -45,7 +45,7 @@ describe('circuit endpoints over a path without loss', () => {
   })
 
   test.each(['initiator', 'terminator'] as const)(
-    'continue for minutes after the %s at the other end of the circuit has finished',
+    'continue for minutes after the %s at the other end has finished',
     (first) => {
       const pair = new XgressPair().start()
       const { time } = pair
@@ -90,7 +90,7 @@ describe('circuit endpoints over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('send a reader that stops no more than its buffer can contain, and probe it once a second', () => {
+  test('send a reader that has stopped no more than its buffer can hold, and probe it once a second', () => {
     const bytes = 200_000
     const options = { rxBufferSize: bytes, txPortalMaxSize: bytes, txPortalStartSize: bytes }
     const weather = { ...calm, delayMsMin: 20, delayMsMax: 20 }
@@ -122,7 +122,7 @@ describe('circuit endpoints over a path without loss', () => {
     expect(areSamePieces(terminator.application.delivered, pieces)).toBe(true)
   })
 
-  test('send again, when the link has space, the data for which the link was full', () => {
+  test('send data again that a full link refused, when the link accepts data again', () => {
     const pair = new XgressPair({ weather: { ...calm, refused: 0.9 } }).start()
     pair.initiator.application.write([pieceOf(100_000), pieceOf(100_000)])
     pair.terminator.application.write([])
@@ -130,7 +130,7 @@ describe('circuit endpoints over a path without loss', () => {
     expect(pair.terminator.application.delivered).toHaveLength(2)
   })
 
-  test('limit the number of small pieces of data, not only their bytes', () => {
+  test('limit the number of unsent small pieces of data, not only their bytes', () => {
     const pair = new XgressPair().start()
     pair.isCut = true
     const { initiator, time } = pair
@@ -155,8 +155,8 @@ describe('circuit endpoints over a path without loss', () => {
   })
 })
 
-describe('a circuit endpoint reports to its application whether all data was delivered', () => {
-  test('as true when both endpoints have finished, seconds before the endpoint is removed', () => {
+describe('A circuit endpoint reports to its application whether all data was delivered', () => {
+  test('as true once both endpoints have finished, seconds before the endpoint is removed', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     for (const { application } of [initiator, terminator]) application.write([pieceOf(10)])
@@ -170,7 +170,7 @@ describe('a circuit endpoint reports to its application whether all data was del
     expect([initiator.closed, terminator.closed]).toEqual([[], []])
   })
 
-  test('as false when the circuit is unrouted before the other endpoint has finished', () => {
+  test('as false if the circuit is unrouted before the other endpoint has finished', () => {
     const { initiator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     initiator.xgress.finish()
@@ -179,7 +179,7 @@ describe('a circuit endpoint reports to its application whether all data was del
     expect(initiator.application.isWhole).toBe(false)
   })
 
-  test('as false when the circuit is unrouted while the endpoint is still sending', () => {
+  test('as false if the circuit is unrouted while the endpoint is still sending', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.write([pieceOf(10)])
     terminator.application.finishesAtEnd = false
@@ -189,7 +189,7 @@ describe('a circuit endpoint reports to its application whether all data was del
     expect(terminator.application.isWhole).toBe(false)
   })
 
-  test('as false, immediately, when the other application stops reading', () => {
+  test('as false immediately if the other application stops reading', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.finishesAtEnd = false
     time.runFor(100)
@@ -199,7 +199,7 @@ describe('a circuit endpoint reports to its application whether all data was del
   })
 })
 
-describe('a circuit endpoint closes', () => {
+describe('A circuit endpoint closes', () => {
   test('when its application throws; then the other endpoint finishes', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
@@ -233,7 +233,7 @@ describe('a circuit endpoint closes', () => {
     expect(initiator.closed).toEqual([['both ends have finished', true]])
   })
 
-  test('when a write fails; then the other endpoint stops sending at once', () => {
+  test('when a write to its application fails; then the other endpoint stops sending immediately', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     terminator.application.takesMore = () => false
@@ -250,7 +250,7 @@ describe('a circuit endpoint closes', () => {
     expect(initiator.counts.payload).toBe(payload + 1)
   })
 
-  test('30 s after it has finished, if the other endpoint has stopped responding', () => {
+  test('30 s after it has finished if the other endpoint does not respond', () => {
     const pair = new XgressPair().start()
     const { initiator, time } = pair
     initiator.application.finishesAtEnd = false
@@ -300,7 +300,7 @@ describe('a circuit endpoint closes', () => {
     expect(end.payloads()).toEqual([])
   })
 
-  test('when the circuit is unrouted and its application never reads again', () => {
+  test('when the circuit is unrouted, even if its application never reads again', () => {
     const end = new LoneEnd(false)
     end.application.takesMore = () => false
     for (const sequence of [0, 1]) end.payload(sequence, { body: Buffer.from('x') })
@@ -311,7 +311,7 @@ describe('a circuit endpoint closes', () => {
     expect(end.closed).toEqual([['the circuit was unrouted', false]])
   })
 
-  test('when its application sends far more than the circuit accepts, without waiting for space', () => {
+  test('when its application sends far more than the circuit accepts without waiting', () => {
     const pair = new XgressPair().start()
     const { initiator, time } = pair
     pair.isCut = true
@@ -322,7 +322,7 @@ describe('a circuit endpoint closes', () => {
     expect(initiator.xgress.bufferedBytes).toBe(0)
   })
 
-  test('only once, even if other methods are called afterwards', () => {
+  test('only once, even if its methods are called afterwards', () => {
     const end = new LoneEnd(false)
     end.xgress.end('stopped')
     end.sent()
@@ -343,8 +343,8 @@ describe('a circuit endpoint closes', () => {
   })
 })
 
-describe('two circuit endpoints, each of which sends from a callback of the other one,', () => {
-  test('exchange data without recursion', () => {
+describe('Two circuit endpoints, each of which sends from a callback of the other one,', () => {
+  test('exchange data without unlimited recursion', () => {
     const ends: LoneEnd[] = []
     const toOther =
       (other: number) =>

@@ -68,7 +68,7 @@ describe('The intercept config of a service', () => {
     expect([...terms.domains]).toEqual(['xn--strae-oqa.example'])
   })
 
-  test('keeps its valid addresses if one address is invalid, and reports the invalid one', () => {
+  test('keeps its valid addresses if another address is invalid, and reports the invalid one', () => {
     const terms = termsOf(config(['good.example', 'http://other.example', '１２７.0.0.1']))
     expect([...terms.names]).toEqual(['good.example'])
     expect(terms.networks).toEqual([])
@@ -107,7 +107,7 @@ describe('The intercept config of a service', () => {
   })
 })
 
-describe('Among services whose intercepted addresses overlap,', () => {
+describe('Among services that intercept overlapping addresses,', () => {
   const table = new InterceptTable([
     interceptOf('wide', config(['10.0.0.0/8'])),
     interceptOf('near', config(['10.1.0.0/16'])),
@@ -151,21 +151,21 @@ describe('Among services whose intercepted addresses overlap,', () => {
     },
   )
 
-  test('a service without the port or protocol gets no connection', () => {
+  test('a service that does not intercept the port or protocol gets no connection', () => {
     expect(found('10.1.2.3', null, 81)).toBe('many ports')
     expect(found('10.1.2.3', null, 80, 'udp')).toBe('udp')
     expect(found('10.9.9.9', null, 80, 'udp')).toBeNull()
   })
 })
 
-describe('The ports that services intercept', () => {
+describe('The ports on which a router intercepts services', () => {
   const planned = (plan: ListeningPlan, value: unknown) => {
     const intercept = interceptOf('a', value)
     return plan.add(intercept, intercept.terms.networks, [])
   }
   const wide = { portRanges: [{ low: 1, high: 65_535 }] }
 
-  test('are bound on each address, or once for all addresses if a network is large', () => {
+  test('are bound on each address, or on all addresses of the host if the intercepted network is large', () => {
     const plan = new ListeningPlan(null)
     expect(planned(plan, config(['10.9.9.9', '10.8.8.0/30']))).toEqual({ isAny: true, faults: [] })
     expect(plan.places.size).toBe(5)
@@ -173,7 +173,7 @@ describe('The ports that services intercept', () => {
     expect([...plan.places.keys()]).toEqual(['tcp any ipv4 80'])
   })
 
-  test('are redirected to one port for each address and protocol if their range is wide', () => {
+  test('are replaced by one port per address and protocol, to which a wide range is redirected', () => {
     const plan = new ListeningPlan(null)
     const value = config(['10.9.9.9', '10.8.8.0/31'], { ...wide, protocols: ['tcp', 'udp'] })
     expect(planned(plan, value)).toEqual({ isAny: true, faults: [] })
@@ -197,7 +197,7 @@ describe('The ports that services intercept', () => {
       config(['10.0.0.0/9'], { protocols: ['udp'] }),
       'is intercepted for tcp alone',
     ],
-  ])('are not opened for %s', (_what, value, expected) => {
+  ])('are not bound for %s', (_what, value, expected) => {
     const plan = new ListeningPlan(null)
     expect(planned(plan, value)).toEqual({
       isAny: false,
@@ -206,13 +206,13 @@ describe('The ports that services intercept', () => {
     expect([plan.places.size, plan.redirected.size, plan.networks]).toEqual([0, 0, []])
   })
 
-  test('are not opened if their range is wide and the host cannot redirect them', () => {
+  test('are not bound if their range is wide and the host cannot redirect ports', () => {
     const plan = new ListeningPlan('nft is missing')
     const faults = ['10.9.9.9/32: nft is missing']
     expect(planned(plan, config(['10.9.9.9'], wide))).toEqual({ isAny: false, faults })
   })
 
-  test('are opened for the other addresses of a service if they cannot be opened for one of them', () => {
+  test('are bound on the other addresses of a service if they cannot be bound on one of them', () => {
     const plan = new ListeningPlan(null)
     const { isAny, faults } = planned(plan, config(['fd77::5', '10.9.9.9'], wide))
     expect([isAny, faults.length]).toEqual([true, 1])
@@ -230,7 +230,7 @@ describe('The ports that services intercept', () => {
     expect(plan.places.size).toBe(4000)
   })
 
-  test('are limited in number over all services if they are redirected', () => {
+  test('are also limited in number over all services if connections are redirected to them', () => {
     const plan = new ListeningPlan(null)
     const faults = Array.from({ length: 20 }, (_, at) =>
       planned(plan, config([`10.9.${at}.0/28`], wide)).faults.join(),
@@ -241,7 +241,7 @@ describe('The ports that services intercept', () => {
   })
 })
 
-test('a service name keeps its address; if addresses run out, names that were not queried for a long time lose theirs first', () => {
+test('a service name keeps its address; if no more addresses are available, the names that were not queried for longest lose theirs', () => {
   const network = parseCidr('100.64.0.0/29')
   if (network === null) throw new Error('no network')
   let nowMs = 0

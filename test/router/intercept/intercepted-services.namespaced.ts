@@ -106,7 +106,7 @@ const boundAt = (port: number): number => {
 const intercepted = (stage: TunnelStage, count = 1) =>
   eventually(() => stage.network.logged('service intercepted').length).toBe(count)
 
-describe('A service', () => {
+describe('A service that a router intercepts', () => {
   test.each([
     ['without encryption', false],
     ['with encryption', true],
@@ -135,7 +135,7 @@ describe('A service', () => {
     })
   })
 
-  test('is reached below its domain, by a name that was never queried before', async () => {
+  test('is reached by a name below its wildcard domain, even if the name was never queried before', async () => {
     const { tcp } = await echoes()
     const stage = await running(
       serviceOf('s1', { ...tcp, ...intercept(['*.example'], 443) }, ['Bind', 'Dial']),
@@ -183,7 +183,7 @@ describe('A service', () => {
     },
   )
 
-  test('with the most specific address gets the connection', async () => {
+  test('gets the connection if it has the most specific of several matching addresses', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
@@ -201,7 +201,7 @@ describe('A service', () => {
     expect(asked).toEqual(['name of s1', 'name of s2', 'name of s3'])
   })
 
-  test('receives the instance and source that its config specifies', async () => {
+  test('receives the instance and the source address that its config specifies', async () => {
     const { tcp } = await echoes()
     const more = { dialOptions: { identity: '$dst_hostname' }, sourceIp: '$src_ip:$src_port' }
     const stage = await running(
@@ -231,7 +231,7 @@ describe('A service', () => {
     expect(await echoed(address, 443)).toBe('hello')
   })
 
-  test('is reached at its good addresses beside a bad one, which the log names', async () => {
+  test('is reached at its valid addresses if another of its addresses is invalid, and the log contains the invalid one', async () => {
     const { tcp } = await echoes()
     const addresses = ['good.example', 'http://other.example']
     const stage = await running(
@@ -288,7 +288,7 @@ describe('A service', () => {
     expect(execFileSync('nft', ['list', 'ruleset']).toString()).toBe('')
   })
 
-  test('that may no longer be dialed leaves no route, port or connection', async () => {
+  test('has no route, port or connection after the right to dial it was revoked', async () => {
     const { tcp } = await echoes()
     const stage = await running(
       serviceOf('s1', { ...tcp, ...intercept(['10.9.9.9', 'a.example'], 80) }, ['Bind', 'Dial']),
@@ -308,7 +308,7 @@ describe('A service', () => {
     expect(boundAt(80)).toBe(0)
   })
 
-  test('at another port of a host that all addresses share is not reached', async () => {
+  test('is not reached at another port of an address, even if its port is bound on all addresses of the host', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const stage = await running(
@@ -321,7 +321,7 @@ describe('A service', () => {
     expect(await reset('10.9.0.1', 81)).toBe('ECONNREFUSED')
   })
 
-  test('keeps the connections of others when a port is bound for all addresses', async () => {
+  test('does not interrupt connections of other services when its port is bound on all addresses of the host', async () => {
     const { tcp } = await echoes()
     const protocols = { protocols: ['tcp'] }
     const both: ('Bind' | 'Dial')[] = ['Bind', 'Dial']
@@ -345,7 +345,7 @@ describe('A service', () => {
     expect(again.toString()).toBe('two')
   })
 
-  test('with a used port is intercepted when the port becomes free, and logged until then', async () => {
+  test('is intercepted at a port in use once the port becomes free, and the log reports this until then', async () => {
     const { tcp } = await echoes()
     const server = createServer()
     await new Promise<void>((done) => server.listen(80, '0.0.0.0', done))
@@ -359,8 +359,8 @@ describe('A service', () => {
   })
 })
 
-describe('Routes', () => {
-  test('left by a killed router are removed at the next start', async () => {
+describe('Routes on the host of a tunneler', () => {
+  test('that a killed router left behind are removed at the next start', async () => {
     const left = ['10.7.0.0/16', '10.8.8.8']
     const first = await running(
       serviceOf('s1', intercept(left, 80, { protocols: ['tcp'] }), ['Dial']),
@@ -380,7 +380,7 @@ describe('Routes', () => {
     await eventually(routes).toEqual(['100.64.0.0/10'])
   })
 
-  test('of another router of the host stay', async () => {
+  test('that another router of the host created are kept', async () => {
     const other = ['route', 'add', 'local', '10.6.0.0/16', 'dev', 'lo', 'table', 'local']
     execFileSync('ip', [...other, 'proto', '187', 'metric', '1234567'])
     const stage = await running([])
@@ -390,7 +390,7 @@ describe('Routes', () => {
   })
 })
 
-test('an unknown name is refused, and a service name has no IPv6 address', async () => {
+test('the tunneler refuses DNS queries for unknown names, and returns no IPv6 address for a service name', async () => {
   await running(serviceOf('s1', intercept(['a.example'], 80), ['Dial']))
   await expect.poll(() => resolver.resolve4('a.example').catch(() => [])).toHaveLength(1)
   await expect(resolver.resolve4('b.example')).rejects.toThrow('EREFUSED')

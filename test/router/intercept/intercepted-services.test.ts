@@ -7,7 +7,7 @@ import { allowsNamespaces, runInNamespace } from '../../support/network-namespac
 // process, because they change the routes of their host.
 
 test.runIf(allowsNamespaces())(
-  'a tunneler intercepts services (the test runs in a separate network namespace)',
+  'a tunneler intercepts services (this test runs other tests in a separate network namespace)',
   async () => {
     const file = 'test/router/intercept/intercepted-services.namespaced.ts'
     expect(await runInNamespace(file)).toMatch(/Tests +[0-9]+ passed/)

@@ -51,7 +51,7 @@ async function upstreamOf(count: number, mode: UpstreamMode) {
 }
 
 describe('The DNS server of a tunneler', () => {
-  test('resolves a service name in any letter case', async () => {
+  test('resolves the name of a service in capital and small letters', async () => {
     const asked: string[] = []
     const { resolver } = await serving(async (name) => {
       asked.push(name)
@@ -77,12 +77,12 @@ describe('The DNS server of a tunneler', () => {
     },
   )
 
-  test('answers SERVFAIL if a service name currently has no address', async () => {
+  test('answers SERVFAIL if it currently has no address for a service name', async () => {
     const { resolver } = await serving(async () => 'unavailable')
     await expect(resolver.resolve4('web.example')).rejects.toThrow('ESERVFAIL')
   })
 
-  test('forwards queries for unknown names to upstream DNS servers', async () => {
+  test('forwards queries for names that are not service names to upstream DNS servers', async () => {
     const { upstream } = await upstreamOf(1, 'serial')
     const { resolver } = await serving(unclaimed, upstream)
     expect(await resolver.resolve4('www.example')).toEqual(['203.0.113.1'])
@@ -101,7 +101,7 @@ describe('The DNS server of a tunneler', () => {
     expect(found.flat()).toEqual(expected)
   })
 
-  test('queries all upstream servers at once in parallel mode, and one server in random mode', async () => {
+  test('queries all upstream servers at the same time in parallel mode, and one server in random mode', async () => {
     const all = ['203.0.113.1', '203.0.113.2', '203.0.113.3']
     for (const mode of ['parallel', 'random'] as const) {
       const { upstream } = await upstreamOf(3, mode)
@@ -130,7 +130,7 @@ describe('The DNS server of a tunneler', () => {
     await eventually(() => server.counts).toEqual({ queries: 0, dropped: 1 })
   })
 
-  test('does not treat a DNS label that contains a dot or unusual characters as a service name', () => {
+  test('does not treat a DNS label with a dot or unusual characters as part of a service name', () => {
     const query = dnsQuery(1, 'web-example')
     query[16] = 0x2e
     expect(readDnsQuery(query)?.name).toBeNull()

@@ -27,7 +27,7 @@ describe('A TLS ClientHello', () => {
     expect(readTlsHello(await clientHelloBytes(offered))).toEqual({ kind: 'hello', protocols })
   })
 
-  test('is incomplete until its last byte, and until then the reader returns how many bytes are needed', async () => {
+  test('is incomplete until its last byte, and the parser returns how many bytes are still needed', async () => {
     const bytes = await clientHelloBytes(['ziti-edge'])
     for (let length = 0; length < bytes.length; length += 1) {
       expect(readTlsHello(bytes.subarray(0, length))).toEqual({

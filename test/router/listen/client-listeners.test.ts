@@ -98,7 +98,7 @@ describe('A proxy listener', () => {
     await eventually(() => [one.heard(), two.heard()].sort()).toEqual(['', 'hello'])
   })
 
-  test('ends each direction of a connection separately', async () => {
+  test('closes the two directions of a connection separately', async () => {
     await proxy()
     const { socket, heard } = await client()
     socket.end('a question')
@@ -111,7 +111,7 @@ describe('A proxy listener', () => {
     await eventually(() => far.closedFor).not.toBeNull()
   })
 
-  test('closes a connection for which no circuit is created, and logs this once', async () => {
+  test('closes a connection for which a controller creates no circuit, and logs this once', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no such service'
@@ -123,7 +123,7 @@ describe('A proxy listener', () => {
     expect(circuits.ends.size).toBe(0)
   })
 
-  test('requests the circuit from another controller when the first one disconnects, but not after a refusal', async () => {
+  test('requests the circuit from another controller if the first one disconnects, but not if the first one refuses', async () => {
     const other = new AskedController('ctrl2')
     controllers.push(other)
     const [first] = controllers
@@ -157,7 +157,7 @@ describe('A proxy listener', () => {
     expect(refusals()[0]?.fields['reason']).toMatch(/no reply within 200 ms/)
   })
 
-  test('ends the circuit of a client that disconnected before the circuit was complete', async () => {
+  test('ends the circuit of a client that disconnects before the circuit is complete', async () => {
     await proxy()
     const [controller] = controllers
     if (controller !== undefined) controller.isSilent = true
@@ -206,7 +206,7 @@ describe('A proxy listener', () => {
 describe('A listener with the binding transport', () => {
   const transport = () => listen(entry('transport', 'tcp'))
 
-  test('reads the service name from the first line, and sends the response line before the circuit’s bytes', async () => {
+  test('reads the service name from the first line, and sends a response line before the data of the circuit', async () => {
     await transport()
     const { socket, heard } = await client()
     socket.write('{"id":"me","svc')
@@ -235,7 +235,7 @@ describe('A listener with the binding transport', () => {
     ['a service that is not a string', '{"svcId":7}\n'],
     ['a line that never ends', 'x'.repeat(socketLimits.requestLineBytesMax + 1)],
     ['a line that is too long', `{"svcId":"${'x'.repeat(socketLimits.requestLineBytesMax)}"}\n`],
-  ])('closes a connection that starts with %s, without requesting a circuit', async (_, line) => {
+  ])('closes a connection that begins with %s, without requesting a circuit', async (_, line) => {
     await transport()
     const { socket, heard } = await client()
     socket.write(line)
@@ -246,7 +246,7 @@ describe('A listener with the binding transport', () => {
 })
 
 describe('A UDP listener', () => {
-  test('creates a circuit for each source, queues datagrams until the circuit is complete, and replies to each source separately', async () => {
+  test('creates a circuit for each source, queues datagrams until the circuit is complete, and returns replies to the right source', async () => {
     await proxyUdp()
     const one = await udpClient()
     for (const text of ['a', 'b', 'c']) one.socket.send(text)
@@ -277,7 +277,7 @@ describe('A UDP listener', () => {
     }).toBe(2)
   })
 
-  test('does not request a circuit for every datagram from a source that was refused', async () => {
+  test('does not request a circuit for every datagram from a source for which a circuit was refused', async () => {
     await proxyUdp()
     const [controller] = controllers
     if (controller !== undefined) controller.refusal = 'no'
@@ -305,7 +305,7 @@ describe('A UDP listener', () => {
   })
 })
 
-test('A listener whose port is in use prevents the start of the router, and the error contains the listener’s path in the configuration', async () => {
+test('A listener whose port is in use prevents the start of the router, and the error contains the configuration key of the listener', async () => {
   const target = await TestTarget.open()
   port = target.port
   await expect(proxy()).rejects.toThrow(/listeners\[0\]\.bind: cannot listen on tcp:.*EADDRINUSE/)
@@ -319,7 +319,7 @@ test.each([
   await expect(listen(entry(binding, protocol, more))).rejects.toThrow(/listens on/)
 })
 
-test('A target that is a listener of the router itself is not dialed', async () => {
+test('A router does not dial a target that is a listener of this router', async () => {
   await proxy()
   const { ports } = listeners
   const dialers = terminatorDialers({

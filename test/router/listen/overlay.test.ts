@@ -99,14 +99,14 @@ async function exchange(socket: Socket, total: number): Promise<{ sent: string; 
   return { sent: sent.digest('hex'), got: got.digest('hex') }
 }
 
-test('through two routers, 20 MB are sent to an echo server and return unchanged, and each direction closes separately', async () => {
+test('20 MB reach an echo server through two routers and return unchanged, and each direction closes separately', async () => {
   await serve((socket) => socket.pipe(socket))
   const { sent, got } = await exchange(await connected(tcpPort), 20_000_000)
   expect(got).toBe(sent)
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that closes its sending direction first still receives data', async () => {
+test('a target that closes its sending direction first still receives data through two routers', async () => {
   let heard = ''
   await serve((socket) => {
     socket.on('data', (chunk: Buffer) => (heard += chunk.toString()))
@@ -121,7 +121,7 @@ test('a target that closes its sending direction first still receives data', asy
   await eventually(() => heard).toBe('thanks')
 })
 
-test('a client that reads nothing pauses its target', async () => {
+test('a client that reads nothing stops the target from sending', async () => {
   const total = 64 * 1024 * 1024
   let sentBytes = 0
   await serve((socket) => {
@@ -149,7 +149,7 @@ test('a client that reads nothing pauses its target', async () => {
   expect(got).toBe(total)
 })
 
-test('when a target is killed, its client connection closes', async () => {
+test('if a target program is killed, its client’s connection through the routers closes', async () => {
   await serve((socket) => socket.once('data', () => socket.resetAndDestroy()))
   const socket = await connected(tcpPort)
   socket.resume()
@@ -157,7 +157,7 @@ test('when a target is killed, its client connection closes', async () => {
   await eventually(() => socket.readableEnded || socket.destroyed).toBe(true)
 })
 
-test('when a client is killed, its target connection closes', async () => {
+test('if a client program is killed, the connection to its target closes', async () => {
   await serve((socket) => socket.pipe(socket))
   const socket = await connected(tcpPort)
   let heard = ''
@@ -168,7 +168,7 @@ test('when a client is killed, its target connection closes', async () => {
   await eventually(() => target.sockets.map(({ closed }) => closed)).toEqual([true])
 })
 
-test('a target that refuses a dial closes the client connection, and the controller receives the cause', async () => {
+test('if a target refuses a dial, the client’s connection closes and the controller receives the cause', async () => {
   await serve(() => undefined)
   terminators.set('web', { binding: 'transport', address: `tcp:127.0.0.1:${await freePort()}` })
   const socket = await connected(tcpPort)
@@ -178,7 +178,7 @@ test('a target that refuses a dial closes the client connection, and the control
   expect([...(result?.headers.get(1104) ?? [])]).toEqual([4])
 })
 
-test('datagrams that routers carry to an echo server return unchanged', async () => {
+test('datagrams reach an echo server through two routers and return unchanged', async () => {
   await serve(() => undefined)
   const server = createSocket('udp4')
   server.on('message', (body, { port, address }) => server.send(body, port, address))

@@ -18,7 +18,7 @@ describe('A PROXY header', () => {
     expect(readProxyHeader(Buffer.concat([header, Buffer.from('more')]))).toEqual(expected)
   })
 
-  test('may have extensions, which are not interpreted, up to 536 bytes in total', () => {
+  test('may contain extensions, which the parser ignores, up to a total size of 536 bytes', () => {
     const longest = proxyHeader('192.0.2.7', 1, Buffer.alloc(536 - 28, 0xff))
     expect(longest).toHaveLength(536)
     expect(readProxyHeader(longest)).toEqual({
@@ -40,7 +40,7 @@ describe('A PROXY header', () => {
     expect(readProxyHeader(header)).toEqual({ kind: 'header', client: null, byteLength })
   })
 
-  test('is incomplete until its last byte, and until then the reader returns how many bytes are needed', () => {
+  test('is incomplete until its last byte, and the parser returns how many bytes are still needed', () => {
     const header = proxyHeader('2001:db8::7', 40_000)
     for (let length = 0; length < header.length; length += 1) {
       expect(readProxyHeader(header.subarray(0, length))).toEqual({

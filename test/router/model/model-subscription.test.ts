@@ -46,7 +46,7 @@ async function indexAt(controller: ScriptedController): Promise<unknown> {
 const eventuallyAt = (controller: ScriptedController) =>
   expect.poll(() => indexAt(controller), { timeout: 20_000 })
 
-test('a router requests the full data model, applies later changes, and shows the index of its data model', async () => {
+test('a router requests the full data model, applies later changes, and reports the index of its data model', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)
@@ -83,7 +83,7 @@ test('a router subscribes again to the data model when a controller has a higher
   await subscribed(a, 2)
 })
 
-test('a router subscribes to the data model at one controller, and at another when the first one disconnects', async () => {
+test('a router subscribes to the data model at one controller, and at another one if the first disconnects', async () => {
   const [a, b] = [await network.controller('a'), await network.controller('b')]
   await network.running([a.address, b.address])
   await eventually(() => [a.isConnected, b.isConnected]).toEqual([true, true])

@@ -46,8 +46,8 @@ function judgesAsControllers(model: RouterDataModel, state: ClusterState): numbe
   return permitted
 }
 
-describe('the data model in a router', () => {
-  test('is the same whether it is updated entry by entry or received completely, and permits exactly what controllers permit', async () => {
+describe('the router data model in a router', () => {
+  test('is the same after single changes as after receiving it completely, and permits exactly what controllers permit', async () => {
     let permitted = 0
     for (let seed = 1; seed <= 20; seed += 1) {
       const network = new RandomNetwork(seed)
@@ -171,7 +171,7 @@ describe('the data model in a router', () => {
       'the identity is deleted and another identity gets its id',
       [{ ...identity('i1'), action: 'delete' } as ModelEvent, identity('i1')],
     ],
-  ])('no longer permits the identity to host the service when %s', async (_what, events) => {
+  ])('stops permitting the identity to host the service after %s', async (_what, events) => {
     const model = await modelOf(open)
     expect([...model.servicesOf('i1', 'Bind')]).toEqual(['s1'])
     expect(finished(model.change(changesBody(events, 2, 1), true))).toBe('applied')
@@ -179,7 +179,7 @@ describe('the data model in a router', () => {
     expect([...model.servicesOf('i1', 'Bind')]).toEqual([])
   })
 
-  test('rejects a change that is old, that belongs to another timeline, or that is not the next change', async () => {
+  test('rejects a change that is old, from another timeline, or not the next one', async () => {
     const model = await modelOf(open, 10)
     const gone = [members('identity', ['i1'], false)]
     const outcome = (body: Uint8Array, isOfSubscription = true) =>
@@ -193,7 +193,7 @@ describe('the data model in a router', () => {
     expect([model.mayUse('i1', 's1', 'Bind'), model.index]).toEqual([false, 10n])
   })
 
-  test('is discarded, and then permits nothing, if it is too large', async () => {
+  test('is discarded if it is too large, and then permits nothing', async () => {
     const model = await modelOf(open, 10, { modelRecordsMax: 3 })
     expect(model.isFilled).toBe(true)
     expect(finished(model.change(changesBody([service('s2')], 11, 10), true))).toBe('too large')
@@ -208,7 +208,7 @@ describe('the data model in a router', () => {
     expect((await modelOf(open, 1, { modelBytesMax: 500 })).isFilled).toBe(false)
   })
 
-  test('notifies its users of changes once per event loop turn', async () => {
+  test('notifies its users of changes at most once per event loop turn', async () => {
     const model = await modelOf(open, 10)
     let count = 0
     const stop = model.onChanged(() => {
@@ -222,7 +222,7 @@ describe('the data model in a router', () => {
     stop()
   })
 
-  test('can be compared with a controller’s data model, and lists the differences', async () => {
+  test('can be compared with a controller’s data model, and returns the differences', async () => {
     const model = await modelOf(open, 10)
     const theirs = await wholeBody([...open.slice(1), service('s2')], 10)
     const message = create(ValidateModelSchema, { state: create(DataStateSchema, {}) })

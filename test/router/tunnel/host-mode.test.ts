@@ -45,7 +45,7 @@ describe('A service that the identity of a router may host', () => {
     })
   })
 
-  test('uses the identity’s cost for the service rather than the cost in the config', async () => {
+  test('uses the identity’s cost for the service instead of the cost in the config', async () => {
     const own = identity({ serviceHostingCosts: { s1: 9 }, defaultHostingPrecedence: 'failed' })
     const { controller } = await running([
       own,
@@ -57,7 +57,7 @@ describe('A service that the identity of a router may host', () => {
     })
   })
 
-  test('has one terminator for each terminator in host.v2', async () => {
+  test('has one terminator for each terminator in its host.v2 config', async () => {
     const one = host(80)['host.v1']
     const { controller } = await running(
       serviceOf('s1', { 'host.v2': { terminators: [one, one] } }),
@@ -65,7 +65,7 @@ describe('A service that the identity of a router may host', () => {
     await eventually(() => controller.terminators.size).toBe(2)
   })
 
-  test('has its terminator requested again after a controller was busy, and after an ID conflict once the conflicting terminator is removed', async () => {
+  test('has its terminator requested again if a controller was busy, and after an ID conflict once the other terminator is removed', async () => {
     const stage = await running([])
     const { FAILED_BUSY, FAILED_ID_CONFLICT } = CreateTerminatorResult
     stage.controller.refusals.push(FAILED_BUSY, FAILED_ID_CONFLICT)
@@ -77,7 +77,7 @@ describe('A service that the identity of a router may host', () => {
     expect(stage.controller.scripted.ofType(1038)).toHaveLength(1)
   })
 
-  test('is reported in a log line if it cannot be hosted as its config requires', async () => {
+  test('is reported in a log line if it cannot be hosted in the way that its config requires', async () => {
     const { network, controller } = await running(
       serviceOf('s1', host(80, { allowedSourceAddresses: ['10.0.0.0/8'] })),
     )
@@ -99,7 +99,7 @@ async function dialed(stage: TunnelStage, target: { readonly sockets: readonly o
 }
 
 describe('A circuit to a hosted service', () => {
-  test('is connected, and its response contains both socket addresses of the connection', async () => {
+  test('is connected to its target, and its response contains both socket addresses of the connection', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const stage = await running(serviceOf('s1', host(target.port)))
@@ -175,18 +175,21 @@ describe('A circuit to a hosted service', () => {
       5,
       'application data',
     ],
-  ])('%s fails with a reason', async (_what, isThere, more, peerData, code, reason) => {
-    const target = await echoServer()
-    closing.push(target.close)
-    const isEncrypted = 'isEncrypted' in more
-    const stage = await running(
-      serviceOf('s1', host(isThere === 1 ? target.port : 1), ['Bind'], isEncrypted),
-    )
-    const { address } = await stage.controller.terminator('s1')
-    const outcome = await stage.controller.dial(address, peerData)
-    expect(outcome).toMatchObject({ isSuccess: false, code })
-    expect(outcome.reason).toContain(reason)
-  })
+  ])(
+    '%s fails, and the response contains the reason',
+    async (_what, isThere, more, peerData, code, reason) => {
+      const target = await echoServer()
+      closing.push(target.close)
+      const isEncrypted = 'isEncrypted' in more
+      const stage = await running(
+        serviceOf('s1', host(isThere === 1 ? target.port : 1), ['Bind'], isEncrypted),
+      )
+      const { address } = await stage.controller.terminator('s1')
+      const outcome = await stage.controller.dial(address, peerData)
+      expect(outcome).toMatchObject({ isSuccess: false, code })
+      expect(outcome.reason).toContain(reason)
+    },
+  )
 
   test('can reach its target through an HTTP proxy', async () => {
     const asked: string[] = []
@@ -236,7 +239,7 @@ test('a tunneler responds to a controller that asks whether the tunneler’s ter
   expect(states['gone']).toMatchObject({ valid: false, marker: 8n })
 })
 
-test('a failed health check raises the cost of the terminator and marks the terminator as failed, until the check succeeds', async () => {
+test('a failed health check raises the cost of a terminator and marks the terminator as failed, until the check succeeds', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const address = `127.0.0.1:${target.port}`

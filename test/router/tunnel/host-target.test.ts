@@ -33,7 +33,7 @@ function target(data: Data, config: object = forwarding): HostTarget {
   return chooseHostTarget(terms, readAppData(Buffer.from(JSON.stringify(data))))
 }
 
-describe('A host.v1 config, depending on whether clients may choose the target,', () => {
+describe('A host.v1 config that may let clients choose the target', () => {
   test.each<[string, Data, string]>([
     ['an address in an allowed network', ask, 'tcp 10.1.2.3 80'],
     ['an allowed address', { ...ask, dst_ip: '192.168.7.7' }, 'tcp 192.168.7.7 80'],
@@ -142,7 +142,7 @@ test.each([
   ['1.2.3.4', '0.0.0.0', '9.9.9.9', 0, '1.2.3.4'],
   ['1.2.3.4', '::', '::', 0, null],
 ])(
-  'address translation: %s, translated from %s to %s with a prefix of %i bits, is %s',
+  'the address translation of %s, from %s to %s with a prefix of %i bits, results in %s',
   (address, from, to, prefix, expected) => {
     const [ip, source, aim] = [
       parseIp(address),
@@ -160,27 +160,27 @@ test.each<[string, Uint8Array]>([
   ['null', Buffer.from('null')],
   ['not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
   ['too long', Buffer.from(JSON.stringify({ x: 'x'.repeat(5000) }))],
-])('application data that is %s is refused', (_what, bytes) => {
+])('a dial is refused if its application data is %s', (_what, bytes) => {
   expect(() => readAppData(bytes)).toThrow('application data')
 })
 
-describe('A host name that a client chooses as target', () => {
+describe('A host name that a client chooses as its target', () => {
   const named = (dst_hostname: string, allowedAddresses: readonly string[]) =>
     target({ ...ask, dst_hostname }, { ...forwarding, allowedAddresses })
 
-  test('cannot lead to this host if it is below an allowed domain, unless addresses of this host are allowed as well', async () => {
+  test('cannot lead to this host if it only matches an allowed domain, unless addresses of this host are allowed as well', async () => {
     const resolved = (allowed: readonly string[]) =>
       resolveTarget({ ...named('a.example', ['*.example', ...allowed]), host: 'localhost' })
     await expect(resolved([])).rejects.toThrow('an address that is not allowed')
     expect(await resolved(['127.0.0.0/8'])).toBe('127.0.0.1')
   })
 
-  test('may lead to any address if an operator has explicitly allowed that name', async () => {
+  test('may lead to any address if the operator has allowed exactly this name', async () => {
     expect(['127.0.0.1', '::1']).toContain(await resolveTarget(named('localhost', ['localhost'])))
   })
 })
 
-describe('A config for hosting', () => {
+describe('A config for hosting a service', () => {
   const host = { protocol: 'tcp', address: 'a.example', port: 80 }
   const fault = (config: unknown, type: 'host.v1' | 'host.v2' = 'host.v1') => {
     try {
@@ -247,7 +247,7 @@ describe('A config for hosting', () => {
       { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
       'is no HTTP URL',
     ],
-  ])('%s is refused, so the service is not hosted', (_what, config, expected) => {
+  ])('%s is refused, so that the service is not hosted', (_what, config, expected) => {
     expect(fault(config)).toContain(expected)
   })
 
@@ -274,7 +274,7 @@ describe('A config for hosting', () => {
     )
   })
 
-  test('of the older type contains the host name in another field', () => {
+  test('of the older type contains the host name in a differently named field', () => {
     const older = { protocol: 'udp', hostname: 'a.example', port: 53 }
     const [terms] = parseHostConfig('ziti-tunneler-server.v1', JSON.stringify(older))
     expect(terms).toMatchObject({ protocol: 'udp', address: 'a.example', port: 53 })

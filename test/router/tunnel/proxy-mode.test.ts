@@ -45,8 +45,8 @@ const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('h
 describe.each([
   ['without encryption', false],
   ['with encryption', true],
-])('A TCP service, %s,', (_what, isEncrypted) => {
-  test('hosted by a tunneler is reached through a port that the clients’ tunneler opens', async () => {
+])('A TCP service (%s)', (_what, isEncrypted) => {
+  test('that a tunneler hosts is reached through a port that the tunneler of the clients opens', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const port = await freePort()
@@ -70,7 +70,7 @@ describe.each([
   })
 })
 
-test('a UDP service carries encrypted datagrams', async () => {
+test('a UDP service carries encrypted datagrams between two tunnelers', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -116,7 +116,7 @@ test('getCircuitTimeout limits how long the tunneler waits for a circuit', async
   expect(JSON.stringify(network.lines)).toContain('no reply within 200 ms')
 })
 
-test('a UDP source that is silent for udpIdleTimeout loses its circuit', async () => {
+test('a UDP source that sends nothing for udpIdleTimeout loses its circuit', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
@@ -142,7 +142,7 @@ test('a UDP source that is silent for udpIdleTimeout loses its circuit', async (
   expect(controller.asked).toHaveLength(2)
 })
 
-test('a tunneler’s port and its connections are closed when the identity may no longer dial the service', async () => {
+test('a tunneler closes the port of a service and its connections if its identity may no longer dial the service', async () => {
   const target = await echoServer()
   closing.push(target.close)
   const port = await freePort()

@@ -79,8 +79,8 @@ function pair() {
   }
 }
 
-describe('An encrypted circuit', () => {
-  test('starts with the encryption header, adds 17 bytes to each piece of data, and transfers each piece unchanged', () => {
+describe('A circuit with end-to-end encryption', () => {
+  test('begins with the encryption header, adds 17 bytes to each piece of data, and delivers each piece unchanged', () => {
     const { client, server } = pair()
     client.stream.send(piece('hello'))
     client.stream.send(piece('world'))
@@ -115,7 +115,7 @@ describe('An encrypted circuit', () => {
     ],
     ['not encrypted', ([header]) => [header, piece('hello in the clear')] as PayloadContent[]],
     ['sent without the encryption header', ([, one]) => [one] as PayloadContent[]],
-  ])('ends when a piece of data is %s, and does not deliver that piece', (_what, change) => {
+  ])('ends if a piece of data is %s, and does not deliver this piece', (_what, change) => {
     const { client, server } = pair()
     client.stream.send(piece('one'))
     client.stream.send(piece('two'))
@@ -133,7 +133,7 @@ describe('An encrypted circuit', () => {
     expect([server.reader.read, server.wire.isClosed]).toEqual([[], true])
   })
 
-  test('is not set up with a key of another length', () => {
+  test('is not created with a key of another length', () => {
     expect(() => deriveSessionKeys('client', newKeyPair(), new Uint8Array(31))).toThrow('31 bytes')
   })
 })

@@ -21,7 +21,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('simulated circuits are complete, have an owner, and no longer exist after they ended (8 seeds)', async () => {
+test('simulated circuits are complete, have one owner, and are gone after they have ended (8 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '8', '--workers', '2'])
   expect(text).toMatch(/simulated 8 seeds .* 0 failed/)
   for (const kind of ['circuit rerouted', 'circuit survived', 'frame lost', 'router crash']) {
@@ -29,7 +29,7 @@ test('simulated circuits are complete, have an owner, and no longer exist after 
   }
 }, 0)
 
-test('the same seed repeats the simulation exactly in any process', async () => {
+test('the simulation of circuits is exactly repeated by the same seed, in any process', async () => {
   const one = await simulate(['--first', '5', '--seeds', '2', '--workers', '1'])
   const other = await simulate(['--first', '5', '--seeds', '2', '--workers', '2'], {
     TZ: 'America/New_York',

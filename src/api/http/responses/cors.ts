@@ -1,7 +1,7 @@
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 
-// Cross-origin rules for consoles in a browser. The session token is in a header, never in a
-// cookie, so any origin is allowed.
+// Cross-origin rules for consoles in a browser. Every origin is allowed: browsers send no session
+// automatically, because the session token is in a header and never in a cookie.
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const UNSAFE_METHODS = new Set(['PUT', 'PATCH', 'DELETE'])
@@ -30,14 +30,15 @@ const REQUESTED_HEADERS_MAX = 32
 export const corsHeaders: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
   'access-control-allow-credentials': 'true',
-  // Allows a console that switches to another controller to continue reading at the same log index.
+  // `net-index` lets a console that switches to another controller continue at the same log index.
   'access-control-expose-headers': 'etag, expires-at, net-index, net-stale-ms, retry-after',
 }
 
 /**
  * The headers of the response to an OPTIONS request. `asked` contains its
  * Access-Control-Request-Method and -Headers.
- * @throws {Problem} COULD_NOT_VALIDATE without a method, METHOD_NOT_ALLOWED, HEADER_NOT_ALLOWED.
+ * @throws {Problem} COULD_NOT_VALIDATE if the method is missing, METHOD_NOT_ALLOWED,
+ * HEADER_NOT_ALLOWED.
  */
 export function corsPreflightHeaders(asked: {
   method: string | undefined

@@ -1,10 +1,7 @@
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { ReplyBody } from '../transport/unread-responses.ts'
 
-/**
- * Every successful response has the form `{data, meta}`; `meta` always contains both version
- * strings.
- */
+/** API version in `meta` of each successful response, which has the form `{data, meta}`. */
 const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
@@ -16,7 +13,7 @@ export interface Pagination {
   readonly totalCount: number
 }
 
-/** Pagination of a list that is always returned as one page. */
+/** Pagination of a list that a response contains completely. */
 export function singlePagePagination({ length }: readonly unknown[]): Pagination {
   return { limit: length, offset: 0, totalCount: length }
 }
@@ -27,7 +24,7 @@ export interface Reply {
   readonly body: ReplyBody
   readonly contentType: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent instead of the body; the body is then empty. */
+  /** Stream that is sent as the body; `body` is then empty. */
   readonly stream?: ByteStream
 }
 
@@ -60,7 +57,7 @@ export function responseFromJsonText(
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
-/** Answer with one record. */
+/** Response that contains one record. */
 export function detailResponse(
   data: unknown,
   ignoredFields: readonly string[] = [],
@@ -68,7 +65,7 @@ export function detailResponse(
   return envelopeResponse(200, data, writtenMeta(ignoredFields))
 }
 
-/** Status 200 with a page of records and its pagination. */
+/** A response with status 200, a page of records, and its pagination. */
 export function listResponse(
   data: readonly unknown[],
   pagination: Pagination,
@@ -84,7 +81,7 @@ export function listMetaText(pagination: Pagination, filterableFields: readonly 
 }
 
 /**
- * Status 201 with the id and link of the new record.
+ * A response with status 201, and the id and link of the new record.
  * @param collection path of the record's kind.
  * @param ignoredFields members of the body that had no effect.
  */
@@ -110,21 +107,20 @@ export function emptyResponse(
 }
 
 /**
- * Response to a deletion. `detachedFrom`: the records that referenced the deleted record and were
- * kept.
+ * Response to a deletion. `detachedFrom`: the remaining records that referenced the deleted record.
  */
 export function deletedResponse(detachedFrom: readonly Readonly<Record<string, unknown>>[]): Reply {
   return envelopeResponse(200, {}, detachedFrom.length === 0 ? null : { detachedFrom })
 }
 
-/** Status 202: the work has begun, and its result will be available later. */
+/** A response with status 202: the work has begun, and its result will be available later. */
 export function acceptedResponse(): Reply {
   return envelopeResponse(202, {})
 }
 
 /**
- * A response that is too large or too slow to be kept in memory. It has no Content-Length; chunked
- * coding marks its end.
+ * A response that is too large or too slow to be kept in memory. The response has no
+ * Content-Length; the chunked transfer coding marks its end.
  */
 export function streamedResponse(
   stream: ByteStream,
@@ -134,7 +130,7 @@ export function streamedResponse(
   return { status: 200, body: '', contentType, headers, stream }
 }
 
-/** A response without the envelope, for the few OpenZiti operations that have no envelope. */
+/** A response without the envelope, for the few operations that have no envelope in OpenZiti. */
 export function responseWithoutEnvelope(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }

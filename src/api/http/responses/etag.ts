@@ -10,5 +10,8 @@ export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',', ETAGS_MAX).some((tag) => tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** The record must have one of these revisions; 'any': the record must only exist. */
+/**
+ * Condition of an If-Match header: the record must have one of these revisions; 'any': the record
+ * must exist.
+ */
 export type Precondition = readonly number[] | 'any'

@@ -21,12 +21,15 @@ interface Rows<T> {
   readonly filterableFields: readonly string[]
 }
 
-/** @param show returns the data to print for a record. */
+/**
+ * Creates a function that converts a record to JSON text.
+ * @param show returns the data to print for a record.
+ */
 export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
 }
 
-/** Text is packed into buffers of about this size, outside of the JavaScript heap. */
+/** Converts text into buffers of about this size, which are outside of the JavaScript heap. */
 const PACK_CHARACTERS = 64 * 1024
 
 /** A list that is being printed for a response, row by row. */
@@ -47,7 +50,7 @@ class Rendering<T> {
 
   /**
    * Prints some rows.
-   * @returns whether all rows are printed.
+   * @returns true once all rows are printed.
    */
   showNext(): boolean {
     const { records, print } = this.#rows
@@ -77,10 +80,10 @@ class Rendering<T> {
 }
 
 /**
- * Prints lists of rows, and yields between steps so that other callers get their turn. Only a few
- * lists with many or long rows are printed at the same time. A response that would be too large is
- * refused, never truncated: a client that requests the whole list would mistake a part for the
- * whole.
+ * Prints lists of rows as JSON, and yields between steps, so that requests of other callers can
+ * run. Only a few long lists are printed at the same time. A response that would be too large is
+ * refused, never truncated: a client that requests the whole list would take the truncated list for
+ * the whole list.
  */
 export class ListResponsePrinter {
   readonly #processor: ProcessorShare
@@ -97,8 +100,8 @@ export class ListResponsePrinter {
 
   /**
    * Runs a listing and returns its response.
-   * @throws {Problem} the problems of `StateView.list`; COULD_NOT_VALIDATE (field `limit`),
-   * SERVER_TOO_MANY_REQUESTS.
+   * @throws {Problem} in the same cases as `StateView.list`; also COULD_NOT_VALIDATE (field
+   * `limit`) and SERVER_TOO_MANY_REQUESTS.
    */
   found<T>(
     call: RequestContext,
@@ -159,8 +162,8 @@ export class ListResponsePrinter {
   }
 
   /**
-   * Occupies a slot until the client has read the response, because the response stays in memory
-   * that long.
+   * Occupies one of the slots for long lists until the client has read the response, because memory
+   * holds the response until then.
    */
   #takeRoom(call: RequestContext): void {
     const sharer = call.sharer
@@ -173,8 +176,8 @@ export class ListResponsePrinter {
 }
 
 /**
- * @throws {Problem} TIMEOUT when the caller has already received a response, or its connection has
- * closed.
+ * Checks that the caller still waits for the list.
+ * @throws {Problem} TIMEOUT if it has already received a response, or its connection has closed.
  */
 function checkWanted(call: RequestContext): void {
   if (call.isGone) throw new Problem('TIMEOUT')

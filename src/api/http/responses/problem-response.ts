@@ -10,13 +10,15 @@ interface ProblemAnswer {
 }
 
 /**
- * A longer value is omitted from an error response, which explains the fault and need not repeat
- * the request.
+ * Maximum characters of a value in an error response. A longer value is omitted: the response
+ * explains the fault and need not repeat the request.
  */
 const VALUE_CHARACTERS_MAX = 256
-/** Seconds after which a queue is usually empty, a leader elected, or a follower caught up. */
+/**
+ * Time in seconds in which a queue usually empties, a leader is elected, or a follower catches up.
+ */
 const RETRY_AFTER_SECONDS = 1
-/** Fields whose value is never repeated in a response. */
+/** Matches names of fields whose values are never repeated in a response. */
 const SECRET_FIELD = /password|token|secret|code|key|csr|jwt|session|authorization/i
 
 /**
@@ -52,10 +54,11 @@ function bodyIn(
     case 'envelope':
       return `{"error":${JSON.stringify(error)},"meta":${versionMetaText}}`
     case 'bare':
-      // With status 415, OpenZiti sends this code, and the tests of OpenZiti expect it.
+      // Uses OpenZiti's code for status 415, which OpenZiti's tests expect.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
-      // OpenZiti clients log in again after an OAuth error; they repeat other requests.
+      // Temporary errors are not sent in the OAuth form: OpenZiti clients log in again after an
+      // OAuth error, but repeat their request after another error.
       // @guard oidc/floods--passing
       if (http === 429 || http >= 500) return bodyIn('envelope', error, http)
       const code = oauthCodes[http] ?? 'invalid_request'
@@ -69,9 +72,7 @@ const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/**
- * Seconds after which the client may retry; null for a problem that does not go away by itself.
- */
+/** Seconds after which the client may retry; null for a problem that does not end by itself. */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
@@ -99,7 +100,10 @@ function shownValue(field: string, value: unknown): unknown {
 
 const ALPHABET = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-'
 
-/** Ten random characters in every error response, so that a user can refer to the response. */
+/**
+ * Ten random characters for the `requestId` of an error response, so that a user can refer to the
+ * response.
+ */
 function newRequestId(): string {
   let id = ''
   for (const byte of randomBytes(10)) id += ALPHABET.charAt(byte & 63)

@@ -53,8 +53,8 @@ interface ReplyWriterDeps {
 type Headers = Record<string, string | number>
 
 /**
- * Writes every response; no other code writes responses. Each response has one head with the common
- * headers, and one body.
+ * The only code that writes responses. Each response has a head with the common headers, and a
+ * body.
  */
 export class ReplyWriter {
   readonly #deps: ReplyWriterDeps
@@ -83,7 +83,10 @@ export class ReplyWriter {
     } else this.#send(reply, call, answer.status, headers, answer.body)
   }
 
-  /** Sends the body compressed if the client accepts that and the body is worth compressing. */
+  /**
+   * Sends the body compressed, if the client accepts compressed bodies and the body has a suitable
+   * size.
+   */
   #sendCompressed(
     reply: FastifyReply,
     call: OperationCall,
@@ -105,7 +108,8 @@ export class ReplyWriter {
       heldBytes = length
       this.#unsent.take(source, heldBytes)
       reply.hijack()
-      // Called even if the client disconnects before the response is written.
+      // Frees the memory of the response even if the client disconnects before the response is
+      // written.
       if (call.onAnswerGone !== null) raw.once('close', call.onAnswerGone)
       call.onAnswerGone = null
     }
@@ -117,7 +121,7 @@ export class ReplyWriter {
     })
   }
 
-  /** Ends the stream of a response that will not be sent. */
+  /** Closes the stream of a response that will not be sent. */
   drop({ stream }: Reply): void {
     stream?.chunks[Symbol.asyncIterator]()
       .return?.()
@@ -126,7 +130,7 @@ export class ReplyWriter {
 
   /**
    * Sends the error response for a thrown error. An error that is neither a problem nor a known
-   * client error is a bug.
+   * client error is logged as a bug.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
@@ -163,11 +167,11 @@ export class ReplyWriter {
 
   /**
    * Sends an error response on a connection that sent invalid HTTP or exceeded a limit. The
-   * connection is closed in any case, because the client may never close it.
+   * controller closes the connection afterwards, because the client may never close it.
    */
   failConnection(error: Error & { readonly code?: string }, socket: Socket): void {
-    // While a response is in progress, send nothing: the client would take the error for a part of
-    // that response.
+    // Sends nothing while a response is in progress, because the client would take the error for a
+    // part of that response.
     if (error.code === 'ECONNRESET' || !socket.writable || isAnswering(socket)) {
       socket.destroy()
       return
@@ -180,8 +184,8 @@ export class ReplyWriter {
         `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     )
     socket.destroySoon()
-    // Closes the connection after this time, because bytes that the client has not read could keep
-    // it open forever.
+    // Closes the connection after this time even if the client has not read the error, because
+    // otherwise the connection could stay open forever.
     const timer = setTimeout(() => socket.destroy(), this.#deps.limits.lingerMs)
     socket.once('close', () => {
       clearTimeout(timer)
@@ -227,8 +231,8 @@ export class ReplyWriter {
     this.#record(call, status)
     if (status === 304) delete headers['content-type']
     else headers['content-length'] = length
-    // After a refusal, close the connection: to keep it open, the rest of the body would have to be
-    // read first.
+    // Closes the connection after an error response if the client has not sent its whole body: to
+    // keep the connection, the controller would have to read the rest of the body.
     const isEarly = status >= 400 && hasUnreadBody(reply.request.raw)
     if (isEarly) headers['connection'] = 'close'
     reply.hijack()
@@ -262,15 +266,15 @@ export class ReplyWriter {
       tookMs,
       address,
       trace: () => metadata.trace,
-      // Only an authenticated caller can request a trace. Otherwise anyone could make this
+      // Traces a request only for an authenticated caller. Otherwise anyone could make this
       // controller write a log line for each request.
       isTraced: metadata.isTraceShown && metadata.trace.isSampled && caller !== null,
     })
   }
 
   /**
-   * Sends a stream. A failure closes the connection, so that the client cannot mistake a part for
-   * the whole.
+   * Sends a stream. If it fails, closes the connection, so that the client cannot take an
+   * incomplete body for a complete one.
    */
   #stream(reply: FastifyReply, call: OperationCall, headers: Headers, stream: ByteStream): void {
     const { raw } = reply
@@ -322,19 +326,19 @@ export class ReplyWriter {
 /**
  * True if a write was refused because of its caller: an authenticated caller without permission, or
  * invalid credentials. Requests without credentials are not logged, because they could fill the
- * log. Proposed writes are audited when they are applied.
+ * log. The state machine adds proposed writes to the audit log.
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
-  // A refused enrollment has a `refusal` only if a token was verified.
+  // An enrollment has a `refusal` only if a token was verified.
   if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
     return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
 }
 
 /**
- * Whether a token of an identity provider was refused at log-in. The error code alone does not show
- * this, because an invalid session has the same code.
+ * Whether a log-in was refused because of a token of an identity provider. The error code alone
+ * does not show this, because an invalid session has the same code.
  */
 function isRefusedLogIn({ challenge }: OperationCall, refusal: Problem['refusal']): boolean {
   if (challenge === null || typeof challenge === 'string') return false
@@ -362,8 +366,8 @@ function problemOfFramework(error: unknown): Problem | null {
 }
 
 /**
- * Whether a response is in progress on the connection. Node.js stores that response in the socket,
- * and checks it in the same way before it sends its own errors.
+ * Whether a response is in progress on the connection. Node.js stores that response in a member of
+ * the socket, and itself checks this member before it sends errors.
  */
 function isAnswering(socket: Socket & { readonly _httpMessage?: ServerResponse | null }): boolean {
   return socket._httpMessage?.headersSent === true
@@ -375,13 +379,14 @@ function statusOfClientError(code: string | undefined): number {
 }
 
 /**
- * `2024-01-02 03:04:05.678 +0000 UTC`: OpenZiti clients expect Go's time format in this header.
+ * Formats a time as `2024-01-02 03:04:05.678 +0000 UTC`, Go's format, which OpenZiti clients expect
+ * in this header.
  */
 function goTimeText(ms: number): string {
   const whole = Math.floor(ms)
   const millis = whole % 1000
   const second = (whole - millis) / 1000
-  // Formats each second once, for all responses within the second.
+  // Formats each second once, for all responses within that second.
   if (second !== shownSecond.second) {
     const text = new Date(whole - millis).toISOString()
     shownSecond = { second, text: `${text.slice(0, 10)} ${text.slice(11, 19)}` }

@@ -20,12 +20,12 @@ interface CompressionLimits {
 export type CompressionCoding = 'br' | 'gzip'
 
 /**
- * Matches a response with a member whose value gives access: the names of all such members, like
- * `enrollmentJwt` and `verificationToken`, end in `oken` or `wt`. The controller writes JSON
+ * Matches a response with a member whose value is a credential: the names of all such members, such
+ * as `enrollmentJwt` and `verificationToken`, end in `oken` or `wt`. The controller writes JSON
  * without spaces.
  */
 const SECRET = /(?:oken|wt)":"/
-/** Whether the compression recognizes, by this name, that the value of a member is a secret. */
+/** Whether the compression recognizes from this name that the member's value is a secret. */
 export function isKnownSecretName(name: string): boolean {
   return SECRET.test(`"${name}":"`)
 }
@@ -41,19 +41,19 @@ const BROTLI = {
 }
 
 /**
- * Compresses the bodies of lists. The length of a compressed body shows which parts of it are
- * equal. An attacker who chooses text in a response and sees its length on the network could guess
- * a secret in the same response (BREACH). Therefore only responses of operations that declare
- * `isCompressible` are compressed, and never a body that contains a token. A body of usual size is
- * compressed at once; a larger one is compressed in another thread. When too many larger bodies are
- * being compressed, the body is sent uncompressed.
+ * Compresses the bodies of lists. The length of a compressed body reveals which parts of the body
+ * are equal. An attacker who controls some text in a response, and sees the response's length on
+ * the network, could guess a secret in the same response (BREACH). Therefore only responses of
+ * operations that declare `isCompressible` are compressed, and never a body that contains a token.
+ * A small body is compressed in the main thread, a larger body in another thread. When too many
+ * larger bodies are being compressed, further ones are sent uncompressed.
  */
 export class ResponseCompression {
   readonly #limits: CompressionLimits
   readonly #running: FairShare
   /**
-   * Buffer that all texts to compress share, one after another: a new buffer for each text would
-   * cost as much as compressing it.
+   * Buffer that is reused for each text to compress: a new buffer for each text would cost as much
+   * as compressing it.
    */
   #text: Buffer | null = null
 
@@ -62,7 +62,7 @@ export class ResponseCompression {
     this.#running = new FairShare(limits.compressionsMax)
   }
 
-  /** The coding for a body of this length; null: send the body uncompressed. */
+  /** The coding for a body of this length; null if the body is to be sent uncompressed. */
   codingFor(acceptEncoding: string | undefined, byteLength: number): CompressionCoding | null {
     const { compressedBytesMin, compressedBytesMax } = this.#limits
     if (acceptEncoding === undefined) return null
@@ -74,8 +74,9 @@ export class ResponseCompression {
 
   /**
    * @param sharer the caller, whose concurrent compressions in other threads are limited.
-   * @param isWaiting called if the result comes later.
-   * @param done receives the compressed body; null: send the body uncompressed.
+   * @param isWaiting called if another thread compresses the body, so that the result arrives
+   * later.
+   * @param done receives the compressed body, or null if the body is to be sent uncompressed.
    */
   compress(
     sharer: string,

@@ -24,9 +24,9 @@ const descriptions = {
 } as const
 
 /**
- * Value of WWW-Authenticate (RFC 6750, 3). Attributes are separated by one blank, as OpenZiti
- * clients expect. The text contains token types and signers, never identities. A signer whose
- * issuer cannot be quoted is omitted.
+ * Value of WWW-Authenticate (RFC 6750, 3). One space separates attributes, as OpenZiti clients
+ * expect. The text contains token types and signers, never identities. A signer whose issuer cannot
+ * be quoted is omitted.
  */
 export function wwwAuthenticateValue(
   challenge: ChallengeReason | ExternalJwtChallenge,
@@ -51,7 +51,7 @@ function ofOidc(error: keyof typeof descriptions): string {
 
 /**
  * Headers of a successful response about a session that lacks an external JWT. OpenZiti clients
- * read the headers to find the required signer.
+ * find the required signer in these headers.
  */
 export function pendingFactorHeaders(
   deps: FactorHeadersDeps,

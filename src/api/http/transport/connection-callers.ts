@@ -4,28 +4,26 @@ import type { Socket } from 'node:net'
 import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
 import type { Clock } from '../../../lib/clock.ts'
 
-/** The caller of the most recent request on a connection. */
+/** The caller of the latest request on a connection. */
 interface LastCaller {
   readonly sharer: string
-  /**
-   * The unparsed credentials that, apart from the connection, identify the caller of the request.
-   */
+  /** Unparsed headers that, together with the connection, determine the caller of the request. */
   readonly session: unknown
   readonly sessionAlias: unknown
   readonly authorization: unknown
   /**
-   * Time since which the next request on the connection waits for its turn, monotonic ms; null: no
-   * request waits.
+   * Time since which the next request on the connection waits for processor time, monotonic ms;
+   * null if no request waits.
    */
   waitsSinceMs: number | null
 }
 
 /**
- * The caller of each connection, before a request is authenticated. A request with the same
- * credentials as the previous request on its connection is attributed to the same caller. So all
- * work on it, from routing on, counts against the caller's share of processor time. Otherwise a
- * caller that has used up its share could make this thread read and authenticate one request per
- * connection in one turn of the event loop.
+ * The caller that each connection's next request probably has, known before the request is
+ * authenticated: the caller of the previous request, if both have the same credentials. So all work
+ * on the request, beginning with routing, counts against the caller's share of processor time.
+ * Otherwise a caller that has used up its share could still make this thread read and authenticate
+ * one request per connection in each turn of the event loop.
  */
 export class ConnectionCallers {
   readonly #processor: ProcessorShare
@@ -37,7 +35,10 @@ export class ConnectionCallers {
     this.#clock = clock
   }
 
-  /** Runs the task now, or when it is the caller's turn; never if the client has disconnected. */
+  /**
+   * Runs the task immediately, or later if the caller has used up its share of processor time.
+   * Never runs it if the client has disconnected.
+   */
   begin(request: IncomingMessage, task: () => void): void {
     const { socket } = request
     const last = this.#last.get(socket)
@@ -53,13 +54,13 @@ export class ConnectionCallers {
       const hasToWait = this.#processor.run(last.sharer, own)
       if (hasToWait) last.waitsSinceMs = this.#clock.monotonicMs()
     } catch {
-      // Too many requests of this caller wait. So the task runs at once, and refuses this request
-      // with the usual envelope.
+      // Too many requests of this caller wait. The task runs immediately, and will refuse the
+      // request with the usual error envelope.
       task()
     }
   }
 
-  /** Time since which this request has waited, monotonic ms; null: the request did not wait. */
+  /** Time since which this request has waited, monotonic ms; null if it did not wait. */
   takeWait({ socket }: IncomingMessage): number | null {
     const last = this.#last.get(socket)
     if (last === undefined) return null
@@ -68,7 +69,7 @@ export class ConnectionCallers {
     return waitsSinceMs
   }
 
-  /** Records the caller of a request as soon as the caller is known. */
+  /** Records the caller of a request, as soon as the caller is authenticated. */
   know(request: IncomingMessage, sharer: string): void {
     const last = this.#last.get(request.socket)
     if (last?.sharer === sharer && isShownBy(request, last)) return

@@ -4,7 +4,7 @@ import { awaitsContinue } from './expect-continue.ts'
 
 type LingerLimits = Pick<ApiLimits, 'lingerBytesMax' | 'lingerMs'>
 
-/** Whether the client may still be sending a body that nothing will read. */
+/** Whether the client may still be sending a body that no code will read. */
 export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMessage): boolean {
   if (complete || readableEnded) return false
   const length = headers['content-length']
@@ -12,9 +12,10 @@ export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMess
 }
 
 /**
- * Ends a response that was sent while the client is still sending its request. Closing at once
- * would reset the connection, and the reset can overtake the response (RFC 9112, 9.6). So received
- * data is first read and discarded: until the request ends, or up to a limit of bytes and time.
+ * Ends a response that was sent while the client is still sending its request. Closing the
+ * connection immediately would reset it, and the client might receive the reset before the response
+ * (RFC 9112, 9.6). So the controller first reads and discards received data, until the request ends
+ * or a limit of bytes or time is reached.
  */
 export function endAfterRequest(
   request: IncomingMessage,

@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 
-/** Responses to requests whose client waits for `100 Continue` before it sends the body. */
+/** Responses to requests whose clients wait for `100 Continue` before they send the body. */
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /**
- * Passes requests with an `Expect` header to the same handler as all others. By default, Node.js
- * would send `100 Continue`, or a bare 417, before the caller is authenticated.
+ * Passes requests with an `Expect` header to the same handler as all other requests. By default,
+ * Node.js would send `100 Continue`, or a bare 417, before the caller is authenticated.
  */
 export function handleExpectRequests(server: Server, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -15,7 +15,10 @@ export function handleExpectRequests(server: Server, handler: RequestListener): 
   server.on('checkExpectation', handler)
 }
 
-/** Sends `100 Continue` if the client waits for it. Call it after the request head was checked. */
+/**
+ * Sends `100 Continue` if the client waits for it. Call this function after the request head was
+ * checked.
+ */
 export function sendContinue(request: IncomingMessage): void {
   const response = waiting.get(request)
   if (response === undefined) return
@@ -23,7 +26,7 @@ export function sendContinue(request: IncomingMessage): void {
   response.writeContinue()
 }
 
-/** Whether the client waits for `100 Continue`, and so has not sent the body. */
+/** Whether the client waits for `100 Continue`, so that it has not sent the body yet. */
 export function awaitsContinue(request: IncomingMessage): boolean {
   return waiting.has(request)
 }

@@ -2,13 +2,13 @@ import type { Server } from 'node:http'
 import { Server as NetServer } from 'node:net'
 
 /**
- * Makes `close` of a server graceful. The server stops accepting connections at once. Open
- * connections may still send a request, which is answered with `Connection: close`; idle
- * connections are closed after `idleMs`. Node.js would close idle connections at once, and a
- * request that is on its way would be lost. The callback of `close` is called when the last
- * connection has ended.
- * @param stop stops accepting, and resolves when the last connection has ended. Only for a server
- * whose connections another server accepts.
+ * Makes `close` of a server graceful. The server stops accepting connections immediately. Clients
+ * may still send a request on open connections, and the response contains `Connection: close`; idle
+ * connections are closed after `idleMs`. Without this, Node.js would close idle connections
+ * immediately, and a request in transit would be lost. The callback of `close` is called when the
+ * last connection has closed.
+ * @param stop stops accepting connections, and resolves when the last one has closed. Only for a
+ * server that gets its connections from another server.
  */
 export function makeCloseGraceful(
   server: Server,
@@ -20,8 +20,8 @@ export function makeCloseGraceful(
     const timer = setTimeout(() => server.closeIdleConnections(), idleMs)
     void stop().then(() => {
       clearTimeout(timer)
-      // Stops the HTTP server's periodic connection checks. The error that the server is not
-      // listening any more is ignored.
+      // Stops the HTTP server's periodic connection checks. Ignores the error that the server does
+      // not listen.
       closeAtOnce(() => undefined)
       done?.()
     })
@@ -29,7 +29,7 @@ export function makeCloseGraceful(
   }
 }
 
-/** Calls the original `close` of a TCP server, which waits until all connections have ended. */
+/** Calls the original `close` of a TCP server, which waits until all connections have closed. */
 function stopListening(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   NetServer.prototype.close.call(server, () => resolve())

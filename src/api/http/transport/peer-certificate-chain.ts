@@ -14,8 +14,8 @@ const chains = new WeakMap<Socket, PeerChain | null>()
 
 /**
  * The certificates that the client presented in the TLS handshake. The handshake proves only that
- * the client has the key of the first one; nothing else is verified. Null: no certificate, or an
- * unreadable one.
+ * the client has the key of the first certificate; nothing else is verified. Null if the client
+ * presented no certificate, or an unreadable one.
  */
 export function peerCertificateChain(socket: Socket): PeerChain | null {
   const known = chains.get(socket)

@@ -7,9 +7,9 @@ import type { UnreadResponses } from './unread-responses.ts'
 
 /**
  * Requests that arrived on a connection before the response to an earlier request was sent (HTTP
- * pipelining, RFC 9112, 9.3.2). Their number is limited, because all requests of one packet are
- * read at once. Each request waits until the previous response was sent, so a connection has at
- * most one unsent response.
+ * pipelining, RFC 9112, 9.3.2). The number of such requests is limited, because Node.js reads all
+ * requests of one packet together. Each request waits until the previous response was sent, so a
+ * connection has at most one unsent response.
  */
 export class PipelinedRequests {
   readonly #max: number
@@ -23,11 +23,12 @@ export class PipelinedRequests {
   }
 
   /**
-   * Starts the request now, or when it is its turn. The connection is closed if too many requests
-   * wait, or if no memory is left for another request from its source.
+   * Starts the request immediately, or after the responses to earlier requests. Closes the
+   * connection if too many requests wait, or if no memory is left for another request from its
+   * source address.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
-    // A response has its socket at once unless an earlier response still occupies it.
+    // A response has its socket from the start, unless an earlier response still uses the socket.
     // @guard unread-answers-of-many--begun
     if (response.socket !== null) {
       begin()

@@ -9,13 +9,14 @@ import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
 import { hasUnknownExpectation } from './expect-continue.ts'
 import { peerCertificateChain } from './peer-certificate-chain.ts'
 
-/** @throws {Problem} for a head that no operation accepts. */
+/** @throws {Problem} for a request head that is refused for every operation. */
 export function checkRequestHead({ raw }: FastifyRequest): void {
-  // RFC 9112, 3.2: an HTTP/1.1 request without a Host header is refused.
+  // Refuses an HTTP/1.1 request without a Host header (RFC 9112, 3.2).
   if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
     throw fieldProblem('Host', 'is required')
   }
-  // Node uses only the first one, and a proxy in front may have checked another.
+  // Node uses only the first Host header, and a proxy in front of the controller may have checked
+  // another one.
   // @guard header-smuggling--hosts
   if (headerValuesOf(raw, 'host').length > 1) throw fieldProblem('Host', 'must be given once')
   if (hasUnknownExpectation(raw)) {
@@ -25,7 +26,10 @@ export function checkRequestHead({ raw }: FastifyRequest): void {
   }
 }
 
-/** Implements the part of RFC 9110 section 12.5.1 that clients use: names, wildcards, and q=0. */
+/**
+ * Whether an Accept header allows one of the types. Supports the part of RFC 9110, 12.5.1 that
+ * clients use: names, wildcards, and q=0.
+ */
 export function isMediaTypeAccepted(accept: string | undefined, types: readonly string[]): boolean {
   if (accept === undefined || accept === '' || accept === '*/*') return true
   return accept.split(',', ACCEPT_TYPES_MAX).some((item) => {
@@ -39,7 +43,10 @@ export function isMediaTypeAccepted(accept: string | undefined, types: readonly 
 
 const ACCEPT_TYPES_MAX = 32
 
-/** All values of a header: Node keeps only the first one of some repeated headers. */
+/**
+ * All values of a header, from the raw headers, because Node keeps only the first value of some
+ * repeated headers.
+ */
 function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string): string[] {
   if (headers[name] === undefined) return []
   const found: string[] = []
@@ -49,12 +56,15 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
   return found
 }
 
-/** Stands for two different tokens in one request; refused like a forged token. */
+/**
+ * Replaces the session token of a request with two different tokens; it is refused like a forged
+ * token.
+ */
 const AMBIGUOUS = ''
 
 /**
- * Session token of a request. Two different tokens count as an invalid token: a proxy may have
- * checked one of them, and this controller would use the other.
+ * Session token of a request. Two different tokens count as an invalid token: otherwise a proxy
+ * could check one of them, and this controller use the other.
  */
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   // @guard header-smuggling--spelling
@@ -67,11 +77,15 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
   return typeof token === 'string' ? token : undefined
 }
 
-/** Finds the host user behind a request at the admin socket, from the headers of the request. */
+/**
+ * Determines the operating system user who sent a request to the admin socket, from the request's
+ * headers.
+ */
 export type AdminSocketCallerFinder = (request: IncomingMessage) => Actor
 
 /**
- * @param socketCaller set by the listener, never by a request; null except at the admin socket.
+ * @param socketCaller comes from the listener, never from a request; null on every listener except
+ * the admin socket.
  */
 export function requestCredentials(
   raw: IncomingMessage,

@@ -7,11 +7,11 @@ import type { ByteStream } from '../../../ports/byte-stream.ts'
 
 /**
  * Sends a stream no faster than the client reads, ends the response, and waits until it is
- * complete. If the client disconnects, the stream ends; if the client reads nothing for too long,
- * or the stream fails, the connection is destroyed.
- * @param stallMsMax maximum time without a read by the client; for a stream that does not detect
- * slow readers itself.
- * @throws errors of the stream.
+ * complete. If the client disconnects, closes the stream. If the client reads nothing for too long,
+ * or the stream fails, destroys the connection.
+ * @param stallMsMax maximum time in which the client reads nothing; set it for a stream that does
+ * not detect slow readers itself.
+ * @throws the error with which the stream fails.
  */
 export async function sendStream(
   response: ServerResponse,
@@ -29,7 +29,7 @@ export async function sendStream(
       throw error
     },
   )
-  // Ends the stream when the client disconnects; otherwise a stream that sends nothing would not
+  // Closes the stream when the client disconnects; otherwise a stream that sends nothing would not
   // notice the disconnect.
   const left = closed(response).then(() => pieces.return?.())
   try {
@@ -68,8 +68,8 @@ async function drained(response: ServerResponse, stallMsMax: number | null): Pro
 }
 
 /**
- * Sends each chunk without delay, and the head before the first chunk. The connection has no idle
- * timeout.
+ * Sends each chunk without delay, and the head before the first chunk. Disables the idle timeout of
+ * the connection.
  */
 function keepOpen(response: ServerResponse): void {
   response.flushHeaders()

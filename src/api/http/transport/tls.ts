@@ -19,11 +19,11 @@ export const listenerTls = {
   ].join(':'),
   honorCipherOrder: true,
   // Client certificates are optional; an operation that needs a certificate checks it. The server
-  // lists no issuers. Otherwise clients whose certificate is from a CA that was added later would
-  // send no certificate.
+  // sends no list of accepted issuers: a client whose certificate is from a CA that was added later
+  // would otherwise send no certificate.
   requestCert: true,
-  // Each connection must prove possession of the key and send the full chain. A resumed session
-  // would contain only the leaf, and a renegotiation could change the client (ADR 61).
+  // Each connection must prove possession of the key and send the full chain. A resumed TLS session
+  // would contain only the leaf, and a renegotiation could change the client certificate (ADR 61).
   // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,

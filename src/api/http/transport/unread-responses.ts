@@ -16,20 +16,21 @@ type UnsentLimits = Pick<
 >
 
 /**
- * Responses up to this size, such as errors, are always sent: a connection has at most one of them.
+ * Responses up to this size, such as errors, are always sent, because a connection has at most one
+ * unsent response.
  */
 const SMALL_BYTES = 4096
-/** Approximate memory of a request that was received and waits to begin. */
+/** Approximate memory of a request that waits for the response to an earlier request. */
 const WAITING_REQUEST_BYTES = 8192
 /**
- * Minimum polls without progress before a connection may be closed early, because two polls are
- * needed to learn how much a client has read.
+ * Minimum polls without progress before a connection may be closed to free memory. A single poll
+ * does not show how much a client has read; two polls do.
  */
 const LOOKS_MIN = 2
 
 /**
- * A body: text for one response, bytes that many responses share, or the parts of a long body for
- * one response.
+ * A response body: text for one response, bytes that many responses share, or the buffers of a long
+ * body for one response.
  */
 export type ReplyBody = string | Buffer | readonly Buffer[]
 
@@ -47,13 +48,13 @@ interface Unread extends ListLinks<Unread> {
   readonly response: ServerResponse
   readonly source: string
   readonly bytes: number
-  /** Monotonic ms by which the client must have read the whole response. */
+  /** Deadline for reading the whole response, monotonic ms. */
   readonly dueMs: number
-  /** Monotonic ms at which the client last read a part of the response. */
+  /** Time at which the client last read a part of the response, monotonic ms. */
   movedMs: number
   /**
-   * Number of polls since the last progress; time alone does not count, because a controller that
-   * is itself delayed does not poll.
+   * Number of polls since the last progress. The time since then is not enough: a controller that
+   * is delayed itself does not poll.
    */
   looks: number
 }
@@ -63,8 +64,8 @@ interface Unread extends ListLinks<Unread> {
  * occupy: the bodies, the copies that Node.js and TLS hold until the system accepts them, and
  * requests that wait behind a response. A larger body is sent in pieces, so that TLS never has an
  * encrypted copy of the whole body. Unsent bytes count against the source address. If a client
- * stops reading, or reads too slowly, its connection is closed, at once if other clients need the
- * memory.
+ * stops reading or reads too slowly, the controller closes its connection; it does so earlier if
+ * other clients need the memory.
  */
 export class UnreadResponses {
   readonly #limits: UnsentLimits
@@ -79,8 +80,8 @@ export class UnreadResponses {
   }
 
   /**
-   * Whether a response of this size may be sent to the source; called before its head is written.
-   * If memory is short, connections that read nothing are closed first.
+   * Whether a response of this size may be sent to the source address; called before the response's
+   * head is written. If memory is short, first closes connections whose clients read nothing.
    */
   hasRoomFor(source: string, bytes: number): boolean {
     // @guard answers-owed-to-one-source
@@ -90,7 +91,7 @@ export class UnreadResponses {
     return true
   }
 
-  /** Counts the bytes of a response, or of a part of it, that is being created. */
+  /** Counts the bytes of a response, or of a part of it, while it is being created. */
   take(source: string, bytes: number): void {
     this.#room.take(source, bytes)
   }
@@ -102,8 +103,9 @@ export class UnreadResponses {
   /**
    * Counts a request that waits for the previous response.
    * @param isFirst true for the only waiting request of its connection. Such a request is never
-   * refused, because the client may have read the previous response before this controller notices.
-   * @returns a function to call when the request begins or ends; null: no memory is left.
+   * refused, because its client may already have read the previous response without this controller
+   * knowing it.
+   * @returns a function to call when the request is started or dropped; null if no memory is left.
    */
   holdRequest(source: string, isFirst: boolean): (() => void) | null {
     // @guard pipelined-requests--source
@@ -114,8 +116,8 @@ export class UnreadResponses {
 
   /**
    * Writes the body. The head of the response must have been written.
-   * @param end called for the last piece, or for the whole body if it is one piece; writes it and
-   * ends the response. By default, the response ends at once.
+   * @param end called with the last piece of the body, which may be the whole body; it must write
+   * the piece and end the response. By default, this is done immediately.
    */
   send(
     response: ServerResponse,
@@ -131,7 +133,7 @@ export class UnreadResponses {
       return
     }
     if (typeof body === 'string') {
-      // Plain ASCII, as in nearly every response, is sent without conversion.
+      // Sends plain ASCII, which nearly every response is, without conversion.
       end(body, byteLength === body.length ? 'latin1' : 'utf8')
     } else {
       end(isShared(body) ? body : Buffer.concat(body), 'latin1')
@@ -149,7 +151,7 @@ export class UnreadResponses {
     const { answerPieceBytes } = this.#limits
     const parts = isShared(body) ? [body] : typeof body === 'string' ? [Buffer.from(body)] : body
     const totalBytes = bodyByteLength(body)
-    // A piece is in memory twice: unencrypted and encrypted.
+    // Memory holds a piece twice: unencrypted and encrypted.
     const heldBytes = 2 * answerPieceBytes + (isShared(body) ? 0 : totalBytes)
     const unread = this.#hold(response, source, heldBytes, totalBytes)
     const pieces = piecesOf(parts, answerPieceBytes)
@@ -212,8 +214,9 @@ export class UnreadResponses {
   }
 
   /**
-   * Closes the connection that has made no progress for the longest time: one of this source or, if
-   * the memory of all sources is used up, of the source that uses most.
+   * Closes the connection that has made no progress for the longest time. Chooses among the
+   * connections of this source address or, if the memory for all sources is used up, of the source
+   * that uses most.
    * @returns false if all of these connections have recently made progress.
    */
   #closeQuietest(source: string): boolean {
@@ -230,8 +233,8 @@ export class UnreadResponses {
   }
 
   /**
-   * Closes connections without progress for `answerStallMs`, and those that read a response more
-   * slowly than `answerBytesPerSecondMin`.
+   * Closes connections without progress for `answerStallMs`, and connections on which a response is
+   * read more slowly than `answerBytesPerSecondMin`.
    */
   #look(): void {
     const nowMs = systemClock.monotonicMs()
@@ -248,7 +251,7 @@ export class UnreadResponses {
   }
 }
 
-/** Error while clients leave too many responses unread. */
+/** Error for a request while clients leave too many responses unread. */
 export function tooMuchUnreadProblem(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
     detail: 'clients at this address have not read earlier responses',
