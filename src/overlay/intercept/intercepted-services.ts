@@ -319,7 +319,7 @@ export class InterceptedServices {
     const fault = this.#protected.faultOf(network)
     if (fault !== null) return fault
     if (networkContains(network, namesRange.address)) {
-      return 'its network contains the an address from the range for service names (dnsSvcIpRange)'
+      return 'its network contains an address from the range for service names (dnsSvcIpRange)'
     }
     // @guard addresses-a-service-takes--range
     if (networkContains(namesRange, network.address)) {
