@@ -46,6 +46,7 @@ export class RouterStage {
 
   constructor(
     processor: RouterChannelsDeps['processor'] = new ProcessorShare(defaultApiLimits, systemClock),
+    clock: RouterChannelsDeps['clock'] = systemClock,
   ) {
     const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
       this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)
@@ -66,7 +67,7 @@ export class RouterStage {
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
       statuses: this.statuses,
-      clock: systemClock,
+      clock,
       processor,
       feed: new ManualFeed(),
       log: { info: log, warn: log },
