@@ -195,6 +195,13 @@ export const routerLimits = {
   circuitsOfClientPerSecond: 100,
   /** Maximum clients whose rate is tracked. */
   circuitClientsMax: 65_536,
+  /**
+   * Time from the hello to the first message of a router from which its next messages count as a
+   * backlog, in which requests for circuits are refused.
+   */
+  routerSilentMs: 3000,
+  /** Time after the first message for which the messages of a silent router count as a backlog. */
+  routerBacklogMs: 1000,
   /** Maximum pending circuit requests of one router; more are refused as busy. */
   circuitsWaitingMax: 256,
   /** Timeout per attempt for all routers on a path to reply. */

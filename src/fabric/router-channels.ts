@@ -272,6 +272,7 @@ export class RouterChannels {
     const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
       channel,
+      clock,
       group: readAcceptedGroup(answer),
       router,
       address,

@@ -1,5 +1,6 @@
 import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
+import type { Clock } from '../lib/clock.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import {
@@ -40,6 +41,7 @@ export type MessageHandler = (
 
 interface ConnectionDeps {
   readonly channel: Channel
+  readonly clock: Pick<Clock, 'monotonicMs'>
   /**
    * The group that additional sockets can join if they present its secret; null if the router
    * announced no group.
@@ -92,6 +94,10 @@ export class RouterConnection {
   sentIndex = 0
   sentLeaderIndex = 0
   #status: RouterStatus
+  /** When the hello was answered; monotonic ms. */
+  readonly #answeredMs: number
+  #hasSentMessage = false
+  #backlogEndMs = -Infinity
   /** Sockets of this router in addition to the socket of `channel`. */
   readonly #sockets = new Set<Channel>()
 
@@ -101,6 +107,7 @@ export class RouterConnection {
     this.address = deps.address
     this.router = deps.router
     this.hello = deps.hello
+    this.#answeredMs = deps.clock.monotonicMs()
     this.version = deps.version
     const capabilities = readMask(deps.hello.headers, controlHeaderKey.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
@@ -118,6 +125,15 @@ export class RouterConnection {
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
+  }
+
+  /**
+   * True while the router sends messages that waited in its queue because it did not use the channel
+   * after the hello. A router of OpenZiti 1.x that runs a tunnel does not use it for 10 s, because
+   * `HostedServiceRegistry.HandleReestablish` sleeps while it holds the lock of the channel.
+   */
+  get sendsBacklog(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#backlogEndMs
   }
 
   /** The reason why an additional socket may not join; null if it may join. */
@@ -157,12 +173,20 @@ export class RouterConnection {
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, handlerOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
+    if (!this.#hasSentMessage) this.#onFirstMessage()
     const handle = handlerOf(type)
     if (handle !== null) return this.#perform(handle, message)
     if (type === channelContentType.ping) channel.replyResult(message, true, 'ok')
     else if (type === controlContentType.requestClusterMembers) onMembersAsked()
     else return this.#perform(this.#handlerOf(type), message)
     return null
+  }
+
+  #onFirstMessage(): void {
+    this.#hasSentMessage = true
+    const nowMs = this.#deps.clock.monotonicMs()
+    if (nowMs - this.#answeredMs < routerLimits.routerSilentMs) return
+    this.#backlogEndMs = nowMs + routerLimits.routerBacklogMs
   }
 
   #handlerOf(type: number): MessageHandler {

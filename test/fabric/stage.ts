@@ -4,7 +4,7 @@ import { encodeFlag, encodeMask, encodeText } from '../../src/channel/headers.ts
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
-import { systemClock } from '../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { RouterStatus } from '../../proto/gen/soft_pb.ts'
 import type { RouterAdmission } from '../../src/fabric/router-admission.ts'
 import { RouterChannels, type RouterChannelsDeps } from '../../src/fabric/router-channels.ts'
@@ -46,6 +46,7 @@ export class RouterStage {
 
   constructor(
     processor: RouterChannelsDeps['processor'] = new ProcessorShare(defaultApiLimits, systemClock),
+    clock: Clock = systemClock,
   ) {
     const log = (fields: Readonly<Record<string, unknown>>, message: string): void => {
       this.lines.push(`${message} ${String(fields['reason'] ?? '')}`)
@@ -65,7 +66,7 @@ export class RouterStage {
       },
       cluster: { addresses: () => null, leaderIndex: () => null },
       statuses: this.statuses,
-      clock: systemClock,
+      clock,
       processor,
       feed: new ManualFeed(),
       log: { info: log, warn: log },
