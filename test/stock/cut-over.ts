@@ -11,8 +11,10 @@ import { seen } from './stock-router.ts'
 
 // Moves a live network of OpenZiti to three of our controllers and back, while its routers, tunnels
 // and clients run: `node test/stock/cut-over.ts --binary PATH [--controllers 1|3] [--ports 1|2]
-// [--keep]`. Without --controllers and --ports, all four networks move. Clients that a single
-// controller enrolled know one address, so the leader that is killed is another controller there.
+// [--join-late] [--keep]`. Without --controllers and --ports, all four networks move. With
+// --join-late, the second controller joins when the traffic of the routers is back, as the docs say
+// for routers of OpenZiti 1.x. Clients that a single controller enrolled know one address, so the
+// leader that is killed is another controller there.
 //
 // Each network has its PKI from OpenZiti's commands, three edge routers with public names, services
 // that tunnels and routers host under traffic, and enrollment tokens of each member that nobody
@@ -28,6 +30,7 @@ const { values: options } = parseArgs({
     binary: { type: 'string' },
     controllers: { type: 'string' },
     ports: { type: 'string' },
+    'join-late': { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
   },
 })
@@ -99,6 +102,9 @@ async function cutOver(
   const answersMs = performance.now()
   console.log(`  after ${since(answersMs)}: the first controller answers`)
   const back = overlay.traffic.map((traffic) => traffic.back(answersMs))
+  if (options['join-late']) {
+    await Promise.all(back.filter((_, at) => overlay.traffic[at]?.name === 'routers'))
+  }
   for (const k of ours.numbers.slice(1)) {
     await ours.join(k)
     console.log(`  after ${since()}: ${ours.id(k)} has joined`)
