@@ -233,6 +233,12 @@ export const routerLimits = {
   /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
   /**
+   * Time for which a controller is unreachable from the leader until OpenZiti routers whose channel
+   * has one socket receive lists without this controller. Short, because such a router may hold
+   * back the dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
+   */
+  controllerLostMs: 2000,
+  /**
    * Interval at which records, members and leadership are compared with the values that routers
    * last received.
    */

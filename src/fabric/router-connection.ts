@@ -92,6 +92,8 @@ export class RouterConnection {
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
+  /** IDs of the controllers that the list that was sent last omits, because they are lost. */
+  omittedControllers = ''
   sentLeaderIndex = 0
   #status: RouterStatus
   /** When the hello was answered; monotonic ms. */
@@ -128,9 +130,9 @@ export class RouterConnection {
   }
 
   /**
-   * True while the router sends messages that waited in its queue because it did not use the channel
-   * after the hello. A router of OpenZiti 1.x that runs a tunnel does not use it for 10 s, because
-   * `HostedServiceRegistry.HandleReestablish` sleeps while it holds the lock of the channel.
+   * True while the router sends messages that waited in its queue because it did not use the
+   * channel after the hello. A router of OpenZiti 1.x that runs a tunnel does not use it for 10 s,
+   * because `HostedServiceRegistry.HandleReestablish` sleeps while it holds the channel's lock.
    */
   get sendsBacklog(): boolean {
     return this.#deps.clock.monotonicMs() < this.#backlogEndMs

@@ -64,7 +64,7 @@ export class RouterStage {
         },
         revoked: ({ id }) => (this.revoked.has(id) ? 'the router was disabled' : null),
       },
-      cluster: { addresses: () => null, leaderIndex: () => null },
+      cluster: { addresses: () => null, leaderIndex: () => null, unreachable: () => [] },
       statuses: this.statuses,
       clock,
       processor,
