@@ -206,6 +206,13 @@ export const routerLimits = {
   circuitsOfClientPerSecond: 100,
   /** Maximum clients whose rate of circuit requests is tracked. */
   circuitClientsMax: 65_536,
+  /**
+   * Time from the hello to the first message of a router from which its next messages count as a
+   * backlog, in which requests for circuits are refused.
+   */
+  routerSilentMs: 3000,
+  /** Time after the first message for which the messages of a silent router count as a backlog. */
+  routerBacklogMs: 1000,
   /** Maximum circuit requests of one router that are in progress; more are refused as busy. */
   circuitsWaitingMax: 256,
   /** Maximum time for all routers on a path to answer one attempt to set up a circuit. */
@@ -237,6 +244,12 @@ export const routerLimits = {
   routerUsagesMax: 16_384,
   /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
+  /**
+   * Time for which a controller is unreachable from the leader until OpenZiti routers whose channel
+   * has one socket receive lists without this controller. Short, because such a router may hold
+   * back the dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
+   */
+  controllerLostMs: 2000,
   /**
    * Interval at which the controller compares records, members and leadership with the values that
    * routers last received.

@@ -30,6 +30,7 @@ import {
   leaderMessage,
 } from '../channel/messages/control.ts'
 import { LiveRowTable } from './live-row-table.ts'
+import { LostControllers } from './lost-controllers.ts'
 import type { RouterStatusTopic } from './router-status-topic.ts'
 
 const MINUTE_MS = 60_000
@@ -48,6 +49,8 @@ export interface RouterClusterView {
   addresses(): ClusterAddresses | null
   /** A number that grows with each new leader; null if this controller is not the leader. */
   leaderIndex(): number | null
+  /** IDs of the members that this controller does not reach now. */
+  unreachable(): readonly string[]
 }
 
 export interface RouterChannelsDeps {
@@ -84,6 +87,7 @@ export class RouterChannels {
   readonly #rows: LiveRowTable<Connected, LiveChannel>
   /** Open channels, including channels whose router is not admitted yet. */
   readonly #open = new Set<Channel>()
+  readonly #lostControllers: LostControllers
   readonly #subjects: ChannelHandler[] = []
   readonly #messageHandlers = new Map<number, MessageHandler>()
   #stopTimer: (() => void) | null = null
@@ -94,6 +98,7 @@ export class RouterChannels {
 
   constructor(deps: RouterChannelsDeps) {
     this.#deps = deps
+    this.#lostControllers = new LostControllers(deps.clock)
     this.#rows = new LiveRowTable({
       owner: deps.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
@@ -230,12 +235,14 @@ export class RouterChannels {
   }
 
   #sendMembers(): void {
+    const lost = this.#lostControllers.update(this.#deps.cluster.unreachable())
     const connections = Array.from(this.connections())
     if (connections.length === 0) return
     const addresses = this.#addresses()
     const leaderIndex = this.#deps.cluster.leaderIndex()
     for (const connection of connections) {
       this.#sendAddresses(connection, addresses, false)
+      this.#omitLost(connection, addresses, lost)
       this.#sendLeader(connection, leaderIndex)
     }
   }
@@ -279,6 +286,7 @@ export class RouterChannels {
     const address = clientAddress(socket)
     const connection: RouterConnection = new RouterConnection({
       channel,
+      clock,
       group: readAcceptedGroup(answer),
       router,
       address,
@@ -424,6 +432,7 @@ export class RouterChannels {
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
+    connection.omittedControllers = ''
     // An OpenZiti router continues to dial a known controller at the addresses that it received
     // first. If addresses have changed, the leader first sends a list without that controller.
     const mustForget =
@@ -440,6 +449,31 @@ export class RouterChannels {
     // The index of a follower's list is lower than that of the leader. Storing the maximum ensures
     // that later lists get an index above that of the router's list.
     connection.sentIndex = Math.max(connection.sentIndex, index)
+  }
+
+  /**
+   * Sends a list without the lost controllers to routers of OpenZiti 1.x, and the full list when
+   * the controllers are back. Such a router waits without a timeout to report the end of a circuit
+   * to the controller that created the circuit (`edgeClientConn.cleanupXgressCircuit`). Meanwhile
+   * it reads nothing from the client of the circuit. It stops waiting when it forgets the
+   * controller.
+   * The hellos of OpenZiti 2.x announce a group; Flotilla routers ignore interim lists.
+   */
+  #omitLost(
+    connection: RouterConnection,
+    update: AddressesUpdate | null,
+    lost: ReadonlySet<string>,
+  ): void {
+    if (update?.addresses.isLeader !== true || !connection.isOpenZitiV1) return
+    const { addresses } = update
+    const controllers = addresses.controllers.filter(({ id }) => !lost.has(id))
+    const omitted = addresses.controllers.flatMap(({ id }) => (lost.has(id) ? [id] : [])).join()
+    if (controllers.length === 0 || omitted === connection.omittedControllers) return
+    const index = Math.max(addresses.index, connection.sentIndex + 1)
+    const isInterim = omitted !== ''
+    connection.channel.send(addressesMessage({ ...addresses, controllers, index }, isInterim))
+    connection.omittedControllers = omitted
+    connection.sentIndex = index
   }
 
   #sendLeader(connection: RouterConnection, index: number | null): void {

@@ -1,5 +1,6 @@
 import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
+import type { Clock } from '../lib/clock.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
 import { readMask } from '../channel/headers.ts'
 import {
@@ -39,6 +40,7 @@ export type MessageHandler = (
 
 interface ConnectionDeps {
   readonly channel: Channel
+  readonly clock: Pick<Clock, 'monotonicMs'>
   /**
    * ID and secret that additional sockets must present to join the channel; null if the router
    * announced no group.
@@ -86,8 +88,14 @@ export class RouterConnection {
   sentAddresses = ''
   sentControllers: readonly ControllerAddress[] = []
   sentIndex = 0
+  /** IDs of the controllers that the list that was sent last omits, because they are lost. */
+  omittedControllers = ''
   sentLeaderIndex = 0
   #status: RouterStatus
+  /** When the hello was answered; monotonic ms. */
+  readonly #answeredMs: number
+  #hasSentMessage = false
+  #backlogEndMs = -Infinity
   /** Sockets of this router other than the socket of `channel`. */
   readonly #sockets = new Set<Channel>()
 
@@ -97,6 +105,7 @@ export class RouterConnection {
     this.address = deps.address
     this.router = deps.router
     this.hello = deps.hello
+    this.#answeredMs = deps.clock.monotonicMs()
     this.version = deps.version
     const capabilities = readMask(deps.hello.headers, controlHeaderKey.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
@@ -114,6 +123,20 @@ export class RouterConnection {
   hasOffered(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
+  }
+
+  /** Whether this is a router of OpenZiti 1.x: its hello announces no group of sockets. */
+  get isOpenZitiV1(): boolean {
+    return this.hello.group === null
+  }
+
+  /**
+   * True while the router sends messages that waited in its queue because it did not use the
+   * channel after the hello. A router of OpenZiti 1.x that runs a tunnel does not use it for 10 s,
+   * because `HostedServiceRegistry.HandleReestablish` sleeps while it holds the channel's lock.
+   */
+  get sendsBacklog(): boolean {
+    return this.#deps.clock.monotonicMs() < this.#backlogEndMs
   }
 
   /** Why an additional socket may not join the channel; null if it may. */
@@ -153,12 +176,20 @@ export class RouterConnection {
   onMessage(message: ChannelMessage): Iterator<void> | null {
     const { channel, handlerOf, onMembersAsked } = this.#deps
     const { contentType: type } = message
+    if (!this.#hasSentMessage) this.#onFirstMessage()
     const handle = handlerOf(type)
     if (handle !== null) return this.#perform(handle, message)
     if (type === channelContentType.ping) channel.replyResult(message, true, 'ok')
     else if (type === controlContentType.requestClusterMembers) onMembersAsked()
     else return this.#perform(this.#handlerOf(type), message)
     return null
+  }
+
+  #onFirstMessage(): void {
+    this.#hasSentMessage = true
+    const nowMs = this.#deps.clock.monotonicMs()
+    if (!this.isOpenZitiV1 || nowMs - this.#answeredMs < routerLimits.routerSilentMs) return
+    this.#backlogEndMs = nowMs + routerLimits.routerBacklogMs
   }
 
   #handlerOf(type: number): MessageHandler {

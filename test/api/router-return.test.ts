@@ -15,6 +15,9 @@ import { made, newIdentity, newService, shown } from './support/network.ts'
 const { controller, root, sessionOf } = await controllerForFile({
   routerReturnMs: 60_000,
   routerReturnWaitMs: 5000,
+  routerReportWaitMs: 16_000,
+  // A request that waits has checked its routers whenever another request has been answered.
+  routerReturnPollMs: 1,
   routerReturnWaitersMax: 2,
 })
 
@@ -128,6 +131,35 @@ test('a controller does not delay the response with a new service session for a 
   reported.set(linksOnly, { hostname: 'r2', protocols: {} })
   const names = (await open(who).routers).map((router) => (router as { name: string }).name)
   expect(names.sort()).toEqual(['disabled', 'links-only', 'never-enrolled'])
+})
+
+test('the response with a new service session waits longer for a router that is connected and has not reported its address yet', async () => {
+  const who = await dialer('late')
+  const router = await enrolledRouter('reports-late', 'late')
+  reported.set(router, { hostname: '', protocols: {} })
+  const opened = open(who)
+  await otherSessions()
+  controller.clock.advance(5000)
+  await otherSessions()
+  controller.clock.advance(5000)
+  await otherSessions()
+  expect(opened.isAnswered()).toBe(false)
+  const protocols = { tls: 'tls://r3:3022' }
+  reported.set(router, { hostname: 'r3', protocols })
+  expect(await opened.routers).toEqual([{ name: 'reports-late', urls: protocols }])
+
+  const silent = await enrolledRouter('never-reports', 'late')
+  reported.set(silent, { hostname: '', protocols: {} })
+  reported.delete(router)
+  const given = open(who)
+  await otherSessions()
+  controller.clock.advance(15_000)
+  await otherSessions()
+  expect(given.isAnswered()).toBe(false)
+  controller.clock.advance(1000)
+  const without = await given.routers
+  expect(without).toHaveLength(2)
+  expect(without).toContainEqual({ name: 'never-reports', urls: {} })
 })
 
 test('the number of delayed responses with new service sessions and the duration of each delay are limited', async () => {

@@ -10,6 +10,7 @@ import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
 import type { ClientAccessDecision } from '../../src/ports/router-clients.ts'
+import type { Clock } from '../../src/lib/clock.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage, upToDate } from './stage.ts'
@@ -22,7 +23,7 @@ const quiet = { info: () => undefined, warn: () => undefined }
  * `ctrl0` and `ctrl2`.
  */
 export class HeirStage {
-  readonly routers = new RouterStage()
+  readonly routers: RouterStage
   readonly topic = new LocalTopic<Uint8Array>('ctrl1')
   readonly tunnels = new Tunnels()
   readonly endedSessions = new Set<string>()
@@ -37,7 +38,9 @@ export class HeirStage {
   judged: ClientAccessDecision = { ok: false, fault: 'access' }
   nowMs = 1_000_000
 
-  constructor() {
+  /** @param channelClock the clock of the router channels. */
+  constructor(channelClock?: Clock) {
+    this.routers = new RouterStage(undefined, channelClock)
     const { channels } = this.routers
     const connection = channels.connection.bind(channels)
     const clock = { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs }

@@ -63,7 +63,7 @@ beforeAll(async () => {
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' },
     },
     gate: createRouterGate({ machine, authorities, isOutOfService: () => isOutOfService }),
-    cluster: { addresses: () => null, leaderIndex: () => null },
+    cluster: { addresses: () => null, leaderIndex: () => null, unreachable: () => [] },
     statuses,
     feed: machine,
     clock: systemClock,

@@ -46,6 +46,9 @@ class Stage {
     isLeader: false,
   }
   leaderIndex: number | null = null
+  unreachable: readonly string[] = []
+  /** Added to the clock. */
+  passedMs = 0
   readonly lines: string[] = []
   readonly feed = new ManualFeed()
   readonly statuses = new RouterStatusTopic(
@@ -63,10 +66,17 @@ class Stage {
       admit: () => this.judge(),
       revoked: () => (this.revoked === null ? null : { reason: this.revoked, endsLinks: true }),
     },
-    cluster: { addresses: () => this.addresses, leaderIndex: () => this.leaderIndex },
+    cluster: {
+      addresses: () => this.addresses,
+      leaderIndex: () => this.leaderIndex,
+      unreachable: () => this.unreachable,
+    },
     statuses: this.statuses,
     feed: this.feed,
-    clock: systemClock,
+    clock: {
+      ...systemClock,
+      monotonicMs: () => systemClock.monotonicMs() + this.passedMs,
+    },
     processor: new ProcessorShare(defaultApiLimits, systemClock),
     log: {
       info: (fields, message) => this.lines.push(`${message} ${String(fields['reason'] ?? '')}`),
@@ -238,6 +248,51 @@ describe('a router that a controller admits', () => {
     stage.channels.sweep()
     const last = pipe.ofType(1037).at(-1)?.body ?? new Uint8Array()
     expect(fromBinary(UpdateCtrlAddressesSchema, last).index).toBe(24n)
+  })
+
+  test('of OpenZiti 1.x receives lists without a controller that is unreachable for seconds, until the controller is back', async () => {
+    stage.addresses = stage.addresses === null ? null : { ...stage.addresses, isLeader: true }
+    const older = await stage.dial({ headers: new Map([[4, encodeText('v1.6.20|r|d|linux|x64')]]) })
+    const lists = (pipe: Pipe) =>
+      pipe
+        .ofType(1037)
+        .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
+        .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
+    const full = [7n, false, 'tls:one:1380', 'tls:two:1380']
+    stage.unreachable = ['ctrl2']
+    stage.channels.sweep()
+    stage.passedMs = 1000
+    stage.channels.sweep()
+    expect(lists(older)).toEqual([full])
+    stage.passedMs = 3000
+    stage.channels.sweep()
+    stage.channels.sweep()
+    expect(lists(older)).toEqual([full, [8n, true, 'tls:one:1380']])
+    older.say({ contentType: 1055, sequence: 1 })
+    await settle()
+    stage.channels.sweep()
+    expect(lists(older).slice(2)).toEqual([
+      [8n, false, 'tls:one:1380', 'tls:two:1380'],
+      [9n, true, 'tls:one:1380'],
+    ])
+    stage.unreachable = []
+    stage.channels.sweep()
+    stage.channels.sweep()
+    expect(lists(older).slice(4)).toEqual([[10n, false, 'tls:one:1380', 'tls:two:1380']])
+  })
+
+  test('of OpenZiti 2.x, or connected to a follower, receives no list without an unreachable controller', async () => {
+    const { addresses } = stage
+    const follows = await stage.dial({ headers: new Map([[4, encodeText(version)]]) })
+    stage.unreachable = ['ctrl2']
+    stage.channels.sweep()
+    stage.passedMs = 3000
+    stage.channels.sweep()
+    expect(follows.ofType(1037)).toHaveLength(1)
+    stage.addresses = addresses === null ? null : { ...addresses, isLeader: true }
+    const grouped = await stage.dial()
+    stage.channels.sweep()
+    expect(grouped.ofType(1037)).toHaveLength(1)
   })
 
   test('is informed of a leader change by the new leader', async () => {

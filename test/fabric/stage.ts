@@ -65,7 +65,7 @@ export class RouterStage {
         revoked: ({ id }) =>
           this.revoked.has(id) ? { reason: 'the router was disabled', endsLinks: true } : null,
       },
-      cluster: { addresses: () => null, leaderIndex: () => null },
+      cluster: { addresses: () => null, leaderIndex: () => null, unreachable: () => [] },
       statuses: this.statuses,
       clock,
       processor,

@@ -104,10 +104,15 @@ export const apiSessionLimits = {
    */
   routerReturnMs: MINUTE_MS,
   /**
-   * Maximum time that one request waits for a router; after that, the response lists the routers
-   * without addresses.
+   * Maximum time that one request waits for a router to connect; after that, the response lists the
+   * routers without addresses. Routers of OpenZiti 1.x dial every 5 s.
    */
-  routerReturnWaitMs: 5 * SECOND_MS,
+  routerReturnWaitMs: 6 * SECOND_MS,
+  /**
+   * Maximum time that one request waits if one of the routers is connected but has not reported its
+   * addresses yet. Routers of OpenZiti 1.x report them up to 10 s after they have connected.
+   */
+  routerReportWaitMs: 17 * SECOND_MS,
   /** Maximum requests that wait for a router; further requests are answered immediately. */
   routerReturnWaitersMax: 1024,
   /** Interval at which each waiting request checks its routers. */

@@ -9,7 +9,7 @@ type Router = RecordOf<'edgeRouter'>
 export interface RouterReconnectDelayDeps {
   readonly clock: Clock
   readonly limits: ApiSessionLimits
-  readonly state: Pick<StateView, 'servesClients' | 'mayServeClients'>
+  readonly state: Pick<StateView, 'servesClients' | 'mayServeClients' | 'isRouterOnline'>
 }
 
 /**
@@ -18,6 +18,10 @@ export interface RouterReconnectDelayDeps {
  * reconnect at the same time. A client of OpenZiti's Go SDK that gets a service session without a
  * reachable router requests routers again only after at least 30 s, and until then it hosts none of
  * its services.
+ *
+ * Routers of OpenZiti 1.x report their addresses up to 10 s after they have reconnected. Until then
+ * they do not read from the channel, because they call `HostedServiceRegistry.HandleReestablish`,
+ * which sleeps, while they hold the lock of the channel.
  */
 export class RouterReconnectDelay {
   readonly #deps: RouterReconnectDelayDeps
@@ -43,14 +47,18 @@ export class RouterReconnectDelay {
     // Reads the routers only once; each check then looks up only their live state, because many
     // clients wait in the seconds after a start.
     const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
-    const isOver = (): boolean =>
-      enrolled.some(({ id }) => state.servesClients(id)) ||
+    const patienceEndMs = nowMs + limits.routerReturnWaitMs
+    const isOver = (): boolean => {
+      if (enrolled.some(({ id }) => state.servesClients(id))) return true
       // A router that is offline, or has not reported its listeners yet, is still expected.
-      !enrolled.some(({ id }) => state.mayServeClients(id))
+      const expected = enrolled.filter(({ id }) => state.mayServeClients(id))
+      if (clock.monotonicMs() < patienceEndMs) return expected.length === 0
+      return !expected.some(({ id }) => state.isRouterOnline(id))
+    }
     if (isOver()) return
     this.#waiting += 1
     try {
-      const deadlineMs = Math.min(nowMs + limits.routerReturnWaitMs, this.#endMs)
+      const deadlineMs = Math.min(nowMs + limits.routerReportWaitMs, this.#endMs)
       await waitUntil(clock, deadlineMs, isOver, limits.routerReturnPollMs)
     } finally {
       this.#waiting -= 1

@@ -531,6 +531,7 @@ export function createRouterCluster(
       )
       return { controllers, removed, index, configurationIndex, isLeader }
     },
+    unreachable: () => clusterNode.members().flatMap(({ id, connected }) => (connected ? [] : id)),
     leaderIndex: () => {
       if (clusterNode.leaderId() !== clusterNode.selfId) return null
       return (

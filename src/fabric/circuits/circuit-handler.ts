@@ -251,6 +251,14 @@ export class CircuitHandler implements ChannelHandler {
 
   async #onRequest(connection: RouterConnection, message: ChannelMessage): Promise<void> {
     const { router, channel } = connection
+    if (connection.sendsBacklog) {
+      // The client may have given up meanwhile, and a circuit without a client is harmful: a host
+      // with version 1.6 or 1.7 of OpenZiti's Go SDK accepts no other connection until the client
+      // starts the circuit, or until 3 minutes have passed.
+      const text = 'the request waited too long at the router'
+      this.#refuse(connection, message, new CircuitRefusedError(edgeErrorCode.internal, text))
+      return
+    }
     try {
       this.#allowance.begin(router.id)
     } catch (error) {
