@@ -90,7 +90,7 @@ export const apiSessionLimits = {
   postureEndsMax: 100,
   /**
    * Time that a client has to report its posture again, after the leader changed or the report
-   * expired.
+   * expired. Checks of the second factor apply during this time.
    */
   postureGraceMs: MINUTE_MS,
   /**
