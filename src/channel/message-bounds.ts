@@ -29,6 +29,7 @@ import {
   PostureResponsesSchema,
   RemoveTerminatorSchema,
   RemoveTerminatorsSchema,
+  RouterAlertsSchema,
   RouterLinksSchema,
   SessionRemovedSchema,
   RouteSchema,
@@ -167,6 +168,7 @@ export const messageBounds = {
     256 * KIB,
     8192,
   ),
+  alerts: bound(controlContentType.alerts, RouterAlertsSchema, 256 * KIB, 8192),
   clientHello: bound(controlContentType.clientHello, ClientHelloSchema, 64 * KIB, 1024),
   sessionRemoved: bound(controlContentType.sessionRemoved, SessionRemovedSchema, 4 * MIB, 65_536),
   apiSessionAdded: bound(

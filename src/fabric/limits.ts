@@ -54,6 +54,10 @@ export const routerLimits = {
    * truncated.
    */
   routerTextCharactersMax: 255,
+  /** Maximum alerts of one message of a router that become events; further ones are dropped. */
+  routerAlertsMax: 64,
+  /** Maximum details, and related entities, of one alert of a router; further ones are dropped. */
+  routerAlertItemsMax: 8,
   /** Maximum log lines per minute about refused routers. A refused router dials again and again. */
   routerRefusalsLoggedMax: 60,
   /** Warnings that may be logged about one connected router in a burst. */

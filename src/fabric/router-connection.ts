@@ -254,7 +254,6 @@ const notices: ReadonlySet<number> = new Set([
   controlContentType.traceEvent,
   controlContentType.inspectResponse,
   controlContentType.validateTerminatorsV2Response,
-  controlContentType.alerts,
   controlContentType.clientHello,
   controlContentType.error,
   controlContentType.validateDataStateResponse,

@@ -104,6 +104,17 @@ export type Observation =
       readonly claim: string
     }
   | {
+      readonly kind: 'routerAlert'
+      readonly routerId: string
+      readonly severity: string
+      readonly text: string
+      readonly details: readonly string[]
+      /** IDs by entity type. */
+      readonly relatedEntities: Readonly<Record<string, string>>
+      /** UTC ms; absent if the router reports no time. */
+      readonly atMs?: number
+    }
+  | {
       readonly kind: 'alarm'
       readonly code: string
       readonly text: string

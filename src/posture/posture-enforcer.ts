@@ -9,7 +9,7 @@ import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
 import type { ClusterView } from '../ports/cluster-view.ts'
-import type { Posture, PostureReport } from '../ports/posture.ts'
+import { deviceKinds, type Posture, type PostureReport } from '../ports/posture.ts'
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
@@ -26,7 +26,8 @@ interface EnforcerLimits {
   readonly postureEndsMax: number
   /**
    * Grace period after the leader's election, and after a client's reports were lost, in which the
-   * client can report again.
+   * client can report again. Checks of the second factor apply even in this period, because the
+   * replicated state contains the time of the last code.
    */
   readonly postureGraceMs: number
   /** Maximum identities per sweep that are checked for reports without an API session. */
@@ -192,7 +193,8 @@ export class PostureEnforcer {
   async #endFailingOf(identityId: string): Promise<void> {
     const sessions = this.#deps.state.findAll('session', 'identityId', identityId)
     for (let at = 0; at < sessions.length; at += SLICE) {
-      await this.#endFailing(sessions.slice(at, at + SLICE))
+      if (at > 0) await nextTurn()
+      await this.#end(this.#failing(sessions.slice(at, at + SLICE)))
     }
   }
 
@@ -228,19 +230,31 @@ export class PostureEnforcer {
       return
     }
     this.#leadsSinceMs ??= clock.monotonicMs()
-    if (clock.monotonicMs() - this.#leadsSinceMs < limits.postureGraceMs) return
+    const isNew = clock.monotonicMs() - this.#leadsSinceMs < limits.postureGraceMs
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
       const sessions = state.serviceSessionsAfter(this.#lookedAt, SLICE)
-      const settled = sessions.filter((session) => this.#isSettled(session))
-      // Gets the latest reports before sessions are ended: a report that another controller
-      // received, and with which the client would pass, may not have arrived here yet.
-      if (this.#failing(settled).length > 0) await this.#deps.reachLatest()
-      await this.#endFailing(settled)
+      const settled = isNew ? [] : sessions.filter((session) => this.#isSettled(session))
+      const unsettled = sessions.filter((session) => !settled.includes(session))
+      const failing = (): string[] => [
+        ...this.#failing(settled),
+        ...this.#failing(unsettled, this.#factorOnlyOf),
+      ]
+      // Gets the latest reports and codes before sessions are ended: a report or code that another
+      // controller received, and with which the client would pass, may not have arrived here yet.
+      if (failing().length > 0) await this.#deps.reachLatest()
+      await this.#end(failing())
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')
       if (this.#lookedAt === '') return
+      await nextTurn()
     }
   }
+
+  /** Posture in which only the second factor can fail a check. */
+  readonly #factorOnlyOf = (session: ApiSession): SessionPosture => ({
+    ...this.#deps.postureOf(session),
+    judgedByRouter: deviceKinds,
+  })
 
   /**
    * Whether a sweep may check the session now. An OIDC client gets its service session before it
@@ -256,13 +270,9 @@ export class PostureEnforcer {
     return !isOfOidc || !reports.isUnheardOf(identityId)
   }
 
-  /**
-   * Ends the sessions for which no policy with passing checks grants access. If no leader answers,
-   * the next sweep tries again.
-   */
-  async #endFailing(sessions: readonly Session[]): Promise<void> {
+  /** Ends sessions. If no leader answers, the next sweep tries again. */
+  async #end(ids: readonly string[]): Promise<void> {
     const { proposer, limits, logger } = this.#deps
-    const ids = this.#failing(sessions)
     try {
       for (let at = 0; at < ids.length; at += limits.postureEndsMax) {
         const message = { ids: ids.slice(at, at + limits.postureEndsMax) }
@@ -276,11 +286,11 @@ export class PostureEnforcer {
       if (error instanceof Problem) return
       logger.error({ err: error }, 'cannot end sessions of clients that fail posture checks')
     }
-    await new Promise((go) => setImmediate(go))
   }
 
-  #failing(sessions: readonly Session[]): string[] {
-    const { state, postureOf } = this.#deps
+  /** IDs of those sessions for which no policy grants access with passing checks. */
+  #failing(sessions: readonly Session[], postureOf = this.#deps.postureOf): string[] {
+    const { state } = this.#deps
     const known = new Map<string, EvaluatedPosture>()
     return sessions
       .filter((session) => {
@@ -293,6 +303,11 @@ export class PostureEnforcer {
       })
       .map(({ id }) => id)
   }
+}
+
+/** Gives other work a turn. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function isEndpoint({ kind }: PostureReport): boolean {

@@ -103,6 +103,25 @@ test('a TOTP code given in the session grants access to the service until the MF
   expect((await dial(person)).status).toBe(201)
 })
 
+test('a new leader ends sessions whose TOTP code has timed out, without waiting for the reports of devices', async () => {
+  const { cluster, clock, scheduler, parts } = controller
+  const person = await behind({ timeoutSeconds: 30 })
+  await giveCode(person.caller, person.app.freshCode())
+  expect((await dial(person)).status).toBe(201)
+  const sweepAs = async (leader: string | null): Promise<void> => {
+    cluster.leader = leader
+    scheduler.run(parts.limits.sweepMs)
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((go) => setImmediate(go))
+  }
+  await sweepAs('ctrl2')
+  await sweepAs(null)
+  expect(await sessionsOf(person)).toBe(1)
+  clock.advance(30_000)
+  expect(30_000).toBeLessThan(parts.limits.postureGraceMs)
+  await sweepAs(null)
+  expect(await sessionsOf(person)).toBe(0)
+})
+
 test('the service update marker changes when the timeout of a TOTP code passes, and again when the next code is given', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())

@@ -9,6 +9,7 @@ import type { RouterModel } from '../../src/ports/router-model.ts'
 import { createCertificateHandler } from '../../src/fabric/certificate-handler.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
+import { AlertHandler } from '../../src/fabric/alert-handler.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
@@ -151,6 +152,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       endCircuits: (isGranted) => circuits.upkeep.endUngranted(isGranted),
     }),
     new ConnectionHandler(),
+    new AlertHandler(() => undefined),
     createCertificateHandler({
       state: { featureLevel: FEATURE_LEVEL },
       proposer,

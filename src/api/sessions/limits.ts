@@ -90,7 +90,7 @@ export const apiSessionLimits = {
   postureEndsMax: 100,
   /**
    * Time that a client has to report its posture again, after a new leader was elected or its
-   * reports were lost.
+   * reports were lost. Checks of the second factor apply during this time.
    */
   postureGraceMs: MINUTE_MS,
   /**

@@ -37,6 +37,7 @@ import {
 import { UnknownTerminatorHandler } from '../../fabric/circuits/unknown-terminator-handler.ts'
 import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
+import { AlertHandler } from '../../fabric/alert-handler.ts'
 import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import { EndedSessionTerminators } from '../../fabric/clients/ended-session-terminators.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
@@ -202,7 +203,7 @@ export class RouterService {
     )
     const connected = new ConnectionHandler(deps.publishFact)
     this.#connected = connected
-    channels.add(connected)
+    for (const handler of [connected, new AlertHandler(deps.publishFact)]) channels.add(handler)
     statuses.dialCost = (terminatorId) => this.#circuitHandler?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)

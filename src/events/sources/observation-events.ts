@@ -7,7 +7,7 @@ import type { DialCounter } from './dial-counter.ts'
 import type { EventBus } from '../event-bus.ts'
 import type { NewEvent } from '../event-field.ts'
 import { eventLimits } from '../limits.ts'
-import { alertEvent } from '../subjects/alert.ts'
+import { alertEvent, routerAlertEvent } from '../subjects/alert.ts'
 import { logInFailedEvent } from '../subjects/authentication.ts'
 import { circuitEvent, circuitFailedEvent } from '../subjects/circuit.ts'
 import { connectEvent, sdkEvent } from '../subjects/connect.ts'
@@ -84,6 +84,8 @@ export class ObservationEvents {
         return [logInFailedEvent(fact, atMs)]
       case 'alarm':
         return [alertEvent(fact, this.#deps.bus.selfId, atMs)]
+      case 'routerAlert':
+        return [routerAlertEvent(fact, atMs)]
       case 'routerMetrics': {
         const { bus } = this.#deps
         const { figures, usages, routerId: id, ...said } = fact.metrics
