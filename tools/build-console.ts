@@ -14,21 +14,18 @@ const ALL_MAX = 200 * 1024
 const FIRST_REQUESTS_MAX = 12
 
 /**
- * Groups modules into a few chunks, because compression saves a tenth more in a large chunk than in
+ * Groups modules into few chunks, because compression saves a tenth more in a large chunk than in
  * many small ones. The console loads all chunks once a page is idle, so a page gains nothing from a
  * chunk for itself alone. The import and the topology stay apart: they contain large packages.
  */
 const chunkGroups: Rolldown.CodeSplittingGroup[] = [
-  { name: 'shared', test: /\/src\/console\/(app|client|controls)\//, priority: 2 },
   {
-    name: (id, context) =>
-      id.includes('/src/console/') &&
-      !/\/pages\/(import|topology)\//.test(id) &&
-      !isInFirstLoad(id, context)
-        ? 'pages'
-        : null,
+    name: (id, context) => {
+      if (isInFirstLoad(id, context)) return 'first'
+      const isApart = !id.includes('/src/console/') || /\/pages\/(import|topology)\//.test(id)
+      return isApart ? null : 'pages'
+    },
     includeDependenciesRecursively: false,
-    priority: 1,
   },
 ]
 

@@ -221,8 +221,6 @@ export const texts = {
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
     words: {
-      offline: 'Offline',
-      noHost: 'No host',
       locked: 'Locked',
       soon: 'Expires soon',
       expired: 'Expired',
@@ -417,6 +415,11 @@ export const texts = {
     semantics: { AllOf: 'All of', AnyOf: 'Any of' } as Readonly<Record<string, string>>,
     rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
+    notUsed: 'Not used',
+    codeEvery: (seconds: number) =>
+      seconds < 0
+        ? 'A code at log-in'
+        : `A code, valid for ${seconds.toLocaleString('en')} seconds`,
   },
 
   list: {
@@ -431,8 +434,8 @@ export const texts = {
     record: 'ID',
     titles: {
       terminators: 'Service and router',
-      authenticators: 'Identity and method',
-      enrollments: 'Identity or router, and method',
+      authenticators: 'Identity',
+      enrollments: 'Identity or router',
     },
     methods: {
       ott: 'one-time token',
@@ -506,6 +509,12 @@ export const texts = {
       encryptionRequired: 'Encrypted',
       createdAt: 'Created',
       typeId: 'Type',
+      enabled: 'State',
+      isRouterOnline: 'State',
+      host: 'Hosted by',
+      usedBy: 'Used by',
+      configCount: 'Configs',
+      requires: 'Requires',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
@@ -847,11 +856,12 @@ export const texts = {
       lastActivityAt: 'Last activity',
       createdAt: 'Opened',
       clientId: 'Client',
+      service: 'Service',
+      type: 'Right',
       path: 'Path',
-      sourceRouter: 'From',
-      destRouter: 'To',
-      sourceLatency: 'Latency, from',
-      destLatency: 'Latency, to',
+      edgeRouters: 'Edge routers',
+      between: 'Between',
+      latency: 'Latency',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
@@ -859,6 +869,14 @@ export const texts = {
       ms >= UNMEASURED_MS
         ? 'not measured'
         : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
+    /** Of a link, as each of its routers measures it. */
+    latencies: (fromMs: number, toMs: number): string =>
+      [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
+        ? 'not measured'
+        : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    filter: 'Filter by name or address',
+    ownSession: '(this session)',
+    routersOnline: (online: number, all: number) => `${online} of ${all} online`,
     end: 'End',
     ended: (id: string) => `Ended ${id}`,
     endTitle: {
@@ -940,6 +958,32 @@ export const texts = {
     by: (name: string) => `by ${name}`,
     list: 'Events',
     details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
+    severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
+      Record<string, string>
+    >,
+    types: {
+      'peer.connected': 'Controller connected',
+      'peer.disconnected': 'Controller disconnected',
+      'members.changed': 'Members changed',
+      'leadership.gained': 'Became the leader',
+      'leadership.lost': 'No longer the leader',
+      'state.has_leader': 'Has a leader again',
+      'state.is_leaderless': 'No leader',
+      'state.ro': 'Writes fail',
+      'state.rw': 'Writes succeed again',
+      'sdk-online': 'Online',
+      'sdk-offline': 'Offline',
+      'router-online': 'Router online',
+      'router-offline': 'Router offline',
+      routerLinkNew: 'New link',
+      routerLinkKnown: 'Link reported again',
+      routerLinkDisconnectedDest: 'New link, one end away',
+      fault: 'Link lost',
+      pathUpdated: 'Rerouted',
+      success: 'Logged in',
+      fail: 'Log-in refused',
+      approaching: 'Ends soon',
+    } as Readonly<Record<string, string>>,
     pause: 'Pause',
     resume: 'Resume',
     none: 'No events yet',
@@ -980,6 +1024,7 @@ export const texts = {
     byRouter: 'by the router',
     circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
     noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
+    showPath: 'Show its path',
     routers: 'Routers',
     router: 'Router',
     state: 'State',

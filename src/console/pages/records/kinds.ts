@@ -52,6 +52,8 @@ export interface Kind {
   readonly wizard: WizardName | null
   /** Heading of the first column of the list, for records without a name. */
   readonly titleLabel: string
+  /** Field by which the list is sorted at first; '': by name. */
+  readonly sort: string
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
@@ -64,13 +66,21 @@ function kind(
   rest: Partial<
     Pick<
       Kind,
-      'columns' | 'facets' | 'fields' | 'hidden' | 'wizard' | 'tasks' | 'titleLabel' | 'advanced'
+      | 'columns'
+      | 'facets'
+      | 'fields'
+      | 'hidden'
+      | 'wizard'
+      | 'tasks'
+      | 'titleLabel'
+      | 'sort'
+      | 'advanced'
     >
   > = {},
 ): Kind {
   const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
-  const { wizard = null, tasks = [], titleLabel = texts.list.record } = rest
+  const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
   return {
     path,
     one,
@@ -87,6 +97,7 @@ function kind(
     wizard,
     tasks,
     titleLabel,
+    sort,
   }
 }
 
@@ -256,9 +267,9 @@ export const kinds: readonly Kind[] = [
     {
       columns: [
         'type',
-        'semantic',
         'serviceRoles',
         'identityRoles',
+        'semantic',
         'postureCheckRoles',
         'expiresAt',
       ],
@@ -295,7 +306,7 @@ export const kinds: readonly Kind[] = [
     'policy',
     'edge-router-policy',
     {
-      columns: ['semantic', 'identityRoles', 'edgeRouterRoles'],
+      columns: ['identityRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
         semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
@@ -315,7 +326,7 @@ export const kinds: readonly Kind[] = [
     'policy',
     'service-edge-router-policy',
     {
-      columns: ['semantic', 'serviceRoles', 'edgeRouterRoles'],
+      columns: ['serviceRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
         semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
@@ -331,7 +342,7 @@ export const kinds: readonly Kind[] = [
     'posture',
     'posture-check',
     {
-      columns: ['typeId', 'roleAttributes'],
+      columns: ['requires', 'typeId', 'roleAttributes'],
       fields: {
         name: {},
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
@@ -348,7 +359,7 @@ export const kinds: readonly Kind[] = [
     'config',
     {
       tasks: ['service', 'import'],
-      columns: ['configType'],
+      columns: ['configType', 'usedBy'],
       fields: {
         name: {},
         configTypeId: { label: 'Config type', isFixed: true, widget: ref('config-types') },
@@ -362,7 +373,10 @@ export const kinds: readonly Kind[] = [
     ['config type', 'Config types', 'Schemas of configs.'],
     'config',
     'config-type',
-    { fields: { name: {}, schema: { widget: json }, tags: { widget: json } } },
+    {
+      columns: ['configCount'],
+      fields: { name: {}, schema: { widget: json }, tags: { widget: json } },
+    },
   ),
   kind(
     'terminators',
@@ -371,7 +385,7 @@ export const kinds: readonly Kind[] = [
     'terminator',
     {
       titleLabel: texts.list.titles.terminators,
-      columns: ['binding', 'address', 'cost', 'precedence'],
+      columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
       fields: {
         service: { widget: ref('services') },
         router: { widget: ref('routers') },
@@ -486,7 +500,7 @@ export const kinds: readonly Kind[] = [
     'authenticator',
     {
       titleLabel: texts.list.titles.authenticators,
-      columns: ['username', 'fingerprint'],
+      columns: ['method', 'username', 'fingerprint'],
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
@@ -508,7 +522,8 @@ export const kinds: readonly Kind[] = [
     {
       titleLabel: texts.list.titles.enrollments,
       tasks: ['identity', 'router'],
-      columns: ['expiresAt', 'username'],
+      columns: ['expiresAt', 'method', 'username'],
+      sort: 'expiresAt',
       facets: [
         facet(
           'expiry',
@@ -551,8 +566,15 @@ export const kinds: readonly Kind[] = [
   }),
 ]
 
-/** Columns that a list computes from records of other kinds. */
-export const computedColumns: ReadonlySet<string> = new Set(['hosts'])
+/** Columns that a list computes from several fields or from records of other kinds. */
+export const computedColumns: ReadonlySet<string> = new Set([
+  'configCount',
+  'host',
+  'hosts',
+  'isRouterOnline',
+  'requires',
+  'usedBy',
+])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

@@ -77,8 +77,6 @@ export function ReferenceInput(props: {
  */
 export function RolesInput(props: {
   readonly ids: InputIds
-  /** Label for screen readers, if no label element names the input. */
-  readonly label?: string
   readonly kind: string
   /**
    * True for the record's own role attributes: they are written without `#`, and the user may add
@@ -107,7 +105,6 @@ export function RolesInput(props: {
         />
         <Picker
           {...ids}
-          {...(props.label === undefined ? {} : { label: props.label })}
           placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {
