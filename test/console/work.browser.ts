@@ -248,13 +248,13 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     await hers.close()
   })
 
-  test('re-enrolls a router that keeps its ID, and shows its new token', async () => {
+  test('gives a router that has not enrolled a new token, and shows it', async () => {
     const id = await network.create('edge-routers', { name: 'gate' })
     const [before] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     const page = await network.open(1, `edge-routers/${id}`)
-    await page.getByRole('button', { name: texts.acts.reEnroll }).click()
+    await page.getByRole('button', { name: texts.acts.invite }).click()
     const dialog = page.getByRole('dialog')
-    await dialog.getByRole('button', { name: texts.acts.reEnroll }).click()
+    await dialog.getByRole('button', { name: texts.acts.invite }).click()
     await dialog.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
     const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
@@ -306,7 +306,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
     expect(leftMs).toBeLessThanOrEqual(WEEK_MS + 60_000)
     await page.goto(network.url(1, 'service-policies?is-ends=coming'))
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
-    await page.locator('tbody').getByText('Ends in').waitFor()
+    await page.locator('tbody').getByText('in 7 days').waitFor()
     expect(await axeFindings(page)).toEqual([])
 
     const soon = { expiresAt: new Date(Date.now() + 6000).toISOString() }

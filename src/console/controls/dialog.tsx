@@ -10,8 +10,10 @@ export function Dialog(props: {
   readonly foot?: ComponentChildren
   /** True: at a fixed place below the top of the window, without a visible title. */
   readonly isPalette?: boolean
+  /** True: twice as wide, for two columns; the title has the focus at first. */
+  readonly isWide?: boolean
 }) {
-  const { title, onClose, children, foot, isPalette = false } = props
+  const { title, onClose, children, foot, isPalette = false, isWide = false } = props
   const element = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   useEffect(() => {
@@ -26,7 +28,7 @@ export function Dialog(props: {
   return (
     <dialog
       ref={element}
-      class={isPalette ? 'dialog palette' : 'dialog'}
+      class={`dialog ${isPalette ? 'palette' : ''} ${isWide ? 'wide' : ''}`}
       aria-labelledby={titleId}
       onClick={({ target }) => {
         if (isPalette && target === element.current) onClose()
@@ -37,7 +39,9 @@ export function Dialog(props: {
       }}
     >
       <div class={isPalette ? 'visually-hidden' : 'dialog-head'}>
-        <h2 id={titleId}>{title}</h2>
+        <h2 id={titleId} {...(isWide ? { tabIndex: -1, autofocus: true } : {})}>
+          {title}
+        </h2>
       </div>
       <div class="dialog-body">{children}</div>
       {foot === undefined ? null : <div class="dialog-foot">{foot}</div>}

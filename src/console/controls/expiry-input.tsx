@@ -61,6 +61,12 @@ interface EndInputProps {
   readonly onChange: (end: string | undefined) => void
 }
 
+/** Whether the end is that of a preset, chosen a moment ago. */
+function isNear(end: unknown, ms: number, nowMs = Date.now()): boolean {
+  const left = typeof end === 'string' ? Date.parse(end) - nowMs : NaN
+  return Math.abs(left - ms) < 5 * MINUTE_MS
+}
+
 /** Input for a time: a time in the user's zone, or one of the offered times from now. */
 export function ExpiryInput({ ids, value, about, onChange }: EndInputProps) {
   const shown = expiryText(value)
@@ -76,7 +82,12 @@ export function ExpiryInput({ ids, value, about, onChange }: EndInputProps) {
           onInput={({ currentTarget }) => onChange(expiryFromLocalTime(currentTarget.value))}
         />
         {presets.map(({ text, ms }) => (
-          <Button key={text} label={named(text)} onClick={() => onChange(expiryAfter(ms))}>
+          <Button
+            key={text}
+            label={named(text)}
+            isPressed={isNear(value, ms)}
+            onClick={() => onChange(expiryAfter(ms))}
+          >
             {text}
           </Button>
         ))}

@@ -4,6 +4,7 @@ import { useEffect, useId, useRef } from 'preact/hooks'
 import { CancelledError } from '../../client/client-errors.ts'
 import { texts } from '../texts.ts'
 import { Icon } from './icon.tsx'
+import { Skeleton } from './status.tsx'
 import type { IconName } from './icon-paths.ts'
 
 /** One suggestion of a picker. */
@@ -201,7 +202,8 @@ function noteOf(found: PickerSuggestions | null): string {
 
 /** Picked values, each with a button to remove it. */
 export function Chips(props: {
-  readonly values: readonly { readonly value: string; readonly text: string }[]
+  /** The text is null while it is loaded. */
+  readonly values: readonly { readonly value: string; readonly text: string | null }[]
   readonly onRemove: (value: string) => void
 }) {
   if (props.values.length === 0) return null
@@ -209,10 +211,10 @@ export function Chips(props: {
     <ul class="chips">
       {props.values.map(({ value, text }) => (
         <li class="chip" key={value}>
-          <span>{text}</span>
+          <span>{text ?? <Skeleton width="5rem" />}</span>
           <button
             type="button"
-            aria-label={texts.picker.remove(text)}
+            aria-label={texts.picker.remove(text ?? value)}
             onClick={() => props.onRemove(value)}
           >
             ×

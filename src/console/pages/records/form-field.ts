@@ -48,6 +48,8 @@ export interface FormField {
   readonly label: string
   readonly help: string | null
   readonly isRequired: boolean
+  /** True: the user must give a value; a list that may be empty needs none. */
+  readonly isStarred: boolean
   readonly isNullable: boolean
   readonly widget: Widget
   /** Value in the form for a new record; undefined: the empty value of the field's type. */

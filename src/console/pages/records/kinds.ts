@@ -1,7 +1,9 @@
+import { expiryAfter } from '../../controls/expiry-input.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {
   attributes,
+  bindings,
   type FieldHint,
   json,
   postureFields,
@@ -10,6 +12,7 @@ import {
   refs,
   roles,
   secondaryFields,
+  semantic,
 } from './field-hints.ts'
 import {
   DAY_MS,
@@ -229,13 +232,13 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         roleAttributes: attributes('edge-routers'),
-        isTunnelerEnabled: { label: 'Tunneler enabled' },
+        isTunnelerEnabled: { label: 'Tunneler enabled', help: texts.wizards.tunnelHint },
         cost: {},
         noTraversal: {
           label: 'No traversal',
           help: 'Circuits begin or end here, and do not pass.',
         },
-        disabled: {},
+        disabled: { help: texts.form.disabledRouter },
         allowedNames: { help: 'Names that its certificate may have beside its own.' },
         ctrlChanListeners: { label: 'Control channel listeners', widget: json },
         appData: { widget: json },
@@ -251,7 +254,7 @@ export const kinds: readonly Kind[] = [
       'Transit routers',
       'Routers of the fabric. One that is created here takes no clients.',
     ],
-    'router',
+    'transit',
     'router',
     {
       columns: ['isOnline', 'onlineSince', 'cost'],
@@ -291,7 +294,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
         postureCheckRoles: roles('posture-checks'),
@@ -303,13 +306,13 @@ export const kinds: readonly Kind[] = [
   kind(
     'edge-router-policies',
     ['edge router policy', 'Edge router policies', 'Which identities may use which edge routers.'],
-    'policy',
+    'policyRouter',
     'edge-router-policy',
     {
       columns: ['identityRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         identityRoles: roles('identities'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -323,13 +326,13 @@ export const kinds: readonly Kind[] = [
       'Service edge router policies',
       'Which services may be reached through which edge routers.',
     ],
-    'policy',
+    'policyService',
     'service-edge-router-policy',
     {
       columns: ['serviceRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         serviceRoles: roles('services'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -371,7 +374,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'config-types',
     ['config type', 'Config types', 'Schemas of configs.'],
-    'config',
+    'braces',
     'config-type',
     {
       columns: ['configCount'],
@@ -385,13 +388,14 @@ export const kinds: readonly Kind[] = [
     'terminator',
     {
       titleLabel: texts.list.titles.terminators,
+      advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
       columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
       fields: {
         service: { widget: ref('services') },
         router: { widget: ref('routers') },
-        binding: { help: 'transport: the router dials the address.' },
+        binding: { help: texts.form.binding, initial: 'transport', widget: bindings },
         address: { help: 'Like tcp:10.0.0.7:5432' },
-        identity: {},
+        precedence: { initial: 'default' },
         tags: { widget: json },
       },
     },
@@ -399,7 +403,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'auth-policies',
     ['authentication policy', 'Authentication policies', 'How identities may log in.'],
-    'key',
+    'lock',
     'auth-policy',
     {
       columns: ['primary', 'secondary'],
@@ -432,7 +436,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'external-jwt-signers',
     ['external JWT signer', 'External JWT signers', 'Identity providers whose tokens log in.'],
-    'key',
+    'provider',
     'external-jwt-signer',
     {
       wizard: 'signer',
@@ -482,7 +486,7 @@ export const kinds: readonly Kind[] = [
       'Certificate authorities',
       'Authorities whose certificates log in or enroll.',
     ],
-    'key',
+    'stamp',
     'ca',
     {
       columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
@@ -504,12 +508,17 @@ export const kinds: readonly Kind[] = [
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        username: { shownIf: { field: 'method', is: ['updb'] } },
-        password: { shownIf: { field: 'method', is: ['updb'] } },
+        username: { shownIf: { field: 'method', is: ['updb'] }, isRequired: true },
+        password: {
+          help: texts.form.passwordRules,
+          shownIf: { field: 'method', is: ['updb'] },
+          isRequired: true,
+        },
         certPem: {
           label: 'Certificate',
           help: texts.form.pem,
           shownIf: { field: 'method', is: ['cert'] },
+          isRequired: true,
         },
       },
     },
@@ -517,7 +526,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'enrollments',
     ['enrollment', 'Enrollments', 'Outstanding invitations of identities and routers.'],
-    'key',
+    'ticket',
     'enrollment',
     {
       titleLabel: texts.list.titles.enrollments,
@@ -535,7 +544,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        expiresAt: { label: 'Ends', widget: { is: 'end' } },
+        expiresAt: { label: 'Ends', widget: { is: 'end' }, initial: () => expiryAfter(DAY_MS) },
         caId: {
           label: 'Certificate authority',
           widget: ref('cas'),
@@ -548,14 +557,14 @@ export const kinds: readonly Kind[] = [
   kind(
     'revocations',
     ['revocation', 'Revocations', 'Tokens that were revoked before they expired.'],
-    'key',
+    'ban',
     'revocation',
     { columns: ['type', 'expiresAt'] },
   ),
   kind(
     'controller-settings',
     ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
-    'config',
+    'sliders',
     'controller-setting',
     {},
   ),

@@ -115,7 +115,7 @@ export function ChoiceInput(
       {mayBeNone ? <option value="">{texts.form.none}</option> : null}
       {options.map((option) => (
         <option key={option} value={option}>
-          {names[option] ?? option}
+          {names[option] ?? option.replace(/^(tcp|udp)$/, (protocol) => protocol.toUpperCase())}
         </option>
       ))}
     </select>

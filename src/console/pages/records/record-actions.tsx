@@ -115,7 +115,7 @@ export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kin
     return (
       <div class="panel panel-body row">
         <span class="soft">{texts.acts.waits}</span>
-        <Button icon="key" onClick={() => (isShown.value = true)}>
+        <Button icon="key" kind="primary" onClick={() => (isShown.value = true)}>
           {texts.acts.showToken}
         </Button>
       </div>

@@ -20,6 +20,7 @@ export const recordStates = {
   away: { tone: 'plain', word: cell.offline, icon: 'minus' },
   notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
   disabled: { tone: 'warn', word: cell.disabled },
+  enabled: { tone: 'good', word: cell.enabled },
   noHost: { tone: 'warn', word: cell.noHost },
   hostsOffline: { tone: 'bad', word: cell.hostsOffline },
   up: { tone: 'good', word: topology.up },

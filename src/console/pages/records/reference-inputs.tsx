@@ -34,13 +34,23 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
     const missing = ids.filter((id) => !names.value.has(id))
     if (missing.length === 0) return undefined
     const cancel = new AbortController()
-    readRecordNames(kind, missing, cancel.signal).then(
-      (found) => (names.value = new Map([...names.value, ...found])),
-      () => undefined,
-    )
+    // A record that was deleted, or that the user may not read, is shown by its ID.
+    readRecordNames(kind, missing, cancel.signal)
+      .catch(() => new Map<string, string>())
+      .then((found) => {
+        if (cancel.signal.aborted) return
+        const named = missing.map((id) => [id, found.get(id) ?? id] as const)
+        names.value = new Map([...names.value, ...named])
+      })
+      .catch(() => undefined)
     return () => cancel.abort()
   }, [kind, ids.join(' ')])
   return names.value
+}
+
+/** Null while the name is not known yet. */
+function shownName(name: string | undefined): string | null {
+  return name === undefined ? null : visibleText(name)
 }
 
 /** An input that selects one or several records by name. */
@@ -56,7 +66,7 @@ export function ReferenceInput(props: {
   return (
     <div class="chosen">
       <Chips
-        values={chosen.map((id) => ({ value: id, text: visibleText(names.get(id) ?? id) }))}
+        values={chosen.map((id) => ({ value: id, text: shownName(names.get(id)) }))}
         onRemove={(id) => onChange(chosen.filter((one) => one !== id))}
       />
       <Picker
@@ -90,11 +100,11 @@ export function RolesInput(props: {
   const { ids, kind, isOwn, chosen, onChange } = props
   const records = chosen.filter((one) => one.startsWith('@')).map((one) => one.slice(1))
   const names = useNames(kind, isOwn ? [] : records)
-  const textOf = (role: string): string => {
+  const textOf = (role: string): string | null => {
     if (isOwn) return `#${role}`
-    return role.startsWith('@')
-      ? `@${visibleText(names.get(role.slice(1)) ?? role.slice(1))}`
-      : role
+    if (!role.startsWith('@')) return role
+    const name = shownName(names.get(role.slice(1)))
+    return name === null ? null : `@${name}`
   }
   return (
     <>
@@ -169,7 +179,7 @@ function RoleCount(props: {
   return (
     <span class="hint" role="status">
       {count.value === null
-        ? texts.roles.counting
+        ? '…'
         : texts.roles.count(count.value, kindAt(kind)?.one ?? kind, manyOf(kind))}
     </span>
   )
