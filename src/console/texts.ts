@@ -377,6 +377,7 @@ export const texts = {
 
   picker: {
     suggestions: 'Suggestions',
+    choose: 'Choose',
     search: (many: string) => `Search ${many}`,
     none: 'Nothing matches.',
     failed: 'The suggestions could not be loaded.',
@@ -1200,17 +1201,20 @@ export const texts = {
     attemptsHelp: '0: passwords are never locked.',
     passwords: 'Passwords',
     passwordRules: (least: number, needed: readonly string[]) =>
-      list.format([`at least ${Math.max(5, least)} characters`, ...needed.map(within)]),
+      list.format([
+        `At least ${Math.max(5, least)} characters`,
+        ...needed.map((one) => one.toLowerCase()),
+      ]),
     lockTitle: 'Lock',
     lock: (attempts: number, minutes: number) => {
-      if (attempts === 0) return 'never'
-      const after = `after ${count(attempts, 'wrong attempt', 'wrong attempts')}`
+      if (attempts === 0) return 'Never'
+      const after = `After ${count(attempts, 'wrong attempt', 'wrong attempts')}`
       return minutes === 0
         ? `${after}, until an administrator ends it`
         : `${after}, for ${count(minutes, 'minute', 'minutes')}`
     },
     signersTitle: 'Signers',
-    everySigner: 'every enabled signer',
+    everySigner: 'Every enabled signer',
     lockout: 'Lock, in minutes',
     lockoutHelp: '0: until an administrator ends it.',
     extJwt: 'Identity provider',

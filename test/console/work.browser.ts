@@ -287,7 +287,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access', () => {
     await network.create('identities', { name: 'carla', ...contractor })
     const page = await network.open(1, 'service-policies/new')
     await page.getByLabel('Name *').fill('books for contractors')
-    await page.getByLabel('Semantic *').selectOption('AnyOf')
+    await page.getByLabel('Match *').selectOption('AnyOf')
     await pick(page, 'Identity roles', '#contractors')
     await pick(page, 'Service roles', '@books')
     await page.getByRole('button', { name: texts.ends.presets.week, exact: true }).click()

@@ -116,7 +116,7 @@ function LiveCell(props: LiveTableProps & { readonly column: string; readonly ro
       return (
         <>
           <RecordCell name={column} value={value} />
-          {row.id === ownSession ? <span class="faint"> {live.ownSession}</span> : null}
+          {row.id === ownSession ? <span class="faint own-session"> {live.ownSession}</span> : null}
         </>
       )
     case 'path':

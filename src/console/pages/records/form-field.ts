@@ -20,7 +20,12 @@ export type Widget =
     }
   /** Several values of a fixed set. */
   | { readonly is: 'choices'; readonly options: readonly string[] }
-  | { readonly is: 'reference' | 'references'; readonly kind: string }
+  | {
+      readonly is: 'reference' | 'references'
+      readonly kind: string
+      /** True: shown as a list of all records, as long as they are few. */
+      readonly isSelect?: boolean
+    }
   | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
   | GroupWidget
   /** A list whose items have a form each. */

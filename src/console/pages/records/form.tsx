@@ -159,6 +159,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           ids={ids}
           kind={widget.kind}
           isSingle={widget.is === 'reference'}
+          isSelect={widget.isSelect === true}
           chosen={typeof value === 'string' && value !== '' ? [value] : textItems(value)}
           onChange={(chosen) => onChange(widget.is === 'reference' ? chosen[0] : chosen)}
         />

@@ -365,7 +365,11 @@ export const kinds: readonly Kind[] = [
       columns: ['configType', 'usedBy'],
       fields: {
         name: {},
-        configTypeId: { label: 'Config type', isFixed: true, widget: ref('config-types') },
+        configTypeId: {
+          label: 'Config type',
+          isFixed: true,
+          widget: { is: 'reference', kind: 'config-types', isSelect: true },
+        },
         data: { widget: { is: 'configData' } },
         tags: { widget: json },
       },

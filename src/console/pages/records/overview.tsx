@@ -32,6 +32,7 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledAt',
     'disabledUntil',
   ],
+  'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
   services: ['roleAttributes', 'encryptionRequired', 'terminatorStrategy', 'maxIdleTimeMillis'],
   'edge-routers': [
     'roleAttributes',
@@ -57,7 +58,11 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
       </div>
       <dl class="panel-body facts wide">
         {names.map((name) => (
-          <Fact key={name} label={labelOf(kind, name)} isWide={name === 'issuer'}>
+          <Fact
+            key={name}
+            label={labelOf(kind, name)}
+            isWide={name === 'issuer' || name === 'jwksEndpoint'}
+          >
             <FactValue record={record} name={name} />
           </Fact>
         ))}

@@ -5,7 +5,14 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from './kinds.ts'
-import { countByRoles, readRecordNames, suggestRecords, suggestAttributes } from './record-data.ts'
+import {
+  countByRoles,
+  readRecordNames,
+  type RecordRow,
+  suggestRecords,
+  suggestAttributes,
+} from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
 
@@ -53,16 +60,50 @@ function shownName(name: string | undefined): string | null {
   return name === undefined ? null : visibleText(name)
 }
 
+/** All records of a kind; null while they are loaded, and if they are more than a page. */
+function useFewRecords(kind: string | null): readonly RecordRow[] | null {
+  const few = useSignal<readonly RecordRow[] | null>(null)
+  useEffect(() => {
+    if (kind === null) return undefined
+    const cancel = new AbortController()
+    suggestRecords(kind, '', cancel.signal).then(
+      ({ rows, totalCount }) => (few.value = totalCount > rows.length ? null : rows),
+      () => undefined,
+    )
+    return () => cancel.abort()
+  }, [kind])
+  return few.value
+}
+
 /** An input that selects one or several records by name. */
 export function ReferenceInput(props: {
   readonly ids: InputIds
   readonly kind: string
   readonly chosen: readonly string[]
   readonly isSingle: boolean
+  readonly isSelect?: boolean
   readonly onChange: (chosen: readonly string[]) => void
 }) {
-  const { ids, kind, chosen, isSingle, onChange } = props
+  const { ids, kind, chosen, isSingle, isSelect = false, onChange } = props
+  const few = useFewRecords(isSelect ? kind : null)
   const names = useNames(kind, chosen)
+  if (few !== null) {
+    return (
+      <select
+        {...ids}
+        class="input"
+        value={chosen[0] ?? ''}
+        onChange={({ currentTarget: { value } }) => onChange(value === '' ? [] : [value])}
+      >
+        <option value="">{texts.picker.choose}</option>
+        {few.map((row) => (
+          <option key={row.id} value={row.id}>
+            {rowTitle(row)}
+          </option>
+        ))}
+      </select>
+    )
+  }
   return (
     <div class="chosen">
       <Chips
