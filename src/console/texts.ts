@@ -695,7 +695,7 @@ export const texts = {
       'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
     examples: {
       identity: (name: string) => `What ${name} reaches`,
-      service: (name: string) => `Who reaches ${name}`,
+      service: (name: string) => `Identities that reach ${name}`,
       pair: (identity: string, service: string) => `${identity} to ${service}`,
     },
     nothing: 'There is nothing on the other side yet',

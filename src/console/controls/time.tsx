@@ -38,7 +38,7 @@ export function dayText(at: string): string {
 export function Time(props: {
   readonly at: string | null | undefined
   readonly isExact?: boolean
-  /** True: hours and minutes only; the day stands beside it. */
+  /** True: hours and minutes only, for a list with a heading for each day. */
   readonly isClock?: boolean
 }) {
   const date = new Date(props.at ?? '')

@@ -78,7 +78,7 @@ export function AccessPage() {
   )
 }
 
-/** Links to the first records, for a user who does not know a name yet. */
+/** Links to the first records, as examples. */
 function Examples() {
   const { access } = texts
   const loaded = useLoadedData('access/examples', async (signal) => {

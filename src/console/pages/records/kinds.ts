@@ -1,4 +1,4 @@
-import { expiryAfter } from '../../controls/expiry-input.tsx'
+import { expiryAfter } from '../../controls/expiry.ts'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {

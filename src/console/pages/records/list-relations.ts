@@ -105,8 +105,7 @@ export async function withRelated(
 ): Promise<RowPage> {
   const relate = relations[kind.path]
   if (relate === undefined || page.rows.length === 0) return page
-  // Errors are ignored, because a user who may read these records may not be permitted to read the
-  // others.
+  // Errors are ignored: permission to read these records does not include the others.
   const addTo = await relate(page.rows, signal).catch(() => () => ({}))
   return { ...page, rows: page.rows.map((row) => ({ ...row, ...addTo(row) })) }
 }

@@ -86,7 +86,7 @@ function methodName(method: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1)
 }
 
-/** When a record expires; a record that expires within a day stands out. */
+/** When a record expires; with a color if it expires within a day. */
 function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   const ms = Date.parse(String(row['expiresAt']))
   if (Number.isNaN(ms)) return <span class="faint">–</span>

@@ -10,8 +10,8 @@ import type {
 export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
 
 /**
- * Number of last periods whose values may still grow: routers report a minute after it is over. In a
- * curve, these periods would look like an outage.
+ * Number of last periods whose values may still grow: routers report a minute after it is over.
+ * In a curve, these periods would look like an outage.
  */
 export const unfinishedPeriods = { hour: 2, day: 1 } as const
 
