@@ -101,6 +101,7 @@ describe.skipIf(browserMissing !== null)('The form of a config', () => {
   test('requires the allowed values of host.v1 once the client chooses them', async () => {
     const page = await newConfig('forwarding', 'host.v1')
     await page.getByLabel('Port *').waitFor()
+    await page.getByText(texts.form.moreOptions).click()
     await page.getByLabel('Forward port').check()
     expect(await page.getByLabel('Port *').count()).toBe(0)
     await page.getByLabel('Protocol *').selectOption('tcp')

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { texts } from '../../src/console/texts.ts'
 import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { until } from '../process/support/client.ts'
+import { certifiedKey, dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { newCa } from '../support/authorities.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
@@ -259,6 +260,32 @@ describe.skipIf(browserMissing !== null)('The page of a record', () => {
     await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
     const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     expect(after?.['token']).not.toBe(before?.['token'])
+  })
+
+  test('re-enrolls an identity: refuses its certificate, and its new token keeps the ID', async () => {
+    const enrolling = await Enrolling.on(network.cluster)
+    const { identityId, token } = await enrolling.outstanding(1, { ott: true })
+    const enroll = async (by: string) => {
+      const request = await newRequest()
+      return certifiedKey(request, dataOf(await enrolling.ott(1, by, request))['cert'])
+    }
+    const before = await enroll(token)
+    expect((await enrolling.logIn(1, before)).status).toBe(200)
+    const page = await network.open(1, `identities/${identityId}`)
+    await page.getByRole('button', { name: texts.acts.more, exact: true }).click()
+    await page.getByRole('button', { name: texts.acts.reEnroll }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.acts.reEnroll }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    expect((await enrolling.logIn(1, before)).status).toBe(401)
+    const [enrollment] = await network.rowsOf('enrollments', `identity = "${identityId}"`)
+    const after = await enroll(String(enrollment?.['token']))
+    const session = dataOf(await enrolling.logIn(1, after))
+    expect(session['identityId']).toBe(identityId)
+    await page.reload()
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.loggedIn).waitFor()
+    expect(await page.getByRole('button', { name: texts.acts.showToken }).count()).toBe(0)
   })
 
   test('issues a token for an identity that has none', async () => {

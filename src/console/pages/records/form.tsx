@@ -254,9 +254,10 @@ function Members(
       })
       .map(({ name }) => name),
   )
-  const rare = fields.filter(
+  const unusedNow = fields.filter(
     ({ name }) => unused.current?.has(name) === true && !required.includes(name),
   )
+  const rare = unusedNow.length < UNUSED_MIN ? [] : unusedNow
   const others = Object.keys(value).filter((one) => !fields.some(({ name }) => name === one))
   return (
     <>
@@ -273,6 +274,9 @@ function Members(
     </>
   )
 }
+
+/** Fewer unused fields than this are shown among the others. */
+const UNUSED_MIN = 5
 
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === false || value === ''

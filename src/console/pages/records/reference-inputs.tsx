@@ -60,15 +60,15 @@ function shownName(name: string | undefined): string | null {
   return name === undefined ? null : visibleText(name)
 }
 
-/** All records of a kind; null while they are loaded, and if they are more than a page. */
+/** All records of a kind, none while they are loaded; null if they are more than a page. */
 function useFewRecords(kind: string | null): readonly RecordRow[] | null {
-  const few = useSignal<readonly RecordRow[] | null>(null)
+  const few = useSignal<readonly RecordRow[] | null>(kind === null ? null : [])
   useEffect(() => {
     if (kind === null) return undefined
     const cancel = new AbortController()
     suggestRecords(kind, '', cancel.signal).then(
       ({ rows, totalCount }) => (few.value = totalCount > rows.length ? null : rows),
-      () => undefined,
+      () => (few.value = null),
     )
     return () => cancel.abort()
   }, [kind])
