@@ -15,7 +15,7 @@ export function eventTypeName({ fields }: NetworkEvent): string {
   return ''
 }
 
-/** What has happened, in words. */
+/** The type of an event, in words. */
 export function eventTypeText(event: NetworkEvent): string {
   const { events } = texts
   const type = eventTypeName(event)

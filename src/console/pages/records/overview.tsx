@@ -141,7 +141,7 @@ function FactValue({ record, name }: { readonly record: RecordRow; readonly name
   return <FieldCell row={record} name={name} />
 }
 
-/** What an authentication policy requires of passwords, and whose tokens log in. */
+/** Rules of an authentication policy for passwords, and the signers whose tokens log in. */
 function LogInFacts({ record }: { readonly record: RecordRow }) {
   const { logInRules } = texts
   const primary = isObject(record['primary']) ? record['primary'] : {}

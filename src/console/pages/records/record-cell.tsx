@@ -121,7 +121,7 @@ function UsedBy({ services }: { readonly services: readonly unknown[] }) {
   )
 }
 
-/** What a posture check requires, in a few words; '' if its type alone says it. */
+/** The requirement of a posture check, in a few words; empty if its type alone says it. */
 function postureRequirement(row: RowCell['row']): string {
   const { operatingSystems, domains, macAddresses, process, processes, timeoutSeconds } = row
   if (Array.isArray(operatingSystems)) {
