@@ -52,7 +52,7 @@ describe.skipIf(browserMissing !== null)('The Activity page', () => {
     await page.getByLabel(activity.record).fill('sales to crm')
     const changed = entryOf(page, 'changed service policy sales to crm')
     await changed.waitFor()
-    await page.getByText(activity.count(2, 2)).waitFor()
+    await expect.poll(() => page.locator('.activity-list > li').count()).toBe(2)
     expect(await changed.locator('.activity-what').innerText()).toContain('Identity roles')
     await changed.locator('.expand').click()
     await changed.locator('.was', { hasText: '#sales' }).waitFor()

@@ -99,7 +99,7 @@ export function ActivityList({
 function DayHeading({ at, before }: { readonly at: string; readonly before: string | undefined }) {
   const shown = dayText(at)
   if (before !== undefined && dayText(before) === shown) return null
-  return <h3 class="day faint small">{shown}</h3>
+  return <h2 class="day soft small">{shown}</h2>
 }
 
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
