@@ -82,7 +82,9 @@ function FacetSelect(
       value={value}
       onChange={({ currentTarget }) => choose(props, { [name]: currentTarget.value })}
     >
-      <option value="">{texts.list.every(label)}</option>
+      <option value="">
+        {props.ids === undefined ? texts.list.every(label) : texts.access.shows.all}
+      </option>
       {options.map((option) => (
         <option key={option.value} value={option.value}>
           {option.text}
