@@ -160,6 +160,7 @@ function Shown({ table }: { readonly table: LiveSource }) {
             names={names}
             ownSession={own.data.value}
             end={table.end}
+            asksFirst
             onEnded={loaded.reload}
           />
         )}

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 
+import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { isReadOnly } from '../../app/console-state.ts'
@@ -27,6 +28,8 @@ interface LiveTableProps {
   readonly ownSession?: string | null
   /** Ends a row; null for rows that cannot be ended. */
   readonly end: ((id: string) => Promise<void>) | null
+  /** True: asks for a confirmation, on a page with the rows of all users. */
+  readonly asksFirst: boolean
   readonly onEnded: () => void
 }
 
@@ -35,12 +38,20 @@ const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = { links
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */
 export function LiveTable(props: LiveTableProps) {
-  const { name, rows, columns, end, onEnded } = props
+  const { name, rows, columns, end, asksFirst, onEnded } = props
   const { live } = texts
   const ending = useSignal<string | null>(null)
+  const error = useSignal<unknown>(null)
+  const endNow = (id: string): void => {
+    error.value = null
+    end?.(id)
+      .then(onEnded)
+      .catch((failure: unknown) => (error.value = failure))
+  }
   const classAt = (at: number): string => (at > (NARROW_COLUMNS[name] ?? 1) ? 'minor' : '')
   return (
     <>
+      <FailureNotice error={error.value} />
       <div class="table-wrap" tabIndex={0} role="group" aria-label={live.names[name]}>
         <table class="table even">
           <thead>
@@ -77,7 +88,10 @@ export function LiveTable(props: LiveTableProps) {
                     <Button
                       kind="quiet"
                       refused={isReadOnly.value ? texts.banner.refused : null}
-                      onClick={() => (ending.value = row.id)}
+                      onClick={() => {
+                        if (asksFirst) ending.value = row.id
+                        else endNow(row.id)
+                      }}
                     >
                       {live.end}
                       <span class="visually-hidden"> {row.id}</span>

@@ -41,11 +41,12 @@ const relateServices: Relate = async (rows, signal) => {
   })
 }
 
-/** The services that use a config. */
+/** The services that use a config; none if there are more than one response contains. */
 const relateConfigs: Relate = async (rows, signal) => {
   if (!hasPermission('service.read')) return () => ({})
   const filter = `anyOf(configs) in ${idList(rows)}`
   const services = await readRows(`${MANAGEMENT_API_PATH}/services`, filter, signal)
+  if (services.totalCount > services.rows.length) return () => ({})
   return ({ id }) => ({
     usedBy: services.rows
       .filter(({ configs }) => Array.isArray(configs) && configs.includes(id))

@@ -125,7 +125,7 @@ function OpenTable(props: {
       {rows.length === 0 ? (
         <p class="panel-body soft small">{live.none[name]}</p>
       ) : (
-        <LiveTable {...props} />
+        <LiveTable {...props} asksFirst={false} />
       )}
     </section>
   )
