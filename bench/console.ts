@@ -133,6 +133,6 @@ for (const title of ['Identities', 'Services'] as const) {
 const searching = await longTasksDuring(page, async () => {
   await page.keyboard.press('Control+k')
   await page.getByRole('dialog').getByRole('combobox').pressSequentially('laptop 0999')
-  await page.getByRole('option').first().waitFor()
+  await page.getByRole('dialog').getByRole('option').first().waitFor()
 })
 console.log(`  search: ${searching.length} ${searching.join()}`)

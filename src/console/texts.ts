@@ -156,7 +156,7 @@ export const texts = {
     missing: 'It was deleted, or the address is wrong.',
     toList: (many: string) => `Go to ${within(many)}`,
     noPage: 'There is no page at this address.',
-    toStart: 'Go to the start page',
+    toStart: 'Go to Home',
     unreachable:
       'No controller of the cluster answers this browser. Check the network, or that their certificates are trusted here.',
     outcomeUnknown:
@@ -176,6 +176,7 @@ export const texts = {
 
   help: {
     title: 'Keyboard shortcuts',
+    goTo: 'Go to',
     close: 'Close',
     keys: [
       ['/', 'Focus the filter of a list'],
@@ -200,7 +201,7 @@ export const texts = {
     busy: 'Logging in …',
     or: 'or',
     byCertificate: 'Log in with a certificate',
-    bySignInPage: 'Log in on the sign-in page',
+    bySignInPage: 'Continue with your organization’s sign-in',
     byProvider: (name: string) => `Log in with ${name}`,
     providerRefused:
       'The provider logged nobody in, or its account is no identity of this network. Ask an administrator.',
@@ -221,8 +222,6 @@ export const texts = {
     attention: 'Needs attention',
     nothing: 'Nothing needs attention.',
     words: {
-      offline: 'Offline',
-      noHost: 'No host',
       locked: 'Locked',
       soon: 'Expires soon',
       expired: 'Expired',
@@ -378,6 +377,7 @@ export const texts = {
 
   picker: {
     suggestions: 'Suggestions',
+    choose: 'Choose',
     search: (many: string) => `Search ${many}`,
     none: 'Nothing matches.',
     failed: 'The suggestions could not be loaded.',
@@ -417,6 +417,11 @@ export const texts = {
     semantics: { AllOf: 'All of', AnyOf: 'Any of' } as Readonly<Record<string, string>>,
     rights: { Dial: 'Use (Dial)', Bind: 'Host (Bind)' } as Readonly<Record<string, string>>,
     more: (amount: number) => `+${amount}`,
+    notUsed: 'Not used',
+    codeEvery: (seconds: number) =>
+      seconds < 0
+        ? 'A code at log-in'
+        : `A code, valid for ${seconds.toLocaleString('en')} seconds`,
   },
 
   list: {
@@ -431,8 +436,8 @@ export const texts = {
     record: 'ID',
     titles: {
       terminators: 'Service and router',
-      authenticators: 'Identity and method',
-      enrollments: 'Identity or router, and method',
+      authenticators: 'Identity',
+      enrollments: 'Identity or router',
     },
     methods: {
       ott: 'one-time token',
@@ -475,6 +480,11 @@ export const texts = {
       'controller-settings': 'All controllers use the settings of their configuration files.',
       routers: 'No router has been created.',
     } as Readonly<Record<string, string>>,
+    /** By kind: the question before the link to a task that does more than the form. */
+    taskInstead: {
+      services: 'Need addresses and policies too?',
+      'external-jwt-signers': 'Presets for Google, Entra ID, Okta and Keycloak:',
+    } as Readonly<Record<string, string>>,
     terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     chooseColumns: 'Columns',
     usualColumns: 'Usual columns',
@@ -506,6 +516,12 @@ export const texts = {
       encryptionRequired: 'Encrypted',
       createdAt: 'Created',
       typeId: 'Type',
+      enabled: 'State',
+      isRouterOnline: 'State',
+      host: 'Hosted by',
+      usedBy: 'Used by',
+      configCount: 'Configs',
+      requires: 'Requires',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
       isFiltered ? count(amount, 'match', 'matches') : `${amount.toLocaleString('en')} in all`,
@@ -536,7 +552,8 @@ export const texts = {
     offlineSince: 'offline since',
     dependents: {
       title: 'Affected while it is offline',
-      onlineTitle: 'Reachable through this router alone',
+      harmlessTitle: 'Impact: none',
+      onlineTitle: 'If this router fails',
       none: 'Every identity and service that uses it has another router online.',
       identities: (amount: number) =>
         `${count(amount, 'identity has', 'identities have')} no other router online`,
@@ -569,6 +586,7 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     data: 'Data',
     noClients: 'It takes no clients',
+    offlineAddresses: '– (offline)',
     tag: (name: string) => `Tag ${name}`,
     createdAt: 'Created',
     updatedAt: 'Changed',
@@ -632,7 +650,11 @@ export const texts = {
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
     advanced: 'Advanced',
-    semantic: 'Semantic',
+    semantic: 'Match',
+    moreOptions: 'More options',
+    disabledRouter: 'The router takes part in nothing until it is enabled again.',
+    binding: 'transport: the router dials the address.',
+    passwordRules: 'The authentication policy of the identity decides which passwords are allowed.',
     semantics: {
       AllOf: 'Records with all of the attributes (AllOf)',
       AnyOf: 'Records with at least one of them (AnyOf)',
@@ -671,6 +693,11 @@ export const texts = {
     none: 'Choose an identity, a service, or both',
     noneWhat:
       'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
+    examples: {
+      identity: (name: string) => `What ${name} reaches`,
+      service: (name: string) => `Identities that reach ${name}`,
+      pair: (identity: string, service: string) => `${identity} to ${service}`,
+    },
     nothing: 'There is nothing on the other side yet',
     noneGranted: 'No policy grants anything here',
     noneGrantedWhat: 'Look at all of them to see what each one lacks.',
@@ -802,6 +829,7 @@ export const texts = {
     latencyOfRouter: 'Round trip over its links',
     at: (period: string, text: string) => `${period}: ${text}`,
     readWritten: (read: string, written: string) => `${read} read, ${written} written`,
+    soFar: (text: string) => `${text} so far`,
     newCircuits: (amount: number) => count(amount, 'circuit', 'circuits'),
     failures: (amount: number) => count(amount, 'failed dial', 'failed dials'),
     notMeasured: '–',
@@ -847,11 +875,12 @@ export const texts = {
       lastActivityAt: 'Last activity',
       createdAt: 'Opened',
       clientId: 'Client',
+      service: 'Service',
+      type: 'Right',
       path: 'Path',
-      sourceRouter: 'From',
-      destRouter: 'To',
-      sourceLatency: 'Latency, from',
-      destLatency: 'Latency, to',
+      edgeRouters: 'Edge routers',
+      between: 'Between',
+      latency: 'Latency',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
@@ -859,6 +888,14 @@ export const texts = {
       ms >= UNMEASURED_MS
         ? 'not measured'
         : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
+    /** Of a link, as each of its routers measures it. */
+    latencies: (fromMs: number, toMs: number): string =>
+      [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
+        ? 'not measured'
+        : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    filter: 'Filter by name or address',
+    ownSession: '(this session)',
+    routersOnline: (online: number, all: number) => `${online} of ${all} online`,
     end: 'End',
     ended: (id: string) => `Ended ${id}`,
     endTitle: {
@@ -940,6 +977,32 @@ export const texts = {
     by: (name: string) => `by ${name}`,
     list: 'Events',
     details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
+    severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
+      Record<string, string>
+    >,
+    types: {
+      'peer.connected': 'Controller connected',
+      'peer.disconnected': 'Controller disconnected',
+      'members.changed': 'Members changed',
+      'leadership.gained': 'Became the leader',
+      'leadership.lost': 'No longer the leader',
+      'state.has_leader': 'Has a leader again',
+      'state.is_leaderless': 'No leader',
+      'state.ro': 'Writes fail',
+      'state.rw': 'Writes succeed again',
+      'sdk-online': 'Online',
+      'sdk-offline': 'Offline',
+      'router-online': 'Router online',
+      'router-offline': 'Router offline',
+      routerLinkNew: 'New link',
+      routerLinkKnown: 'Link reported again',
+      routerLinkDisconnectedDest: 'New link, one end away',
+      fault: 'Link lost',
+      pathUpdated: 'Rerouted',
+      success: 'Logged in',
+      fail: 'Log-in refused',
+      approaching: 'Ends soon',
+    } as Readonly<Record<string, string>>,
     pause: 'Pause',
     resume: 'Resume',
     none: 'No events yet',
@@ -980,6 +1043,7 @@ export const texts = {
     byRouter: 'by the router',
     circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
     noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
+    showPath: 'Show its path',
     routers: 'Routers',
     router: 'Router',
     state: 'State',
@@ -1074,7 +1138,8 @@ export const texts = {
   },
 
   import: {
-    lead: 'Creates and changes what the file names; deletes nothing. See “The network as a file”.',
+    lead: 'Creates and changes what the file names; deletes nothing.',
+    drop: 'Drop a file here, or choose one',
     how: [
       'Choose a file. Nothing is changed yet.',
       'Check the changes, and who gains or loses access.',
@@ -1134,6 +1199,22 @@ export const texts = {
     special: 'A special character',
     attempts: 'Wrong attempts before a lock',
     attemptsHelp: '0: passwords are never locked.',
+    passwords: 'Passwords',
+    passwordRules: (least: number, needed: readonly string[]) =>
+      list.format([
+        `At least ${Math.max(5, least)} characters`,
+        ...needed.map((one) => one.toLowerCase()),
+      ]),
+    lockTitle: 'Lock',
+    lock: (attempts: number, minutes: number) => {
+      if (attempts === 0) return 'Never'
+      const after = `After ${count(attempts, 'wrong attempt', 'wrong attempts')}`
+      return minutes === 0
+        ? `${after}, until an administrator ends it`
+        : `${after}, for ${count(minutes, 'minute', 'minutes')}`
+    },
+    signersTitle: 'Signers',
+    everySigner: 'Every enabled signer',
     lockout: 'Lock, in minutes',
     lockoutHelp: '0: until an administrator ends it.',
     extJwt: 'Identity provider',
@@ -1147,8 +1228,10 @@ export const texts = {
 
   signers: {
     provider: 'Provider',
+    register: (provider: string) =>
+      `Create a public (PKCE) client at ${provider} with this redirect address`,
     fields: {
-      clientId: { label: 'Client ID', hint: 'Of the public client that you registered there.' },
+      clientId: { label: 'Client ID', hint: 'The ID that the provider gave this client.' },
       tenant: {
         label: 'Directory (tenant) ID',
         hint: 'A UUID, from the overview of the app registration.',
@@ -1174,8 +1257,7 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
     audienceHint: 'The claim aud of its tokens, usually the client ID.',
-    jwksHint:
-      'Where the provider publishes its keys. Look at “Log in with a provider” for presets.',
+    jwksHint: 'Where the provider publishes its keys.',
     certHint:
       'In place of the address of the keys: the certificate that verifies its tokens, as PEM.',
     nameHint: 'People choose the provider by this name when they log in.',
@@ -1240,9 +1322,10 @@ export const texts = {
   backups: {
     lead: 'Copies of all records, encrypted for a key of yours',
     scheduled: 'Scheduled here',
-    notScheduled: 'Not scheduled here',
     schedule:
-      'This controller takes no backups by itself. Set backup.schedule in its configuration, and keep the files on another host.',
+      'This controller takes no backups by itself. Set a folder and the key that encrypts them, and copy the files to another host.',
+    option: 'In its configuration',
+    optionText: 'backup:\n  folder: /var/backups/flotilla\n  recipient: /etc/flotilla/backup.pem',
     list: 'Taken by this controller',
     none: 'No backups yet',
     noneWhat: 'Those that the controller takes by its schedule are listed here.',
@@ -1272,6 +1355,7 @@ export const texts = {
     verifyCaText: 'Certificate, PEM',
     invite: 'New enrollment token',
     inviteWhat: 'Creates a token by which a device can enroll as this identity.',
+    replaceTokenWhat: 'Creates a new token. The token that is outstanding is refused.',
     refresh: 'Extend its token',
     refreshWhat: 'Issues the outstanding token again, valid for one more day.',
     resetFactor: 'Reset the second factor',

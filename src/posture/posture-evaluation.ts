@@ -2,7 +2,7 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import { extractHexDigits } from '../lib/text/hex-digits.ts'
 import { formatTime } from '../lib/text/format-time.ts'
-import { isInVersionRange } from '../lib/text/version-range.ts'
+import { isInVersionRange } from '../lib/text/version-match.ts'
 import {
   clientFactorTimes,
   isStillWithinPromptGrace,

@@ -30,7 +30,7 @@ import {
   type SessionPosture,
 } from './posture-enforcer.ts'
 import { PostureReports } from './posture-reports.ts'
-import { isInVersionRange } from '../lib/text/version-range.ts'
+import { isInVersionRange } from '../lib/text/version-match.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
 interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' | 'reachLatest'> {

@@ -298,7 +298,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       await page.getByLabel(label).fill(name)
       await page.getByRole('option', { name }).first().click()
     }
-    await page.getByLabel('Binding *').fill('transport')
+    await page.getByLabel('Binding *').selectOption('transport')
     await page.getByLabel('Address *').fill('tcp:127.0.0.1:9100')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByText('transport').first().waitFor()
@@ -367,7 +367,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   test('returns to the requested page after a log-in on the sign-in page', async () => {
     const page = await network.browser.page()
     await page.goto(url(1, 'services'))
-    await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
+    await page.getByRole('button', { name: texts.logIn.bySignInPage }).click()
     await page.waitForURL(/\/oidc\/login\/password/)
     await page.getByLabel('User name').fill(network.cluster.admin.username)
     await page.getByLabel('Password').fill(network.cluster.admin.password)
@@ -412,7 +412,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
 
     const page = await network.browser.page()
     await page.goto(url(1))
-    await page.getByRole('button', { name: 'Log in on the sign-in page' }).click()
+    await page.getByRole('button', { name: texts.logIn.bySignInPage }).click()
     await page.getByLabel('User name').fill('lovelace')
     await page.getByLabel('Password').fill(password)
     await page.getByRole('button', { name: 'Continue' }).click()

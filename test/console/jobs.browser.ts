@@ -10,7 +10,7 @@ import { type Effort, Operator } from './support/operator.ts'
 // Goal: an operator does each everyday job with few clicks and keys. Each job begins on the page
 // after the log-in, and is complete when the answer is visible or the change is stored.
 
-const made = { wikiId: '', laptopId: '', policyId: '', routerId: '' }
+const made = { wikiId: '', laptopId: '', policyId: '' }
 const DAY_MS = 86_400_000
 const password = 'a long enough password'
 
@@ -36,7 +36,6 @@ const network = consoleNetwork(async (all: ConsoleNetwork) => {
     identityRoles: ['#engineering', '#laptops'],
     serviceRoles: [`@${made.wikiId}`],
   })
-  made.routerId = await make('edge-routers', { name: 'router-ber-1' })
 })
 
 async function begin(): Promise<Operator> {
@@ -162,7 +161,8 @@ describe.skipIf(browserMissing !== null)('An operator who uses the console', () 
   test('can re-enroll a router, which keeps its ID', async () => {
     const operator = await begin()
     const { page } = operator
-    await find(operator, 'router-ber', /^router-ber-1/)
+    const { id } = await network.recordOf('edge-routers', 'router2')
+    await find(operator, 'router2', /^router2/)
     await operator.click(page.getByRole('button', { name: texts.acts.reEnroll }))
     const dialog = page.getByRole('dialog')
     await operator.click(dialog.getByRole('button', { name: texts.acts.reEnroll }))
@@ -170,11 +170,11 @@ describe.skipIf(browserMissing !== null)('An operator who uses the console', () 
     await operator.click(page.getByRole('button', { name: texts.acts.showToken }))
     const [file] = await Promise.all([
       page.waitForEvent('download'),
-      operator.click(page.getByRole('button', { name: 'Download router-ber-1.jwt' })),
+      operator.click(page.getByRole('button', { name: 'Download router2.jwt' })),
     ])
-    expect(file.suggestedFilename()).toBe('router-ber-1.jwt')
+    expect(file.suggestedFilename()).toBe('router2.jwt')
     expectEffort(operator, { clicks: 4, keys: 13 })
-    expect((await network.recordOf('edge-routers', 'router-ber-1')).id).toBe(made.routerId)
+    expect((await network.recordOf('edge-routers', 'router2')).id).toBe(id)
   })
 
   // Earlier console: impossible.

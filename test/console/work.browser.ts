@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { texts } from '../../src/console/texts.ts'
 import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { until } from '../process/support/client.ts'
+import { certifiedKey, dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { newCa } from '../support/authorities.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
@@ -248,17 +249,43 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     await hers.close()
   })
 
-  test('of a router re-enrolls the router, which keeps its ID, and shows the new token', async () => {
+  test('gives a router that has not enrolled a new token, and shows it', async () => {
     const id = await network.create('edge-routers', { name: 'gate' })
     const [before] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     const page = await network.open(1, `edge-routers/${id}`)
+    await page.getByRole('button', { name: texts.acts.invite }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: texts.acts.invite }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
+    expect(after?.['token']).not.toBe(before?.['token'])
+  })
+
+  test('re-enrolls an identity: refuses its certificate, and its new token keeps the ID', async () => {
+    const enrolling = await Enrolling.on(network.cluster)
+    const { identityId, token } = await enrolling.outstanding(1, { ott: true })
+    const enroll = async (by: string) => {
+      const request = await newRequest()
+      return certifiedKey(request, dataOf(await enrolling.ott(1, by, request))['cert'])
+    }
+    const before = await enroll(token)
+    expect((await enrolling.logIn(1, before)).status).toBe(200)
+    const page = await network.open(1, `identities/${identityId}`)
+    await page.getByRole('button', { name: texts.acts.more, exact: true }).click()
     await page.getByRole('button', { name: texts.acts.reEnroll }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: texts.acts.reEnroll }).click()
     await dialog.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
-    const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
-    expect(after?.['token']).not.toBe(before?.['token'])
+    expect((await enrolling.logIn(1, before)).status).toBe(401)
+    const [enrollment] = await network.rowsOf('enrollments', `identity = "${identityId}"`)
+    const after = await enroll(String(enrollment?.['token']))
+    const session = dataOf(await enrolling.logIn(1, after))
+    expect(session['identityId']).toBe(identityId)
+    await page.reload()
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.loggedIn).waitFor()
+    expect(await page.getByRole('button', { name: texts.acts.showToken }).count()).toBe(0)
   })
 
   test('of an identity without a token issues a token', async () => {
@@ -287,7 +314,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access in the console', (
     await network.create('identities', { name: 'carla', ...contractor })
     const page = await network.open(1, 'service-policies/new')
     await page.getByLabel('Name *').fill('books for contractors')
-    await page.getByLabel('Semantic *').selectOption('AnyOf')
+    await page.getByLabel('Match *').selectOption('AnyOf')
     await pick(page, 'Identity roles', '#contractors')
     await pick(page, 'Service roles', '@books')
     await page.getByRole('button', { name: texts.ends.presets.week, exact: true }).click()
@@ -306,7 +333,7 @@ describe.skipIf(browserMissing !== null)('Time-limited access in the console', (
     expect(leftMs).toBeLessThanOrEqual(WEEK_MS + 60_000)
     await page.goto(network.url(1, 'service-policies?is-ends=coming'))
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
-    await page.locator('tbody').getByText('Ends in').waitFor()
+    await page.locator('tbody').getByText('in 7 days').waitFor()
     expect(await axeFindings(page)).toEqual([])
 
     const soon = { expiresAt: new Date(Date.now() + 6000).toISOString() }

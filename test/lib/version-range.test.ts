@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { isInVersionRange, isVersionRange } from '../../src/lib/text/version-range.ts'
+import { isInVersionRange } from '../../src/lib/text/version-match.ts'
+import { isVersionRange } from '../../src/lib/text/version-range.ts'
 
 test.each([
   '1.2.3',

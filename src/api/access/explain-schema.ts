@@ -85,7 +85,7 @@ const routers = openObjectSchema({
   serviceCount: integer,
   commonCount: integer,
   onlineCount: integer,
-  common: arraySchema(refWith({ isOnline: booleanSchema })),
+  common: arraySchema(refWith({ isOnline: booleanSchema, isVerified: booleanSchema })),
   identityPolicies: routerPolicies,
   servicePolicies: routerPolicies,
 })

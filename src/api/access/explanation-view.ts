@@ -287,6 +287,7 @@ export class ExplanationView {
       common: shown.map((router) => ({
         ...state.ref('edgeRouter', router.id),
         isOnline: router.isOnline,
+        isVerified: state.get('edgeRouter', router.id)?.isVerified === true,
       })),
       identityPolicies: this.#readable.only('edge-router-policy.read', () =>
         policiesOf('edgeRouterPolicy', found.edgeRouterPolicies),

@@ -2,7 +2,7 @@ import type { ComponentChildren, ComponentType } from 'preact'
 
 import type { IconName } from '../controls/icon-paths.ts'
 import { EmptyState } from '../controls/status.tsx'
-import { LinkButton } from '../controls/button.tsx'
+import { Button, LinkButton } from '../controls/button.tsx'
 import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
@@ -10,7 +10,7 @@ import { CONSOLE_BASE_PATH, type ConsolePage } from './navigation.ts'
 import { hasPermission } from './management-document.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
-import { registerGoKey } from './shortcuts.ts'
+import { isSearchOpen, registerGoKey } from './shortcuts.ts'
 
 /** Title and content of a page. */
 export interface Page {
@@ -232,7 +232,14 @@ function MissingPage() {
     <>
       <PageHead title={texts.pages.missing} />
       <EmptyState icon="search" title={texts.failure.noPage}>
-        <LinkButton href={`${CONSOLE_BASE_PATH}/`}>{texts.failure.toStart}</LinkButton>
+        <div class="row">
+          <LinkButton kind="primary" href={`${CONSOLE_BASE_PATH}/`}>
+            {texts.failure.toStart}
+          </LinkButton>
+          <Button icon="search" onClick={() => (isSearchOpen.value = true)}>
+            {texts.search.open}
+          </Button>
+        </div>
       </EmptyState>
     </>
   )

@@ -93,7 +93,12 @@ export function Shell() {
             isExpanded={isMenuOpen.value}
             onClick={() => (isMenuOpen.value = true)}
           />
-          <span>{texts.product}</span>
+          <span class="topbar-title">{texts.product}</span>
+          <IconButton
+            icon="search"
+            label={texts.search.open}
+            onClick={() => (isSearchOpen.value = true)}
+          />
         </header>
         {isMenuOpen.value ? (
           <button
@@ -118,8 +123,9 @@ export function Shell() {
 }
 
 function usablePages() {
-  return usableLinks(navigation.flatMap(({ links }) => links)).map(({ name, title }) => ({
+  return usableLinks(navigation.flatMap(({ links }) => links)).map(({ name, title, icon }) => ({
     title,
+    icon,
     path: name === START_PAGE ? CONSOLE_BASE_PATH : consolePath(name),
   }))
 }

@@ -1,3 +1,5 @@
+import type { ComponentChildren } from 'preact'
+
 import { Button } from '../controls/button.tsx'
 import { Dialog } from '../controls/dialog.tsx'
 import { texts } from '../texts.ts'
@@ -9,25 +11,43 @@ export function ShortcutHelp() {
     isHelpOpen.value = false
   }
   return (
-    <Dialog title={help.title} onClose={close} foot={<Button onClick={close}>{help.close}</Button>}>
-      <dl class="keys">
-        {help.keys.map(([key, what]) => (
-          <>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </>
-        ))}
-        {[...goKeys].map(([key, { title }]) => (
-          <>
-            <dt>
-              <kbd>g</kbd> <kbd>{key}</kbd>
-            </dt>
-            <dd>{title}</dd>
-          </>
-        ))}
-      </dl>
+    <Dialog
+      title={help.title}
+      onClose={close}
+      isWide
+      foot={<Button onClick={close}>{help.close}</Button>}
+    >
+      <div class="key-groups">
+        <Keys title={texts.actions}>
+          {help.keys.map(([key, what]) => (
+            <>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{what}</dd>
+            </>
+          ))}
+        </Keys>
+        <Keys title={help.goTo}>
+          {[...goKeys].map(([key, { title }]) => (
+            <>
+              <dt>
+                <kbd>g</kbd> <kbd>{key}</kbd>
+              </dt>
+              <dd>{title}</dd>
+            </>
+          ))}
+        </Keys>
+      </div>
     </Dialog>
+  )
+}
+
+function Keys(props: { readonly title: string; readonly children: ComponentChildren }) {
+  return (
+    <section>
+      <h3>{props.title}</h3>
+      <dl class="keys">{props.children}</dl>
+    </section>
   )
 }

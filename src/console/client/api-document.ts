@@ -9,6 +9,7 @@ export interface JsonSchema {
   readonly additionalProperties?: boolean | JsonSchema
   readonly description?: string
   readonly minimum?: number
+  readonly minItems?: number
   readonly maximum?: number
   readonly maxLength?: number
   readonly maxItems?: number

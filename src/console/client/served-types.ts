@@ -24,6 +24,7 @@ export interface AccessExplained {
       readonly id: string
       readonly name: string
       readonly isOnline: boolean
+      readonly isVerified: boolean
     }[]
     readonly identityPolicies: readonly AccessExplainedRoutersIdentityPolicies[] | null
     readonly servicePolicies: readonly AccessExplainedRoutersIdentityPolicies[] | null

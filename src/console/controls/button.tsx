@@ -17,6 +17,8 @@ interface ButtonProps {
    */
   readonly refused?: string | null
   readonly isBusy?: boolean
+  /** For a button that is one of several choices. */
+  readonly isPressed?: boolean
   /** Name for screen readers, if the text alone does not say what the button acts on. */
   readonly label?: string
   readonly children: ComponentChildren
@@ -32,6 +34,7 @@ export function Button(props: ButtonProps) {
       class={`button ${kind === 'plain' ? '' : kind} ${props.isWide === true ? 'wide' : ''}`}
       aria-disabled={isOff}
       aria-busy={isBusy}
+      aria-pressed={props.isPressed}
       aria-label={props.label}
       title={refused ?? undefined}
       onClick={(event) => {

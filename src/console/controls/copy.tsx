@@ -27,11 +27,16 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
 }
 
 /** An ID within a line of text, with a copy button. */
-export function CopyId({ id }: { readonly id: string }) {
+export function CopyId(props: {
+  readonly id: string
+  /** A longer ID is cut; the copy is whole. */
+  readonly charactersMax?: number
+}) {
+  const { id, charactersMax = id.length } = props
   const { isCopied, copy } = useCopy(id)
   return (
     <button type="button" class="copy-id mono" title={texts.copyId(id)} onClick={copy}>
-      {id}
+      {id.length > charactersMax ? `${id.slice(0, charactersMax)}…` : id}
       <Icon name={isCopied.value ? 'check' : 'copy'} size={12} />
       <span class="visually-hidden">{isCopied.value ? texts.copied : texts.copy}</span>
     </button>

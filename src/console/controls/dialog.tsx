@@ -6,9 +6,14 @@ export function Dialog(props: {
   readonly title: string
   readonly onClose: () => void
   readonly children: ComponentChildren
-  readonly foot: ComponentChildren
+  /** Buttons; a palette has none, and closes with Escape and a click outside. */
+  readonly foot?: ComponentChildren
+  /** True: at a fixed place below the top of the window, without a visible title. */
+  readonly isPalette?: boolean
+  /** True: twice as wide, for two columns; the title has the focus at first. */
+  readonly isWide?: boolean
 }) {
-  const { title, onClose, children, foot } = props
+  const { title, onClose, children, foot, isPalette = false, isWide = false } = props
   const element = useRef<HTMLDialogElement>(null)
   const titleId = useId()
   useEffect(() => {
@@ -23,18 +28,23 @@ export function Dialog(props: {
   return (
     <dialog
       ref={element}
-      class="dialog"
+      class={`dialog ${isPalette ? 'palette' : ''} ${isWide ? 'wide' : ''}`}
       aria-labelledby={titleId}
+      onClick={({ target }) => {
+        if (isPalette && target === element.current) onClose()
+      }}
       onCancel={(event) => {
         event.preventDefault()
         onClose()
       }}
     >
-      <div class="dialog-head">
-        <h2 id={titleId}>{title}</h2>
+      <div class={isPalette ? 'visually-hidden' : 'dialog-head'}>
+        <h2 id={titleId} {...(isWide ? { tabIndex: -1, autofocus: true } : {})}>
+          {title}
+        </h2>
       </div>
       <div class="dialog-body">{children}</div>
-      <div class="dialog-foot">{foot}</div>
+      {foot === undefined ? null : <div class="dialog-foot">{foot}</div>}
     </dialog>
   )
 }

@@ -1,5 +1,6 @@
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
+import { expiryAfter } from './expiry.ts'
 import { relativeTimeText } from './time.tsx'
 
 const MINUTE_MS = 60_000
@@ -41,11 +42,6 @@ export function expiryFromLocalTime(value: string): string | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
 }
 
-/** The time that is `ms` after now, rounded up to a whole minute, in RFC 3339 format. */
-export function expiryAfter(ms: number, nowMs = Date.now()): string {
-  return new Date(Math.ceil((nowMs + ms) / MINUTE_MS) * MINUTE_MS).toISOString()
-}
-
 interface EndInputProps {
   readonly ids: {
     readonly id: string
@@ -59,6 +55,12 @@ interface EndInputProps {
    */
   readonly about: string
   readonly onChange: (end: string | undefined) => void
+}
+
+/** Whether the end is that of a preset that the user has just chosen. */
+function isNear(end: unknown, ms: number, nowMs = Date.now()): boolean {
+  const left = typeof end === 'string' ? Date.parse(end) - nowMs : NaN
+  return Math.abs(left - ms) < 5 * MINUTE_MS
 }
 
 /** Input for a time: a time in the user's zone, or one of the offered times from now. */
@@ -76,7 +78,12 @@ export function ExpiryInput({ ids, value, about, onChange }: EndInputProps) {
           onInput={({ currentTarget }) => onChange(expiryFromLocalTime(currentTarget.value))}
         />
         {presets.map(({ text, ms }) => (
-          <Button key={text} label={named(text)} onClick={() => onChange(expiryAfter(ms))}>
+          <Button
+            key={text}
+            label={named(text)}
+            isPressed={isNear(value, ms)}
+            onClick={() => onChange(expiryAfter(ms))}
+          >
             {text}
           </Button>
         ))}

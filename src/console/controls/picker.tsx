@@ -3,12 +3,16 @@ import { useEffect, useId, useRef } from 'preact/hooks'
 
 import { CancelledError } from '../../client/client-errors.ts'
 import { texts } from '../texts.ts'
+import { Icon } from './icon.tsx'
+import { Skeleton } from './status.tsx'
+import type { IconName } from './icon-paths.ts'
 
 /** One suggestion of a picker. */
 export interface Option {
   readonly value: string
   readonly text: string
   readonly note?: string
+  readonly icon?: IconName
 }
 
 /** The first suggestions, and the number of all matches. */
@@ -24,6 +28,7 @@ export interface PickerProps {
   readonly placeholder?: string
   readonly load: (typed: string, signal: AbortSignal) => Promise<PickerSuggestions>
   readonly onPick: (option: Option) => void
+  /** True: the picker has the focus and shows its first suggestions at once. */
   readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
@@ -35,11 +40,14 @@ const PAUSE_MS = 150
  * Loads suggestions while the user types.
  * @param onWanted called with the first suggestion if the user pressed Enter before it came.
  */
-function useSuggestions(load: PickerProps['load'], onWanted: (first: Option | undefined) => void) {
+function useSuggestions(
+  { load, isFocused = false }: PickerProps,
+  onWanted: (first: Option | undefined) => void,
+) {
   const typed = useSignal('')
   const found = useSignal<PickerSuggestions | null>(null)
   const fault = useSignal(false)
-  const isOpen = useSignal(false)
+  const isOpen = useSignal(isFocused)
   const at = useSignal(0)
   /** Typed text to which the suggestions belong; null before the first ones. */
   const foundFor = useRef<string | null>(null)
@@ -71,8 +79,8 @@ function useSuggestions(load: PickerProps['load'], onWanted: (first: Option | un
 
 /** A text field that shows the first matches from the server, and the number of all matches. */
 export function Picker(props: PickerProps) {
-  const { load, onPick, placeholder, label } = props
-  const suggestions = useSuggestions(load, (option) => pick(option))
+  const { onPick, placeholder, label } = props
+  const suggestions = useSuggestions(props, (option) => pick(option))
   const { typed, found, fault, isOpen, at, isPickWanted } = suggestions
   const listId = useId()
   const root = useRef<HTMLDivElement>(null)
@@ -171,7 +179,10 @@ function Suggestions(props: {
               onPick(option)
             }}
           >
-            <span>{option.text}</span>
+            <span class="option-text">
+              {option.icon === undefined ? null : <Icon name={option.icon} />}
+              {option.text}
+            </span>
             {option.note === undefined ? null : <span class="faint tiny">{option.note}</span>}
           </li>
         ))}
@@ -191,7 +202,8 @@ function noteOf(found: PickerSuggestions | null): string {
 
 /** Picked values, each with a button to remove it. */
 export function Chips(props: {
-  readonly values: readonly { readonly value: string; readonly text: string }[]
+  /** The text is null while it is loaded. */
+  readonly values: readonly { readonly value: string; readonly text: string | null }[]
   readonly onRemove: (value: string) => void
 }) {
   if (props.values.length === 0) return null
@@ -199,10 +211,10 @@ export function Chips(props: {
     <ul class="chips">
       {props.values.map(({ value, text }) => (
         <li class="chip" key={value}>
-          <span>{text}</span>
+          <span>{text ?? <Skeleton width="5rem" />}</span>
           <button
             type="button"
-            aria-label={texts.picker.remove(text)}
+            aria-label={texts.picker.remove(text ?? value)}
             onClick={() => props.onRemove(value)}
           >
             ×

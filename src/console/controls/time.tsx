@@ -26,17 +26,31 @@ export function exactTimeText(at: string): string {
   return absolute.format(new Date(at))
 }
 
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat('en', { weekday: 'long', month: 'long', day: 'numeric' })
+
+/** The day of a time in the user's time zone, such as `Sunday, November 29`. */
+export function dayText(at: string): string {
+  return day.format(new Date(at))
+}
+
 /** A time in the user's time zone; in UTC while the pointer is over it. */
 export function Time(props: {
   readonly at: string | null | undefined
   readonly isExact?: boolean
+  /** True: hours and minutes only, for a list with a heading for each day. */
+  readonly isClock?: boolean
 }) {
   const date = new Date(props.at ?? '')
   if (Number.isNaN(date.getTime())) return <span class="faint">{texts.time.never}</span>
   const iso = date.toISOString()
   return (
     <time dateTime={iso} title={iso.replace('T', ' ').replace('Z', ' UTC')}>
-      {props.isExact === true ? absolute.format(date) : relativeTimeText(date.getTime())}
+      {props.isClock === true
+        ? clock.format(date)
+        : props.isExact === true
+          ? absolute.format(date)
+          : relativeTimeText(date.getTime())}
     </time>
   )
 }

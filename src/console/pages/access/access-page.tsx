@@ -11,7 +11,9 @@ import { Icon } from '../../controls/icon.tsx'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
+import { suggestRecords } from '../records/record-data.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
+import { rowTitle } from '../records/row-title.ts'
 import {
   ACCESS_ROWS,
   accessCsv,
@@ -67,11 +69,43 @@ export function AccessPage() {
           <div class="panel">
             <EmptyState icon="access" title={access.none}>
               <p>{access.noneWhat}</p>
+              <Examples />
             </EmptyState>
           </div>
         )}
       </div>
     </>
+  )
+}
+
+/** Links to the first records, as examples. */
+function Examples() {
+  const { access } = texts
+  const loaded = useLoadedData('access/examples', async (signal) => {
+    const pages = await Promise.all(
+      ['identities', 'services'].map((path) => suggestRecords(path, '', signal)),
+    )
+    return pages.map(({ rows: [first] }) => first)
+  })
+  const [identity, service] = loaded.data.value ?? []
+  if (identity === undefined || service === undefined) return null
+  const [who, what] = [rowTitle(identity), rowTitle(service)]
+  const examples = [
+    { text: access.examples.identity(who), query: { identity: identity.id, service: '' } },
+    { text: access.examples.service(what), query: { identity: '', service: service.id } },
+    {
+      text: access.examples.pair(who, what),
+      query: { identity: identity.id, service: service.id },
+    },
+  ]
+  return (
+    <ul class="examples">
+      {examples.map(({ text, query }) => (
+        <li key={text}>
+          <a href={accessPath({ ...query, isGranted: true, typed: '', offset: 0 })}>{text}</a>
+        </li>
+      ))}
+    </ul>
   )
 }
 
@@ -154,6 +188,7 @@ interface PairTableProps {
 function PairTable({ query, page, onQuery }: PairTableProps) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''
+  const hasReasons = page.rows.some((row) => firstMissingRequirement(row) !== undefined)
   const go = (offset: number) => (): void => onQuery({ ...query, offset })
   return (
     <section class="panel" aria-label={texts.pages.access}>
@@ -168,9 +203,11 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                 <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
                 <th scope="col">{access.dial}</th>
                 <th scope="col">{access.bind}</th>
-                <th scope="col" class="minor">
-                  {access.why}
-                </th>
+                {hasReasons ? (
+                  <th scope="col" class="minor">
+                    {access.why}
+                  </th>
+                ) : null}
               </tr>
             </thead>
             <tbody>
@@ -179,6 +216,7 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                   key={`${row.identity.id} ${row.service.id}`}
                   row={row}
                   isOfIdentity={isOfIdentity}
+                  hasReasons={hasReasons}
                 />
               ))}
             </tbody>
@@ -302,9 +340,12 @@ function ExportButton({
 function PairRow({
   row,
   isOfIdentity,
+  hasReasons,
 }: {
   readonly row: AccessExplained
   readonly isOfIdentity: boolean
+  /** Whether a row of the table has a reason why it is not reachable. */
+  readonly hasReasons: boolean
 }) {
   const other = isOfIdentity ? row.service : row.identity
   return (
@@ -320,7 +361,9 @@ function PairRow({
       <td>
         <DirectionBadge direction={row.bind} />
       </td>
-      <td class="soft minor">{firstMissingRequirement(row)?.message ?? '–'}</td>
+      {hasReasons ? (
+        <td class="soft minor">{firstMissingRequirement(row)?.message ?? '–'}</td>
+      ) : null}
     </tr>
   )
 }
@@ -329,5 +372,5 @@ export function DirectionBadge({ direction }: { readonly direction: AccessDirect
   const { access } = texts
   if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
   if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>
-  return <Badge icon="minus">{access.notGranted}</Badge>
+  return <span class="faint">{access.notGranted}</span>
 }

@@ -14,6 +14,7 @@ import type {
 } from '../../client/served-types.ts'
 import { type AccessDirection, recordRefText } from './explain-data.ts'
 import { NearestPolicyPanel } from './nearest-policy-panel.tsx'
+import { OnlineState, RouterState } from '../records/record-state.tsx'
 
 type DirectionPolicy = NonNullable<AccessDirection['policies']>[number]
 type PolicyRef = AccessExplainedRoutersIdentityPolicies & Partial<Pick<DirectionPolicy, 'checks'>>
@@ -270,9 +271,7 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
             {terminators.items.map((one) => (
               <li key={one.id}>
                 <span class="chips">
-                  <Badge tone={one.isOnline ? 'good' : 'bad'}>
-                    {one.isOnline ? texts.cell.online : texts.cell.offline}
-                  </Badge>
+                  <OnlineState isOnline={one.isOnline} />
                   <a href={consolePath('terminators', one.id)}>
                     {access.terminatorAt(
                       one.router === null ? '' : recordRefText(one.router),
@@ -343,9 +342,7 @@ function Routers({
               {routers.common.map((router) => (
                 <li key={router.id}>
                   <span class="chips">
-                    <Badge tone={router.isOnline ? 'good' : 'bad'}>
-                      {router.isOnline ? texts.cell.online : texts.cell.offline}
-                    </Badge>
+                    <RouterState row={router} />
                     <RefLink one={router} />
                   </span>
                 </li>

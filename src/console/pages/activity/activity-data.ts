@@ -137,7 +137,11 @@ export async function sendUndo(index: number, version: string): Promise<void> {
 
 const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
 
+/** No request changes a record of this kind, so no request can undo such a change. */
+const UNCHANGEABLE = 'enrollment'
+
 /** Whether an entry may be undone; the controller decides when it previews the undo. */
-export function isUndoable({ action, outcome, changeState }: AuditDetail): boolean {
-  return outcome === 'done' && changeState === 'KEPT' && undoable.has(action)
+export function isUndoable({ action, entity, outcome, changeState }: AuditDetail): boolean {
+  const isPossible = action !== 'patch' || entity !== UNCHANGEABLE
+  return outcome === 'done' && changeState === 'KEPT' && undoable.has(action) && isPossible
 }

@@ -8,7 +8,7 @@ import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
-import { Time } from '../../controls/time.tsx'
+import { dayText, Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { type HistoryQuery, isUndoable, readHistory, recordLink } from './activity-data.ts'
@@ -60,14 +60,15 @@ export function ActivityList({
           </EmptyState>
         ) : (
           <ul class="activity-list">
-            {found.rows.map((entry) => (
+            {found.rows.map((entry, at) => (
               <li key={entry.index}>
+                <DayHeading at={entry.at} before={found.rows[at - 1]?.at} />
                 <Entry entry={entry} onUndo={() => (undoing.value = entry)} />
               </li>
             ))}
           </ul>
         )}
-        {found.rows.length === 0 ? null : (
+        {found.rows.length === 0 || found.rows.length === found.totalCount ? null : (
           <div class="pages">
             <span class="faint small" role="status">
               {activity.count(found.rows.length, found.totalCount)}
@@ -94,6 +95,13 @@ export function ActivityList({
   )
 }
 
+/** The day of an entry, above the first entry of that day. */
+function DayHeading({ at, before }: { readonly at: string; readonly before: string | undefined }) {
+  const shown = dayText(at)
+  if (before !== undefined && dayText(before) === shown) return null
+  return <h2 class="day soft small">{shown}</h2>
+}
+
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
   const { activity } = texts
   const { action, entity, entityId, entityName, outcome, changes, omittedChanges } = entry
@@ -109,7 +117,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
             <span class="activity-fields faint">{fieldNames(entry)}</span>
           </span>
           <span class="activity-time faint">
-            <Time at={entry.at} />
+            <Time at={entry.at} isClock />
           </span>
         </>
       }

@@ -1,9 +1,12 @@
+import { useSignal } from '@preact/signals'
+
 import { hasPermission } from '../../app/management-document.ts'
-import { Failure } from '../../app/failure.tsx'
+import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { visibleText } from '../../app/visible-text.ts'
+import { Button } from '../../controls/button.tsx'
 import { EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { formatListState, quoteFilterText } from '../records/filters.ts'
@@ -25,7 +28,9 @@ const holders: readonly Holder[] = [
   { path: 'edge-router-policies', fields: ['identityRoles', 'edgeRouterRoles'] },
   { path: 'service-edge-router-policies', fields: ['serviceRoles', 'edgeRouterRoles'] },
 ]
+/** Records of a kind that are shown at first, and on request. */
 const ROWS_MAX = 10
+const SHOWN_MAX = 100
 
 interface Uses {
   readonly kind: Kind
@@ -42,16 +47,23 @@ function filterOf({ fields }: Holder, attribute: string): string {
     .join(' or ')
 }
 
+async function readUses(
+  kind: Kind,
+  filter: string,
+  limit: number,
+  signal: AbortSignal,
+): Promise<RowPage> {
+  const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
+  return await readRowPage(kind.path, state, ['name'], signal, [], { limit, offset: 0 })
+}
+
 async function load(attribute: string, signal: AbortSignal): Promise<readonly Uses[]> {
   const found = await Promise.all(
     holders.map(async (holder): Promise<Uses[]> => {
       const kind = kindAt(holder.path)
       if (kind === null || !hasPermission(`${kind.permission}.read`)) return []
       const filter = filterOf(holder, attribute)
-      const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
-      const limits = { limit: ROWS_MAX, offset: 0 }
-      const page = await readRowPage(kind.path, state, ['name'], signal, [], limits)
-      return [{ kind, filter, page }]
+      return [{ kind, filter, page: await readUses(kind, filter, ROWS_MAX, signal) }]
     }),
   )
   return found.flat().filter(({ page }) => page.totalCount > 0)
@@ -88,16 +100,25 @@ export function AttributePage({ name }: { readonly name: string | null }) {
 }
 
 function UsesPanel({ kind, filter, page }: Uses) {
-  const { rows, totalCount } = page
+  const all = useSignal<RowPage | null>(null)
+  const error = useSignal<unknown>(null)
+  const { rows, totalCount } = all.value ?? page
+  const showAll = (): void => {
+    readUses(kind, filter, SHOWN_MAX, new AbortController().signal)
+      .then((found) => (all.value = found))
+      .catch((failure: unknown) => (error.value = failure))
+  }
   const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
   const id = `uses-${kind.path}`
   return (
     <section class="panel" aria-labelledby={id}>
       <div class="panel-head">
         <h2 id={id}>{texts.count(totalCount, kind.one, kind.many)}</h2>
-        <a href={consolePath(kind.path) + formatListState(state)}>{texts.attributes.open}</a>
+        {totalCount > SHOWN_MAX ? (
+          <a href={consolePath(kind.path) + formatListState(state)}>{texts.attributes.open}</a>
+        ) : null}
       </div>
-      <ul class="panel-body">
+      <ul class="panel-body uses-list">
         {rows.map((row) => (
           <li key={row.id}>
             <a href={consolePath(kind.path, row.id)}>
@@ -105,7 +126,15 @@ function UsesPanel({ kind, filter, page }: Uses) {
             </a>
           </li>
         ))}
+        {all.value === null && totalCount > rows.length ? (
+          <li>
+            <Button kind="quiet" onClick={showAll}>
+              {texts.record.showAll(totalCount, SHOWN_MAX)}
+            </Button>
+          </li>
+        ) : null}
       </ul>
+      <FailureNotice error={error.value} />
     </section>
   )
 }

@@ -23,11 +23,7 @@ export function BackupsPage() {
   return (
     <>
       <PageHead title={texts.pages.backups} lead={backups.lead}>
-        {shown === null ? null : (
-          <Badge tone={shown.isScheduled ? 'good' : 'warn'}>
-            {shown.isScheduled ? backups.scheduled : backups.notScheduled}
-          </Badge>
-        )}
+        {shown?.isScheduled === true ? <Badge tone="good">{backups.scheduled}</Badge> : null}
       </PageHead>
       <div class="stack">
         {shown === null && loaded.error.value !== null ? (
@@ -35,7 +31,12 @@ export function BackupsPage() {
         ) : (
           <>
             <FailureNotice error={loaded.error.value} />
-            {shown?.isScheduled === false ? <Notice tone="warn">{backups.schedule}</Notice> : null}
+            {shown?.isScheduled === false ? (
+              <Notice tone="warn">
+                <p>{backups.schedule}</p>
+                <CopyText label={backups.option} text={backups.optionText} />
+              </Notice>
+            ) : null}
             <section class="panel" aria-labelledby="backup-list">
               <div class="panel-head">
                 <h2 id="backup-list">{backups.list}</h2>

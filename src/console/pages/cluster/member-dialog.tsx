@@ -150,6 +150,7 @@ function Choices(
       <Choice
         title={manage.verbs.remove(member.id)}
         what={manage.removeWhat}
+        isDangerous
         refused={refused}
         isBusy={isBusy}
         onChoose={() => choose('remove')}
@@ -163,9 +164,10 @@ function Choice(props: {
   readonly what: string
   readonly refused: string | null
   readonly isBusy: boolean
+  readonly isDangerous?: boolean
   readonly onChoose: () => void
 }) {
-  const { title, what, refused, isBusy, onChoose } = props
+  const { title, what, refused, isBusy, isDangerous = false, onChoose } = props
   return (
     <li>
       <button
@@ -176,7 +178,10 @@ function Choice(props: {
           if (refused === null && !isBusy) onChoose()
         }}
       >
-        <strong>{title}</strong>
+        <strong class={isDangerous ? 'danger' : ''}>
+          {isDangerous ? <Icon name="trash" /> : null}
+          {title}
+        </strong>
         <span>{refused ?? what}</span>
       </button>
     </li>

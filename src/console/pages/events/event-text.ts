@@ -1,4 +1,7 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
+import type { BadgeTone } from '../../controls/status.tsx'
+import { texts } from '../../texts.ts'
+import { fieldLabel } from '../records/form-model.ts'
 
 /**
  * The type of an event, such as `created` or `peer.connected`. Which field contains the type
@@ -12,6 +15,36 @@ export function eventTypeName({ fields }: NetworkEvent): string {
   return ''
 }
 
+/** The type of an event, in words. */
+export function eventTypeText(event: NetworkEvent): string {
+  const { events } = texts
+  const type = eventTypeName(event)
+  if (event.namespace === 'alert') {
+    return events.severities[String(event.fields['severity'])] ?? ''
+  }
+  return events.types[type] ?? fieldLabel(type.replace(/^service\./, '').replace(/[._-]+/g, ' '))
+}
+
+const warnings: ReadonlySet<string> = new Set([
+  'fail',
+  'fault',
+  'leadership.lost',
+  'peer.disconnected',
+  'router-offline',
+])
+const failures: ReadonlySet<string> = new Set(['state.is_leaderless', 'state.ro'])
+
+/** How much an event matters to an operator. */
+export function eventTone(event: NetworkEvent): BadgeTone {
+  if (event.namespace === 'alert') {
+    const tones: Readonly<Record<string, BadgeTone>> = { error: 'bad', warning: 'warn' }
+    return tones[String(event.fields['severity'])] ?? 'good'
+  }
+  const type = eventTypeName(event)
+  if (failures.has(type)) return 'bad'
+  return warnings.has(type) || /\.dial\.(?!success)/.test(type) ? 'warn' : 'plain'
+}
+
 /** A record that an event is about. */
 export interface EventRecord {
   /** Collection of the record in the management API. */
@@ -20,6 +53,9 @@ export interface EventRecord {
   /** Name of the record; '' if the event does not contain the name. */
   readonly name: string
 }
+
+/** Collections of the ends of a connection, by their type. */
+const ENDS: Readonly<Record<string, string>> = { identity: 'identities', router: 'edge-routers' }
 
 const RECORDS: readonly (readonly [field: string, path: string])[] = [
   ['identity_id', 'identities'],
@@ -40,6 +76,15 @@ export function eventRecords({ fields }: NetworkEvent): readonly EventRecord[] {
     const name = typeof state['name'] === 'string' ? state['name'] : ''
     return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
   }
+  const ends = ['src', 'dst'].flatMap((end) => {
+    const path = ENDS[String(fields[`${end}_type`])]
+    return path === undefined ? [] : [{ path, id: String(fields[`${end}_id`]), name: '' }]
+  })
+  if (ends.length > 0) return ends
+  if (typeof fields['entity_name'] === 'string') {
+    const path = type === 'identities' ? 'identities' : 'service-policies'
+    return [{ path, id: String(fields['entity_id']), name: fields['entity_name'] }]
+  }
   return RECORDS.flatMap(([field, path]) => {
     const id = fields[field]
     return typeof id === 'string' && id !== '' ? [{ path, id, name: '' }] : []
@@ -53,10 +98,22 @@ export function eventAuthor({ fields }: NetworkEvent): string {
   return typeof name === 'string' ? name : ''
 }
 
-const SUBJECTS = ['circuit_id', 'link_id', 'id', 'message', 'leader_id'] as const
+const SUBJECTS = [
+  'circuit_id',
+  'link_id',
+  'id',
+  'message',
+  'leaderId',
+  'src_id',
+  'remote_address',
+] as const
 
 /** Names the subject of an event that is about no record in a few words. */
 export function eventSubject({ fields }: NetworkEvent): string {
+  const { peers } = fields
+  if (Array.isArray(peers)) {
+    return peers.map((peer: unknown) => String((peer as Fields | null)?.['id'])).join(', ')
+  }
   for (const name of SUBJECTS) {
     const value = fields[name]
     if (typeof value === 'string' && value !== '') return value

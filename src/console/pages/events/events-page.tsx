@@ -10,7 +10,8 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
-import { eventContainsText, eventTypeName } from './event-text.ts'
+import { EventKind } from './event-kind.tsx'
+import { eventContainsText, eventTypeText } from './event-text.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 
@@ -84,14 +85,16 @@ export function EventTail() {
             {shown.slice(0, SHOWN_MAX).map((event) => (
               <li key={event.id}>
                 <Expandable
-                  label={events.details(event.namespace, eventTypeName(event))}
+                  label={events.details(fieldLabel(event.namespace), eventTypeText(event))}
                   head={
                     <>
                       <span class="event-time faint">
                         <Time at={event.timestamp} />
                       </span>
-                      <span class="event-name">{fieldLabel(event.namespace)}</span>
-                      <span class="soft">{eventTypeName(event)}</span>
+                      <span class="event-name">
+                        <EventKind event={event} />
+                      </span>
+                      <span class="soft">{eventTypeText(event)}</span>
                       <span class="event-subject">
                         <EventSubjects event={event} names={names} />
                       </span>

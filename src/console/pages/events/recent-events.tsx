@@ -2,9 +2,9 @@ import { eventFeed } from '../../app/console-state.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { fieldLabel } from '../records/form-model.ts'
 import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
-import { eventTypeName } from './event-text.ts'
+import { EventKind } from './event-kind.tsx'
+import { eventTypeText } from './event-text.ts'
 
 const SHOWN_MAX = 10
 
@@ -30,7 +30,7 @@ export function EventsPanel() {
           {events.map((event) => (
             <li key={event.id}>
               <span class="feed-text">
-                {fieldLabel(event.namespace)} <span class="soft">{eventTypeName(event)}</span>{' '}
+                <EventKind event={event} /> <span class="soft">{eventTypeText(event)}</span>{' '}
                 <EventSubjects event={event} names={names} />
               </span>
               <span class="faint tiny">

@@ -3,6 +3,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { kindAt } from '../records/kinds.ts'
 import { parseRowPage, type RowPage } from '../records/record-data.ts'
+import type { RecordStateName } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 
 /**
@@ -13,7 +14,6 @@ interface Matter {
   readonly kind: string
   readonly facet: string
   readonly option: string
-  readonly tone: 'bad' | 'warn' | 'plain'
   readonly sort: string
   /**
    * Field with the time since when, or at which, the record needs attention, shown beside the name;
@@ -22,12 +22,11 @@ interface Matter {
   readonly since: string | null
   /** Text before that time, such as `created `. */
   readonly sincePrefix?: string
-  /** Its state in one word. */
-  readonly word: string
+  readonly state: RecordStateName
   readonly title: (amount: number) => string
 }
 
-const { matters: titles, words } = texts.home
+const { matters: titles } = texts.home
 
 /** In the order in which they are shown. */
 const matters: readonly Matter[] = [
@@ -35,82 +34,74 @@ const matters: readonly Matter[] = [
     kind: 'edge-routers',
     facet: 'state',
     option: 'offline',
-    tone: 'bad',
     sort: 'offlineSince desc',
     since: 'offlineSince',
     sincePrefix: titles.wentOffline,
-    word: words.offline,
+    state: 'offline',
     title: titles.offlineRouters,
   },
   {
     kind: 'services',
     facet: 'hosts',
     option: 'none',
-    tone: 'bad',
     sort: 'name asc',
     since: null,
-    word: words.noHost,
+    state: 'noHost',
     title: titles.unhosted,
   },
   {
     kind: 'identities',
     facet: 'state',
     option: 'locked',
-    tone: 'warn',
     sort: 'name asc',
     since: null,
-    word: words.locked,
+    state: 'locked',
     title: titles.locked,
   },
   {
     kind: 'external-jwt-signers',
     facet: 'certificate',
     option: 'month',
-    tone: 'warn',
     sort: 'notAfter asc',
     since: 'notAfter',
-    word: words.soon,
+    state: 'expiresSoon',
     title: titles.signers,
   },
   {
     kind: 'enrollments',
     facet: 'expiry',
     option: 'day',
-    tone: 'warn',
     sort: 'expiresAt asc',
     since: 'expiresAt',
-    word: words.soon,
+    state: 'expiresSoon',
     title: titles.expiring,
   },
   {
     kind: 'enrollments',
     facet: 'expiry',
     option: 'over',
-    tone: 'plain',
     sort: 'expiresAt desc',
     since: 'expiresAt',
-    word: words.expired,
+    state: 'expired',
     title: titles.expired,
   },
   {
     kind: 'identities',
     facet: 'seen',
     option: 'never',
-    tone: 'plain',
     sort: 'createdAt desc',
     since: 'createdAt',
     sincePrefix: titles.created,
-    word: words.unused,
+    state: 'unused',
     title: titles.neverSeen,
   },
   {
     kind: 'identities',
     facet: 'seen',
     option: '90',
-    tone: 'plain',
     sort: 'name asc',
     since: 'lastSeenAt',
-    word: words.unused,
+    state: 'unused',
     title: titles.unseen,
   },
 ]

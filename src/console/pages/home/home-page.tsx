@@ -6,7 +6,7 @@ import { PageHead } from '../../app/page-head.tsx'
 import { LinkButton } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { visibleText } from '../../app/visible-text.ts'
-import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fetchClusterStatus } from '../cluster/cluster-requests.ts'
@@ -15,6 +15,7 @@ import { formatListState } from '../records/filters.ts'
 import { isObject } from '../records/json-values.ts'
 import { kindAt } from '../records/kinds.ts'
 import type { RecordRow } from '../records/record-data.ts'
+import { StateBadge } from '../records/record-state.tsx'
 import { rowTitle } from '../records/row-title.ts'
 import { TopServices } from '../traffic/top-services.tsx'
 import {
@@ -110,13 +111,13 @@ function Attention({ matters }: { readonly matters: readonly FoundAttentionItem[
 }
 
 function MatterRow({ matter }: { readonly matter: FoundAttentionItem }) {
-  const { kind, facet, option, page, tone, since, word, title } = matter
+  const { kind, facet, option, page, state: name, since, title } = matter
   const state = { typed: '', sort: '', isDescending: false, offset: 0 }
   const list = consolePath(kind) + formatListState({ ...state, facets: { [facet]: option } })
   const others = page.totalCount - page.rows.length
   return (
     <li>
-      <Badge tone={tone}>{word}</Badge>
+      <StateBadge state={name} />
       <div>
         <a class="matter" href={list}>
           {title(page.totalCount)}

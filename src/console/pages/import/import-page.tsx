@@ -4,7 +4,6 @@ import { useRef } from 'preact/hooks'
 import { CommandFailure } from '../../../controller/command-failure.ts'
 import { CancelledError } from '../../../client/client-errors.ts'
 import { failureText } from '../../app/failure.tsx'
-import { PageHead } from '../../app/page-head.tsx'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
@@ -13,6 +12,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview, previewedCollection } from '../access/preview.tsx'
 import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
+import { WizardHead } from '../wizards/wizard-head.tsx'
 import {
   carryOut,
   IMPORT_BYTES_MAX,
@@ -64,28 +64,12 @@ export function ImportPage() {
   const { value: plan } = planned
   return (
     <>
-      <PageHead title={wizards.titles.import} lead={words.lead} />
+      <WizardHead name="import" lead={words.lead} />
       <section class="panel import" aria-label={wizards.titles.import}>
         <div class="panel-body form">
           {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
           {problem.value === null ? null : <Notice tone="bad">{problem.value}</Notice>}
-          <Field label={words.file} hint={words.fileHint}>
-            {(ids) => (
-              <input
-                {...ids}
-                class="input"
-                type="file"
-                accept=".yml,.yaml,.json"
-                disabled={made.value !== null}
-                onChange={({ currentTarget }) => {
-                  const [file] = currentTarget.files ?? []
-                  if (file !== undefined) void choose(file)
-                  // So that the same file can be chosen again after it was edited.
-                  currentTarget.value = ''
-                }}
-              />
-            )}
-          </Field>
+          <FileInput isBusy={made.value !== null} onFile={(file) => void choose(file)} />
           {plan === null && !isComparing.value ? (
             <ol class="how small">
               {words.how.map((step) => (
@@ -113,6 +97,45 @@ export function ImportPage() {
         )}
       </section>
     </>
+  )
+}
+
+/** A file that the user chooses or drops. */
+function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: File) => void }) {
+  const { isBusy, onFile } = props
+  const { import: words } = texts
+  const take = (files: FileList | null | undefined): void => {
+    const [file] = files ?? []
+    if (file !== undefined && !isBusy) onFile(file)
+  }
+  return (
+    <Field label={words.file} hint={words.fileHint}>
+      {(ids) => (
+        <div
+          class="drop"
+          onDragOver={(event) => event.preventDefault()}
+          onDrop={(event) => {
+            event.preventDefault()
+            take(event.dataTransfer?.files)
+          }}
+        >
+          <span class="soft" aria-hidden="true">
+            {words.drop}
+          </span>
+          <input
+            {...ids}
+            type="file"
+            accept=".yml,.yaml,.json"
+            disabled={isBusy}
+            onChange={({ currentTarget }) => {
+              take(currentTarget.files)
+              // So that the same file can be chosen again after it was edited.
+              currentTarget.value = ''
+            }}
+          />
+        </div>
+      )}
+    </Field>
   )
 }
 

@@ -1,10 +1,3 @@
-/** The names of a circuit's routers, in path order: `router1 → router2`. */
-export function circuitPathText(path: unknown): string {
-  return pathRouters(path)
-    .map(({ name, id }) => (name === '' ? id : name))
-    .join(' → ')
-}
-
 export interface PathRouter {
   readonly id: string
   readonly name: string

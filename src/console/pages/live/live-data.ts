@@ -18,7 +18,6 @@ export function clientIds(rows: readonly LiveRow[]): readonly string[] {
   return ids.filter((id): id is string => typeof id === 'string')
 }
 
-const ROWS_MAX = 100
 const CLOSE_TIMEOUT_MS = 10_000
 
 interface ListBody {
@@ -27,14 +26,25 @@ interface ListBody {
 }
 
 /** Requests the sessions from one controller, because every controller has all of them. */
-export async function readSessions(path: string, signal: AbortSignal): Promise<LiveRows> {
-  const query = new URLSearchParams({ limit: String(ROWS_MAX), sort: 'createdAt desc' })
+export async function readSessions(
+  path: string,
+  limit: number,
+  signal: AbortSignal,
+): Promise<LiveRows> {
+  const query = new URLSearchParams({ limit: String(limit), sort: 'createdAt desc' })
   const { body } = await consoleApiClient.ask({
     path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
     signal,
   })
   const { data, meta } = body as ListBody
   return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
+}
+
+/** The ID of the API session of this tab. */
+export async function readOwnSessionId(signal: AbortSignal): Promise<string> {
+  const path = `${MANAGEMENT_API_PATH}/current-api-session`
+  const { body } = await consoleApiClient.ask({ path, signal })
+  return (body as { readonly data: { readonly id: string } }).data.id
 }
 
 /**

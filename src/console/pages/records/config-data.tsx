@@ -78,6 +78,8 @@ export function ConfigDataInput(props: ConfigDataProps) {
     filled.current = emptyDraft(widget.fields)
     if (!isDeepEqual(data, filled.current)) onChange(filled.current)
   }, [widget])
+  // Without a type, there is nothing to fill in yet.
+  if (isNew && typeId === '') return null
   const isJson = wantsJson.value || widget === null
   const reason = fault === null ? null : texts.faults.at(fault.below, fault.reason)
   return (

@@ -6,7 +6,7 @@ export interface FieldHint {
   readonly label?: string
   readonly help?: string
   readonly widget?: Widget
-  /** Value in the form of a new record. */
+  /** Value in the form of a new record, or a function that returns it. */
   readonly initial?: unknown
   /** Names of the options of a choice. */
   readonly optionTexts?: Readonly<Record<string, string>>
@@ -28,6 +28,21 @@ export const attributes = (kind: string): FieldHint => ({
 })
 export const json: Widget = { is: 'json' }
 
+/** How a policy combines its roles. */
+export const semantic: FieldHint = {
+  label: texts.form.semantic,
+  initial: 'AnyOf',
+  optionTexts: texts.form.semantics,
+}
+
+/** How a router reaches the host of a terminator. */
+export const bindings: Widget = {
+  is: 'choice',
+  options: ['transport', 'edge', 'tunnel'],
+  names: {},
+  mayBeNone: false,
+}
+
 /** A field of one type of posture check. A type requires its fields, except for MFA. */
 function ofPosture(type: string, hint: FieldHint = {}): FieldHint {
   return { ...hint, shownIf: { field: 'typeId', is: [type] }, isRequired: type !== 'MFA' }
@@ -37,6 +52,7 @@ const hashes: FieldHint = { label: 'Hashes', help: texts.posture.hashes }
 export const postureFields: Readonly<Record<string, FieldHint>> = {
   operatingSystems: ofPosture('OS', {
     help: texts.posture.operatingSystems,
+    initial: [{ type: 'Linux', versions: [] }],
     fields: { type: { label: 'System' }, versions: { help: texts.posture.versions } },
   }),
   domains: ofPosture('DOMAIN', { help: texts.posture.domains }),

@@ -77,6 +77,11 @@ export function parseListState(query: URLSearchParams): ListState {
   }
 }
 
+/** Sorts by the usual field of the kind unless the user chose another one. */
+export function withUsualSort(state: ListState, { sort }: { readonly sort: string }): ListState {
+  return state.sort === '' ? { ...state, sort } : state
+}
+
 /** The query of the page's address; '' when everything has its default. */
 export function formatListState({ typed, sort, isDescending, offset, facets }: ListState): string {
   const query = new URLSearchParams()

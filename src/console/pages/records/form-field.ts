@@ -20,7 +20,12 @@ export type Widget =
     }
   /** Several values of a fixed set. */
   | { readonly is: 'choices'; readonly options: readonly string[] }
-  | { readonly is: 'reference' | 'references'; readonly kind: string }
+  | {
+      readonly is: 'reference' | 'references'
+      readonly kind: string
+      /** True: shown as a list of all records, as long as they are few. */
+      readonly isSelect?: boolean
+    }
   | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
   | GroupWidget
   /** A list whose items have a form each. */
@@ -48,6 +53,8 @@ export interface FormField {
   readonly label: string
   readonly help: string | null
   readonly isRequired: boolean
+  /** True: the user must give a value; a list that may be empty needs none. */
+  readonly isStarred: boolean
   readonly isNullable: boolean
   readonly widget: Widget
   /** Value in the form for a new record; undefined: the empty value of the field's type. */

@@ -12,6 +12,7 @@ const labels: Readonly<Record<string, string>> = {
   ott: 'One-time token',
   ottca: 'One-time token, certificate of a CA (its id)',
   updb: 'User name and password',
+  username: 'User name',
   extJwt: 'External JWT',
   cert: 'Certificate',
 }
@@ -36,8 +37,9 @@ export function fieldLabel(name: string): string {
     .split(' ')
     .map((word) => (/^[A-Z]{2,}$/.test(word) ? word : word.toLowerCase()))
     .join(' ')
-  const known = words.replace(/\b(id|api|jwt|url|jwks|pem|ca|mfa|os|ott|ip|mac|totp)\b/g, (word) =>
-    word.toUpperCase(),
+  const known = words.replace(
+    /\b(id|api|jwt|url|jwks|pem|ca|mfa|os|ott|ip|mac|totp|http|tcp|udp)\b/g,
+    (word) => word.toUpperCase(),
   )
   return known.slice(0, 1).toUpperCase() + known.slice(1)
 }
@@ -70,13 +72,16 @@ function fieldOf(
   isRequired: boolean,
   hint: FieldHint,
 ): FormField {
+  const widget = widgetOf(name, schema, hint)
+  const mayBeEmpty = lists.has(widget.is) && (schema.minItems ?? 0) === 0
   return {
     name,
     label: hint.label ?? fieldLabel(name),
     help: hint.help ?? schema.description ?? null,
     isRequired: isRequired || hint.isRequired === true,
+    isStarred: hint.isRequired === true || (isRequired && !mayBeEmpty),
     isNullable: typesOf(schema).includes('null'),
-    widget: widgetOf(name, schema, hint),
+    widget,
     ...(hint.initial === undefined ? {} : { initial: hint.initial }),
     ...(hint.shownIf === undefined ? {} : { shownIf: hint.shownIf }),
     ...(hint.isFixed === undefined ? {} : { isFixed: hint.isFixed }),
@@ -86,6 +91,15 @@ function fieldOf(
 function typesOf({ type }: JsonSchema): readonly string[] {
   return typeof type === 'string' ? [type] : (type ?? [])
 }
+
+/** Widgets of lists. */
+const lists: ReadonlySet<Widget['is']> = new Set([
+  'choices',
+  'references',
+  'roles',
+  'rows',
+  'texts',
+])
 
 const LONG_CHARACTERS = /Pem$|^csr$/
 const SECRET = /password|secret/i
@@ -221,6 +235,7 @@ export function shownDraft(draft: Draft, fields: readonly FormField[]): Draft {
  */
 export function emptyDraft(fields: readonly FormField[]): Draft {
   const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
+    if (typeof initial === 'function') return [[name, (initial as () => unknown)()]]
     if (initial !== undefined) return [[name, initial]]
     if (!isRequired) return []
     return initialOf(widget).map((value) => [name, value])

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 
 import { ExpiryInput } from '../../controls/expiry-input.tsx'
 import { Button, IconButton } from '../../controls/button.tsx'
@@ -57,7 +58,11 @@ export function FormFields(props: FormProps) {
         .map((field) => (
           <FormControl
             key={field.name}
-            field={required.includes(field.name) ? { ...field, isRequired: true } : field}
+            field={
+              required.includes(field.name)
+                ? { ...field, isRequired: true, isStarred: true }
+                : field
+            }
             draft={draft}
             fault={fault?.name === field.name ? fault : null}
             of={of}
@@ -76,7 +81,7 @@ interface ControlProps extends Pick<FormProps, 'draft' | 'fault' | 'of' | 'onBad
 
 function FormControl(props: ControlProps) {
   const { field, draft, fault, onChange } = props
-  const { widget, label, isRequired } = field
+  const { widget, label, isStarred } = field
   const value = draft[field.name]
   const hint = hintOf(field)
   if (canShow(widget, value)) {
@@ -104,7 +109,7 @@ function FormControl(props: ControlProps) {
   }
   const reason = fault === null ? null : texts.faults.at(fault.below, fault.reason)
   return (
-    <Field label={label} hint={hint} fault={reason} isRequired={isRequired}>
+    <Field label={label} hint={hint} fault={reason} isRequired={isStarred}>
       {(ids) => <Control {...props} ids={ids} value={value} />}
     </Field>
   )
@@ -154,6 +159,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           ids={ids}
           kind={widget.kind}
           isSingle={widget.is === 'reference'}
+          isSelect={widget.isSelect === true}
           chosen={typeof value === 'string' && value !== '' ? [value] : textItems(value)}
           onChange={(chosen) => onChange(widget.is === 'reference' ? chosen[0] : chosen)}
         />
@@ -231,25 +237,49 @@ function Members(
   props: Pick<FormProps, 'fault' | 'onChange' | 'onBadJson'> & {
     readonly widget: GroupWidget
     readonly value: Draft
+    /** True: optional members without a value are in a group that the user opens. */
+    readonly hidesUnused?: boolean
   },
 ) {
-  const { widget, value, fault, onChange, onBadJson } = props
+  const { widget, value, fault, hidesUnused = false, onChange, onBadJson } = props
   const { fields, requires } = widget
+  const required = requires?.(value) ?? []
+  const common = { draft: value, fault, of: 'part', required, onChange, onBadJson } as const
+  // Chosen once: a field must not move while the user types into it.
+  const unused = useRef<ReadonlySet<string> | null>(null)
+  unused.current ??= new Set(
+    fields
+      .filter(({ name, isRequired }) => {
+        return hidesUnused && !isRequired && !required.includes(name) && isUnset(value[name])
+      })
+      .map(({ name }) => name),
+  )
+  const unusedNow = fields.filter(
+    ({ name }) => unused.current?.has(name) === true && !required.includes(name),
+  )
+  const rare = unusedNow.length < UNUSED_MIN ? [] : unusedNow
   const others = Object.keys(value).filter((one) => !fields.some(({ name }) => name === one))
   return (
     <>
-      <FormFields
-        fields={fields}
-        draft={value}
-        fault={fault}
-        of="part"
-        required={requires?.(value) ?? []}
-        onChange={onChange}
-        onBadJson={onBadJson}
-      />
+      <FormFields {...common} fields={fields.filter((field) => !rare.includes(field))} />
+      {rare.length === 0 ? null : (
+        <details class="group" open={rare.some(({ name }) => name === fault?.name)}>
+          <summary>{texts.form.moreOptions}</summary>
+          <div class="form">
+            <FormFields {...common} fields={rare} />
+          </div>
+        </details>
+      )}
       {others.length === 0 ? null : <span class="hint">{texts.form.others(others)}</span>}
     </>
   )
+}
+
+/** Fewer unused fields than this are shown among the others. */
+const UNUSED_MIN = 5
+
+function isUnset(value: unknown): boolean {
+  return value === undefined || value === null || value === false || value === ''
 }
 
 /** A list with a form for each item. */
@@ -264,13 +294,17 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
     <fieldset class="rows" aria-invalid={fault !== null && !isOfItem}>
       <legend class="label">
         {field.label}
-        {field.isRequired ? <span aria-hidden="true"> *</span> : null}
+        {field.isStarred ? <span aria-hidden="true"> *</span> : null}
       </legend>
       {rows.map((row, at) => (
         <div class="rows-item" key={at} role="group" aria-label={texts.form.row(field.label, at)}>
           <div class={hasShortForm(item) ? 'form short' : 'form'}>
             <Item
-              field={{ ...item, name: String(at), isRequired: true }}
+              field={{
+                ...(at === 0 ? item : withoutHelp(item)),
+                name: String(at),
+                isRequired: true,
+              }}
               value={row}
               fault={faultOfItem(fault, at)}
               onChange={(changed) => change(rows.map((one, k) => (k === at ? changed : one)))}
@@ -297,6 +331,14 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
       </Button>
     </fieldset>
   )
+}
+
+/** The first item of a list has the hints; they would repeat in the others. */
+function withoutHelp(item: FormField): FormField {
+  const { widget } = item
+  if (widget.is !== 'group') return item
+  const fields = widget.fields.map((field) => ({ ...field, help: null }))
+  return { ...item, widget: { ...widget, fields } }
 }
 
 /** Whether the fields of an item fit beside each other. */
@@ -424,6 +466,7 @@ function ConfigData(props: ControlProps) {
               widget={widget}
               value={value}
               fault={below}
+              hidesUnused
               onChange={onChange}
               onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
             />

@@ -1,7 +1,9 @@
+import { expiryAfter } from '../../controls/expiry.ts'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {
   attributes,
+  bindings,
   type FieldHint,
   json,
   postureFields,
@@ -10,6 +12,7 @@ import {
   refs,
   roles,
   secondaryFields,
+  semantic,
 } from './field-hints.ts'
 import {
   DAY_MS,
@@ -52,6 +55,8 @@ export interface Kind {
   readonly wizard: WizardName | null
   /** Heading of the first column of the list, for records without a name. */
   readonly titleLabel: string
+  /** Field by which the list is sorted at first; '': by name. */
+  readonly sort: string
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
 }
@@ -64,13 +69,21 @@ function kind(
   rest: Partial<
     Pick<
       Kind,
-      'columns' | 'facets' | 'fields' | 'hidden' | 'wizard' | 'tasks' | 'titleLabel' | 'advanced'
+      | 'columns'
+      | 'facets'
+      | 'fields'
+      | 'hidden'
+      | 'wizard'
+      | 'tasks'
+      | 'titleLabel'
+      | 'sort'
+      | 'advanced'
     >
   > = {},
 ): Kind {
   const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
-  const { wizard = null, tasks = [], titleLabel = texts.list.record } = rest
+  const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
   return {
     path,
     one,
@@ -87,6 +100,7 @@ function kind(
     wizard,
     tasks,
     titleLabel,
+    sort,
   }
 }
 
@@ -218,13 +232,13 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         roleAttributes: attributes('edge-routers'),
-        isTunnelerEnabled: { label: 'Tunneler enabled' },
+        isTunnelerEnabled: { label: 'Tunneler enabled', help: texts.wizards.tunnelHint },
         cost: {},
         noTraversal: {
           label: 'No traversal',
           help: 'Circuits begin or end here, and do not pass.',
         },
-        disabled: {},
+        disabled: { help: texts.form.disabledRouter },
         allowedNames: { help: 'Names that its certificate may have beside its own.' },
         ctrlChanListeners: { label: 'Control channel listeners', widget: json },
         appData: { widget: json },
@@ -240,7 +254,7 @@ export const kinds: readonly Kind[] = [
       'Transit routers',
       'Routers of the fabric. One that is created here takes no clients.',
     ],
-    'router',
+    'transit',
     'router',
     {
       columns: ['isOnline', 'onlineSince', 'cost'],
@@ -256,9 +270,9 @@ export const kinds: readonly Kind[] = [
     {
       columns: [
         'type',
-        'semantic',
         'serviceRoles',
         'identityRoles',
+        'semantic',
         'postureCheckRoles',
         'expiresAt',
       ],
@@ -280,7 +294,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         identityRoles: roles('identities'),
         serviceRoles: roles('services'),
         postureCheckRoles: roles('posture-checks'),
@@ -292,13 +306,13 @@ export const kinds: readonly Kind[] = [
   kind(
     'edge-router-policies',
     ['edge router policy', 'Edge router policies', 'Which identities may use which edge routers.'],
-    'policy',
+    'policyRouter',
     'edge-router-policy',
     {
-      columns: ['semantic', 'identityRoles', 'edgeRouterRoles'],
+      columns: ['identityRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         identityRoles: roles('identities'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -312,13 +326,13 @@ export const kinds: readonly Kind[] = [
       'Service edge router policies',
       'Which services may be reached through which edge routers.',
     ],
-    'policy',
+    'policyService',
     'service-edge-router-policy',
     {
-      columns: ['semantic', 'serviceRoles', 'edgeRouterRoles'],
+      columns: ['serviceRoles', 'edgeRouterRoles', 'semantic'],
       fields: {
         name: {},
-        semantic: { label: texts.form.semantic, optionTexts: texts.form.semantics },
+        semantic,
         serviceRoles: roles('services'),
         edgeRouterRoles: roles('edge-routers'),
         tags: { widget: json },
@@ -331,7 +345,7 @@ export const kinds: readonly Kind[] = [
     'posture',
     'posture-check',
     {
-      columns: ['typeId', 'roleAttributes'],
+      columns: ['requires', 'typeId', 'roleAttributes'],
       fields: {
         name: {},
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
@@ -348,10 +362,14 @@ export const kinds: readonly Kind[] = [
     'config',
     {
       tasks: ['service', 'import'],
-      columns: ['configType'],
+      columns: ['configType', 'usedBy'],
       fields: {
         name: {},
-        configTypeId: { label: 'Config type', isFixed: true, widget: ref('config-types') },
+        configTypeId: {
+          label: 'Config type',
+          isFixed: true,
+          widget: { is: 'reference', kind: 'config-types', isSelect: true },
+        },
         data: { widget: { is: 'configData' } },
         tags: { widget: json },
       },
@@ -360,9 +378,12 @@ export const kinds: readonly Kind[] = [
   kind(
     'config-types',
     ['config type', 'Config types', 'Schemas of configs.'],
-    'config',
+    'braces',
     'config-type',
-    { fields: { name: {}, schema: { widget: json }, tags: { widget: json } } },
+    {
+      columns: ['configCount'],
+      fields: { name: {}, schema: { widget: json }, tags: { widget: json } },
+    },
   ),
   kind(
     'terminators',
@@ -371,13 +392,14 @@ export const kinds: readonly Kind[] = [
     'terminator',
     {
       titleLabel: texts.list.titles.terminators,
-      columns: ['binding', 'address', 'cost', 'precedence'],
+      advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
+      columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
       fields: {
         service: { widget: ref('services') },
         router: { widget: ref('routers') },
-        binding: { help: 'transport: the router dials the address.' },
+        binding: { help: texts.form.binding, initial: 'transport', widget: bindings },
         address: { help: 'Like tcp:10.0.0.7:5432' },
-        identity: {},
+        precedence: { initial: 'default' },
         tags: { widget: json },
       },
     },
@@ -385,7 +407,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'auth-policies',
     ['authentication policy', 'Authentication policies', 'How identities may log in.'],
-    'key',
+    'lock',
     'auth-policy',
     {
       columns: ['primary', 'secondary'],
@@ -418,7 +440,7 @@ export const kinds: readonly Kind[] = [
   kind(
     'external-jwt-signers',
     ['external JWT signer', 'External JWT signers', 'Identity providers whose tokens log in.'],
-    'key',
+    'provider',
     'external-jwt-signer',
     {
       wizard: 'signer',
@@ -468,7 +490,7 @@ export const kinds: readonly Kind[] = [
       'Certificate authorities',
       'Authorities whose certificates log in or enroll.',
     ],
-    'key',
+    'stamp',
     'ca',
     {
       columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
@@ -486,16 +508,21 @@ export const kinds: readonly Kind[] = [
     'authenticator',
     {
       titleLabel: texts.list.titles.authenticators,
-      columns: ['username', 'fingerprint'],
+      columns: ['method', 'username', 'fingerprint'],
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        username: { shownIf: { field: 'method', is: ['updb'] } },
-        password: { shownIf: { field: 'method', is: ['updb'] } },
+        username: { shownIf: { field: 'method', is: ['updb'] }, isRequired: true },
+        password: {
+          help: texts.form.passwordRules,
+          shownIf: { field: 'method', is: ['updb'] },
+          isRequired: true,
+        },
         certPem: {
           label: 'Certificate',
           help: texts.form.pem,
           shownIf: { field: 'method', is: ['cert'] },
+          isRequired: true,
         },
       },
     },
@@ -503,12 +530,13 @@ export const kinds: readonly Kind[] = [
   kind(
     'enrollments',
     ['enrollment', 'Enrollments', 'Outstanding invitations of identities and routers.'],
-    'key',
+    'ticket',
     'enrollment',
     {
       titleLabel: texts.list.titles.enrollments,
       tasks: ['identity', 'router'],
-      columns: ['expiresAt', 'username'],
+      columns: ['expiresAt', 'method', 'username'],
+      sort: 'expiresAt',
       facets: [
         facet(
           'expiry',
@@ -520,7 +548,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: ref('identities') },
-        expiresAt: { label: 'Ends', widget: { is: 'end' } },
+        expiresAt: { label: 'Ends', widget: { is: 'end' }, initial: () => expiryAfter(DAY_MS) },
         caId: {
           label: 'Certificate authority',
           widget: ref('cas'),
@@ -533,14 +561,14 @@ export const kinds: readonly Kind[] = [
   kind(
     'revocations',
     ['revocation', 'Revocations', 'Tokens that were revoked before they expired.'],
-    'key',
+    'ban',
     'revocation',
     { columns: ['type', 'expiresAt'] },
   ),
   kind(
     'controller-settings',
     ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
-    'config',
+    'sliders',
     'controller-setting',
     {},
   ),
@@ -551,8 +579,15 @@ export const kinds: readonly Kind[] = [
   }),
 ]
 
-/** Columns that a list computes from records of other kinds. */
-export const computedColumns: ReadonlySet<string> = new Set(['hosts'])
+/** Columns that a list computes from several fields or from records of other kinds. */
+export const computedColumns: ReadonlySet<string> = new Set([
+  'configCount',
+  'host',
+  'hosts',
+  'isRouterOnline',
+  'requires',
+  'usedBy',
+])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

@@ -97,6 +97,11 @@ export function LinesInput({ ids, value, onChange }: LeafProps) {
   )
 }
 
+/** Names of protocols in capitals; other options without a name as they are. */
+function optionText(option: string, names: Readonly<Record<string, string>> = {}): string {
+  return names[option] ?? (/^(tcp|udp)$/.test(option) ? option.toUpperCase() : option)
+}
+
 export function ChoiceInput(
   props: LeafProps & {
     readonly options: readonly string[]
@@ -115,7 +120,7 @@ export function ChoiceInput(
       {mayBeNone ? <option value="">{texts.form.none}</option> : null}
       {options.map((option) => (
         <option key={option} value={option}>
-          {names[option] ?? option}
+          {optionText(option, names)}
         </option>
       ))}
     </select>
@@ -139,7 +144,7 @@ export function ChoicesInput(props: LeafProps & { readonly options: readonly str
               onChange(currentTarget.checked ? [...others, option] : others)
             }}
           />
-          <span>{option}</span>
+          <span>{optionText(option)}</span>
         </label>
       ))}
     </div>

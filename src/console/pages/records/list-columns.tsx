@@ -78,7 +78,7 @@ export function ColumnChoice({
   const names = chosenColumns(kind, available)
   return (
     <details
-      class="columns"
+      class="column-choice"
       onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}
       onKeyDown={(event) => {
         if (event.key !== 'Escape') return

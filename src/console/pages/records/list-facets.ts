@@ -56,6 +56,7 @@ export const routerStates = facet(
   'state',
   'State',
   ['online', 'Online', 'connected = true'],
-  ['offline', 'Offline', 'connected = false'],
+  ['offline', 'Offline', 'connected = false and fingerprint != null and disabled = false'],
+  ['unverified', 'Not enrolled', 'fingerprint = null'],
   ['disabled', 'Disabled', 'disabled = true'],
 )

@@ -19,13 +19,14 @@ import {
   type ListState,
   parseListState,
   formatListState,
+  withUsualSort,
 } from './filters.ts'
 import type { Kind } from './kinds.ts'
 import { availableColumns, chosenColumns, ColumnChoice } from './list-columns.tsx'
 import { ActiveFilters, BulkBar, Facets, ListExportButtons, type Selection } from './list-tools.tsx'
-import { readRecordNames, readRowPage, type RecordRow, type RowPage } from './record-data.ts'
+import { withRelated } from './list-relations.ts'
+import { readRowPage, type RecordRow } from './record-data.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
-import { readHostCounts } from './service-hosts.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
@@ -57,42 +58,13 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
   }
 }
 
-/** Adds the names of configs to rows, and the number of their hosts to services. */
-async function withRelated(kind: Kind, page: RowPage, signal: AbortSignal): Promise<RowPage> {
-  const ids = page.rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs : []))
-  // Errors are ignored, because a user who may read services may not be permitted to read configs.
-  const [names, hosts] = await Promise.all([
-    readRecordNames('configs', [...new Set(ids.map(String))], signal).catch(
-      () => new Map<string, string>(),
-    ),
-    kind.path === 'services'
-      ? readHostCounts(
-          page.rows.map(({ id }) => id),
-          signal,
-        ).catch(() => null)
-      : null,
-  ])
-  if (ids.length === 0 && hosts === null) return page
-  const rows = page.rows.map((row) => {
-    const { configs } = row
-    return {
-      ...row,
-      ...(Array.isArray(configs)
-        ? { configsDisplay: configs.map((id) => ({ id, name: names.get(String(id)) })) }
-        : {}),
-      ...(hosts === null ? {} : { hosts: hosts.get(row.id) }),
-    }
-  })
-  return { ...page, rows }
-}
-
 /**
  * All records of a kind; the server filters and sorts them, and rows are loaded when they become
  * visible.
  */
 export function ListPage({ kind }: { readonly kind: Kind }) {
   const { list } = texts
-  const state = parseListState(currentPage.value.query)
+  const state = withUsualSort(parseListState(currentPage.value.query), kind)
   const loaded = useLoadedData(
     `${kind.path}${formatListState(state)}`,
     (signal) => load(kind, state, signal),

@@ -6,6 +6,7 @@ import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import { isNarrow } from '../../app/narrow.ts'
 import { Button } from '../../controls/button.tsx'
+import { Field } from '../../controls/field.tsx'
 import { Menu } from '../../controls/menu.tsx'
 import { Chips } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
@@ -36,11 +37,16 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
 /** Number of choices beside the search field of a wide window; a menu has the others. */
 const INLINE_FACETS = 3
 
+/** The choices beside the search field, and those in a menu. */
+function placedFacets({ facets }: Pick<Kind, 'facets'>) {
+  const amount = isNarrow.value ? 0 : INLINE_FACETS
+  return { inline: facets.slice(0, amount), others: facets.slice(amount) }
+}
+
 /** Shows the choices by which the user can narrow the list. */
 export function Facets(props: FilterProps) {
   const { kind, state } = props
-  const inline = kind.facets.slice(0, isNarrow.value ? 0 : INLINE_FACETS)
-  const others = kind.facets.slice(inline.length)
+  const { inline, others } = placedFacets(kind)
   const chosen = others.filter(({ name }) => (state.facets[name] ?? '') !== '').length
   return (
     <>
@@ -50,7 +56,9 @@ export function Facets(props: FilterProps) {
       {others.length === 0 ? null : (
         <Menu label={texts.list.filters} icon="filter" note={chosen === 0 ? '' : String(chosen)}>
           {others.map((facet) => (
-            <FacetSelect key={facet.name} {...props} facet={facet} />
+            <Field key={facet.name} label={facet.label}>
+              {(ids) => <FacetSelect {...props} facet={facet} ids={ids} />}
+            </Field>
           ))}
         </Menu>
       )}
@@ -58,17 +66,25 @@ export function Facets(props: FilterProps) {
   )
 }
 
-function FacetSelect(props: FilterProps & { readonly facet: ListFacet }) {
+function FacetSelect(
+  props: FilterProps & {
+    readonly facet: ListFacet
+    /** Links the choice with its label; without them, the choice names itself. */
+    readonly ids?: { readonly id: string }
+  },
+) {
   const { name, label, options } = props.facet
   const value = props.state.facets[name] ?? ''
   return (
     <select
       class={`input facet ${value === '' ? '' : 'chosen-facet'}`}
-      aria-label={label}
+      {...(props.ids ?? { 'aria-label': label })}
       value={value}
       onChange={({ currentTarget }) => choose(props, { [name]: currentTarget.value })}
     >
-      <option value="">{texts.list.every(label)}</option>
+      <option value="">
+        {props.ids === undefined ? texts.list.every(label) : texts.access.shows.all}
+      </option>
       {options.map((option) => (
         <option key={option.value} value={option.value}>
           {option.text}
@@ -78,10 +94,10 @@ function FacetSelect(props: FilterProps & { readonly facet: ListFacet }) {
   )
 }
 
-/** The choices that narrow the list now, each with a button that removes it. */
+/** The choices in the menu that narrow the list now, each with a button that removes it. */
 export function ActiveFilters(props: FilterProps) {
   const { kind, state } = props
-  const active = kind.facets.flatMap(({ name, label, options }) => {
+  const active = placedFacets(kind).others.flatMap(({ name, label, options }) => {
     const option = options.find(({ value }) => value === state.facets[name])
     return option === undefined ? [] : [{ value: name, text: `${label}: ${option.text}` }]
   })
@@ -178,15 +194,18 @@ export function BulkBar(props: {
       <strong role="status">{list.selected(rows.length)}</strong>
       {hasAttributes ? (
         <div class="bulk-attributes">
-          <RolesInput
-            ids={{ id: 'bulk-attributes' }}
-            label={texts.wizards.attributes}
-            kind={kind.path}
-            isOwn
-            semantic="AnyOf"
-            chosen={attributes.value}
-            onChange={(chosen) => (attributes.value = chosen)}
-          />
+          <Field label={texts.wizards.attributes}>
+            {(ids) => (
+              <RolesInput
+                ids={ids}
+                kind={kind.path}
+                isOwn
+                semantic="AnyOf"
+                chosen={attributes.value}
+                onChange={(chosen) => (attributes.value = chosen)}
+              />
+            )}
+          </Field>
           <Button refused={ofAttributes} onClick={() => (verb.value = 'add')}>
             {list.addAttributes}
           </Button>

@@ -11,6 +11,7 @@ import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import { collectionPath, recordPath, type RecordRow, writeRecord } from './record-data.ts'
 import { readApiSessions } from './record-sessions.tsx'
+import { routerState } from './record-state.tsx'
 
 const DAY_MS = 86_400_000
 
@@ -45,7 +46,9 @@ export function availableRecordActions(
   const path = recordPath(kind.path, id)
   if (kind.path === 'edge-routers') {
     const run = () => writeRecord({ method: 'POST', path: `${path}/re-enroll` })
-    return [act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })]
+    return routerState(record) === 'notEnrolled'
+      ? [act(acts.invite, acts.replaceTokenWhat, run)]
+      : [act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })]
   }
   if (kind.path === 'enrollments') return [refreshAct(id)]
   if (kind.path === 'cas') return record['isVerified'] === true ? [] : [verifyAct(record)]

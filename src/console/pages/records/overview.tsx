@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
+import { CopyText } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -10,6 +11,7 @@ import { fieldLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import type { Kind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
+import { useRecordNames } from './record-names.ts'
 import { attributeWithExpiryText, expiredAttributes } from './role-expiry-input.tsx'
 
 /**
@@ -30,6 +32,7 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledAt',
     'disabledUntil',
   ],
+  'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
   services: ['roleAttributes', 'encryptionRequired', 'terminatorStrategy', 'maxIdleTimeMillis'],
   'edge-routers': [
     'roleAttributes',
@@ -55,10 +58,15 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
       </div>
       <dl class="panel-body facts wide">
         {names.map((name) => (
-          <Fact key={name} label={labelOf(kind, name)}>
+          <Fact
+            key={name}
+            label={labelOf(kind, name)}
+            isWide={name === 'issuer' || name === 'jwksEndpoint'}
+          >
             <FactValue record={record} name={name} />
           </Fact>
         ))}
+        {kind.path === 'auth-policies' ? <LogInFacts record={record} /> : null}
         {tags.map(([name, value]) => (
           <Fact key={`tag ${name}`} label={texts.record.tag(visibleText(name))}>
             {visibleText(typeof value === 'string' ? value : JSON.stringify(value))}
@@ -72,9 +80,9 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
         </Fact>
       </dl>
       {kind.path === 'configs' ? (
-        <pre class="panel-body json" tabIndex={0} aria-label={texts.record.data}>
-          {JSON.stringify(record['data'], null, 2)}
-        </pre>
+        <div class="panel-body record-data">
+          <CopyText label={texts.record.data} text={JSON.stringify(record['data'], null, 2)} />
+        </div>
       ) : null}
     </section>
   )
@@ -86,9 +94,14 @@ function labelOf(kind: Kind, name: string): string {
   return known ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
 }
 
-function Fact(props: { readonly label: string; readonly children: ComponentChildren }) {
+function Fact(props: {
+  readonly label: string
+  /** True: as wide as two facts. */
+  readonly isWide?: boolean
+  readonly children: ComponentChildren
+}) {
   return (
-    <div class="fact">
+    <div class={props.isWide === true ? 'fact long' : 'fact'}>
       <dt>{props.label}</dt>
       <dd>{props.children}</dd>
     </div>
@@ -118,14 +131,55 @@ function FactValue({ record, name }: { readonly record: RecordRow; readonly name
   if (name === 'envInfo') return <>{environmentText(value) || '–'}</>
   if (name === 'supportedProtocols' && isObject(value)) {
     const addresses = Object.values(value).map(String)
-    return (
-      <>{addresses.length === 0 ? texts.record.noClients : addresses.map(visibleText).join(', ')}</>
-    )
+    if (addresses.length > 0) return <>{addresses.map(visibleText).join(', ')}</>
+    const { noClients, offlineAddresses } = texts.record
+    return <>{record['isOnline'] === true ? noClients : offlineAddresses}</>
   }
   if (Array.isArray(value) && record[`${name}Display`] === undefined) {
     return <RecordCell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
+}
+
+/** Rules of an authentication policy for passwords, and the signers whose tokens log in. */
+function LogInFacts({ record }: { readonly record: RecordRow }) {
+  const { logInRules } = texts
+  const primary = isObject(record['primary']) ? record['primary'] : {}
+  const { updb, extJwt } = primary as { readonly updb?: unknown; readonly extJwt?: unknown }
+  const signers = isObject(extJwt) && extJwt['allowed'] === true ? extJwt['allowedSigners'] : null
+  const ids = Array.isArray(signers) ? signers.map(String) : []
+  const names = useRecordNames(ids.map((id) => ({ path: SIGNERS, id })))
+  return (
+    <>
+      {isObject(updb) && updb['allowed'] === true ? (
+        <>
+          <Fact label={logInRules.passwords}>{passwordRulesText(updb)}</Fact>
+          <Fact label={logInRules.lockTitle}>
+            {logInRules.lock(Number(updb['maxAttempts']), Number(updb['lockoutDurationMinutes']))}
+          </Fact>
+        </>
+      ) : null}
+      {Array.isArray(signers) ? (
+        <Fact label={logInRules.signersTitle}>
+          {ids.length === 0
+            ? logInRules.everySigner
+            : ids.map((id) => visibleText(names.get(`${SIGNERS}/${id}`) || id)).join(', ')}
+        </Fact>
+      ) : null}
+    </>
+  )
+}
+
+const SIGNERS = 'external-jwt-signers'
+
+function passwordRulesText(rules: Readonly<Record<string, unknown>>): string {
+  const { logInRules } = texts
+  const needed = [
+    rules['requireMixedCase'] === true ? logInRules.mixedCase : '',
+    rules['requireNumberChar'] === true ? logInRules.digit : '',
+    rules['requireSpecialChar'] === true ? logInRules.special : '',
+  ].filter((one) => one !== '')
+  return logInRules.passwordRules(Number(rules['minPasswordLength']), needed)
 }
 
 function environmentText(value: unknown): string {

@@ -1,18 +1,14 @@
 import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
-import { lazyComponent } from '../../app/lazy.tsx'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
+import { TokenCard } from '../wizards/token-card.tsx'
 import type { Kind } from './kinds.ts'
 import { MoreActions } from './more-actions.tsx'
 import { recordPath, type RecordRow, writeRecord } from './record-data.ts'
-
-const TokenCard = lazyComponent(() =>
-  import('../wizards/token-card.tsx').then((one) => one.TokenCard),
-)
 
 interface Outstanding {
   readonly jwt: string
@@ -119,7 +115,7 @@ export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kin
     return (
       <div class="panel panel-body row">
         <span class="soft">{texts.acts.waits}</span>
-        <Button icon="key" onClick={() => (isShown.value = true)}>
+        <Button icon="key" kind="primary" onClick={() => (isShown.value = true)}>
           {texts.acts.showToken}
         </Button>
       </div>

@@ -2,12 +2,14 @@ import type { ComponentChildren } from 'preact'
 
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
+import { CopyId } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
 import { kindAt } from './kinds.ts'
+import { IdentityState, OnlineState, RouterState } from './record-state.tsx'
 import { HostState } from './service-hosts.tsx'
 import { attributeWithExpiryText } from './role-expiry-input.tsx'
 
@@ -49,12 +51,94 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) =>
     isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
-  expiresAt: (row) => <PolicyExpiryState row={row} />,
-  primary: ({ primary }) => allowedMethods(primary),
+  expiresAt: (row) => <ExpiryCell row={row} />,
+  primary: ({ primary }) => <span class="clip">{allowedMethods(primary)}</span>,
   secondary: ({ secondary }) => requiredInAddition(secondary),
+  isRouterOnline: ({ isRouterOnline: isOnline }) =>
+    typeof isOnline === 'boolean' ? <OnlineState isOnline={isOnline} /> : '',
+  usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy services={usedBy} /> : ''),
+  configType: ({ configType }) => memberText(configType, 'name'),
+  typeId: ({ typeId }) =>
+    typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
+  requires: (row) => <span class="clip">{visibleText(postureRequirement(row))}</span>,
+  method: ({ method }) =>
+    typeof method === 'string' ? <Badge icon="key">{methodName(method)}</Badge> : '',
+  fingerprint: ({ fingerprint }) =>
+    typeof fingerprint === 'string' && fingerprint !== '' ? (
+      <CopyId id={fingerprint} charactersMax={FINGERPRINT_CHARACTERS} />
+    ) : (
+      ''
+    ),
+  issuer: ({ issuer }) =>
+    typeof issuer === 'string' ? <span class="clip long">{visibleText(issuer)}</span> : '',
   semantic: ({ semantic }) =>
     typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** Enough characters to compare two fingerprints by sight. */
+const FINGERPRINT_CHARACTERS = 16
+const DAY_MS = 86_400_000
+
+function methodName(method: string): string {
+  const methods: Readonly<Record<string, string>> = texts.list.methods
+  const name = methods[method] ?? method
+  return name.slice(0, 1).toUpperCase() + name.slice(1)
+}
+
+/** When a record expires; with a color if it expires within a day. */
+function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
+  const ms = Date.parse(String(row['expiresAt']))
+  if (Number.isNaN(ms)) return <span class="faint">–</span>
+  const left = ms - Date.now()
+  if (left <= 0) return <PolicyExpiryState row={{ ...row, isEnded: true }} />
+  const time = <Time at={String(row['expiresAt'])} />
+  return left > DAY_MS ? (
+    time
+  ) : (
+    <Badge tone="warn" icon="event">
+      {time}
+    </Badge>
+  )
+}
+
+/** The services that use a config. */
+function UsedBy({ services }: { readonly services: readonly unknown[] }) {
+  if (services.length === 0) return <span class="faint">{texts.cell.notUsed}</span>
+  const shown = services.filter(isObject).slice(0, SHOWN_ITEMS)
+  return (
+    <>
+      {shown.map((service, at) => (
+        <span key={String(service['id'])}>
+          {at === 0 ? '' : ', '}
+          <Reference value={service} />
+        </span>
+      ))}
+      {services.length > shown.length ? (
+        <span class="faint tiny"> {texts.cell.more(services.length - shown.length)}</span>
+      ) : null}
+    </>
+  )
+}
+
+/** The requirement of a posture check, in a few words; empty if its type alone says it. */
+function postureRequirement(row: RowCell['row']): string {
+  const { operatingSystems, domains, macAddresses, process, processes, timeoutSeconds } = row
+  if (Array.isArray(operatingSystems)) {
+    const systems = operatingSystems.filter(isObject).map(({ type, versions }) => {
+      const ranges = Array.isArray(versions) ? versions.join(' || ') : ''
+      return `${String(type)} ${ranges}`.trim()
+    })
+    return systems.join(', ')
+  }
+  if (Array.isArray(domains)) return domains.join(', ')
+  if (Array.isArray(macAddresses)) return macAddresses.join(', ')
+  if (Array.isArray(processes) || isObject(process)) {
+    const all = Array.isArray(processes) ? processes : [process]
+    return all.map((one) => memberText(one, 'path')).join(', ')
+  }
+  if (typeof timeoutSeconds === 'number') return texts.cell.codeEvery(timeoutSeconds)
+  return ''
 }
 
 /** The methods of log-in that an authentication policy allows, in words. */
@@ -120,26 +204,6 @@ const SEEN_NOW_MS = 120_000
 export function LastSeen({ at }: { readonly at: unknown }) {
   if (typeof at !== 'string') return <Time at={null} />
   return Date.now() - Date.parse(at) < SEEN_NOW_MS ? <>{texts.time.now}</> : <Time at={at} />
-}
-
-/** Whether an identity is connected, in one word. */
-export function IdentityState({ row }: { readonly row: RowCell['row'] }) {
-  const { cell } = texts
-  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
-  if (row['hasEdgeRouterConnection'] === true) return <Badge tone="good">{cell.online}</Badge>
-  if (row['hasApiSession'] === true) return <Badge tone="good">{cell.loggedIn}</Badge>
-  const hasNone = isObject(row['authenticators']) && Object.keys(row['authenticators']).length === 0
-  if (hasNone) return <Badge icon="key">{cell.notEnrolled}</Badge>
-  return <Badge icon="minus">{cell.offline}</Badge>
-}
-
-/** Whether a router is connected, in one word. */
-export function RouterState({ row }: { readonly row: RowCell['row'] }) {
-  const { cell } = texts
-  if (row['disabled'] === true) return <Badge tone="warn">{cell.disabled}</Badge>
-  if (row['isVerified'] === false) return <Badge icon="key">{cell.notEnrolled}</Badge>
-  if (row['isOnline'] === true) return <Badge tone="good">{cell.online}</Badge>
-  return <Badge tone="bad">{cell.offline}</Badge>
 }
 
 /**

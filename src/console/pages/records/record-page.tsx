@@ -19,7 +19,8 @@ import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 import type { Kind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
-import { PolicyExpiryState, IdentityState, RouterState, LastSeen } from './record-cell.tsx'
+import { PolicyExpiryState, LastSeen } from './record-cell.tsx'
+import { IdentityState, RouterState, routerState, StateBadge } from './record-state.tsx'
 import { AccessExplanationPanel } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
 import { emptyHistoryQuery, historyKindAtPath } from '../activity/activity-data.ts'
@@ -139,6 +140,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
         lead={
           <>
             <a href={consolePath(kind.path)}>{kind.many}</a>
+            {id === null ? <TaskInstead kind={kind} /> : null}
             {shown?.record === null || shown === null ? null : (
               <>
                 {' · '}
@@ -186,6 +188,19 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
           onClose={() => (isDeleting.value = false)}
         />
       ) : null}
+    </>
+  )
+}
+
+/** Offers the task that creates the record and what belongs to it. */
+function TaskInstead({ kind }: { readonly kind: Kind }) {
+  const text = texts.list.taskInstead[kind.path]
+  const [task] = kind.tasks
+  if (text === undefined || task === undefined) return null
+  return (
+    <>
+      {' · '}
+      {text} <a href={consolePath('wizards', task)}>{texts.wizards.titles[task]}</a>
     </>
   )
 }
@@ -245,7 +260,9 @@ function Shown(props: {
       <OutstandingToken kind={kind} record={record} />
       {tab === 'overview' ? (
         <>
-          {kind.path === 'edge-routers' ? <RouterDependents record={record} /> : null}
+          {kind.path === 'edge-routers' && routerState(record) !== 'notEnrolled' ? (
+            <RouterDependents record={record} />
+          ) : null}
           {shown.hosts?.all === 0 ? <Unhosted id={record.id} /> : null}
           <Overview kind={kind} record={record} />
           {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
@@ -332,6 +349,9 @@ function HeadState({
   if (kind.path === 'identities') return <IdentityState row={record} />
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <PolicyExpiryState row={record} isBadge />
+  }
+  if (typeof record['enabled'] === 'boolean') {
+    return <StateBadge state={record['enabled'] ? 'enabled' : 'disabled'} />
   }
   return isRouter(kind) ? <RouterState row={record} /> : null
 }

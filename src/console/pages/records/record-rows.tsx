@@ -181,11 +181,6 @@ function NoRows(props: {
                 {texts.wizards.titles[task]}
               </LinkButton>
             ))}
-            {kind.tasks.length > 0 ? null : (
-              <LinkButton kind="primary" icon="plus" href={consolePath(kind.path, 'new')}>
-                {list.create(kind.one)}
-              </LinkButton>
-            )}
           </div>
         ) : null}
       </EmptyState>
@@ -352,9 +347,9 @@ function Row(props: {
   readonly selecting: Selecting | null
 }) {
   const { kind, row, shown, place, isAt, onAttribute, selecting } = props
-  const title = rowTitle(row)
+  const title = rowTitle(row, !shown.columns.includes('method'))
   return (
-    <tr class={isAt ? 'at' : ''} aria-rowindex={place + 2}>
+    <tr class={isAt || selecting?.isOn === true ? 'at' : ''} aria-rowindex={place + 2}>
       {selecting === null ? null : (
         <td class="select">
           <Check label={texts.list.select(title)} {...selecting} />

@@ -1,14 +1,9 @@
-import { useSignal } from '@preact/signals'
-
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { consolePath } from '../../app/navigation.ts'
-import { consoleApiClient, isReadOnly } from '../../app/console-state.ts'
+import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
-import { Button } from '../../controls/button.tsx'
-import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
+import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { ClientLink } from '../live/client-link.tsx'
 import {
   clientIds,
   closeFabricRow,
@@ -16,8 +11,8 @@ import {
   type LiveRow,
   readFabricRows,
 } from '../live/live-data.ts'
-import { pathRouters, circuitPathText } from '../live/circuit-path.ts'
-import { RecordCell } from './record-cell.tsx'
+import { pathRouters } from '../live/circuit-path.ts'
+import { LiveTable } from '../live/live-table.tsx'
 import { quoteFilterText } from './filters.ts'
 import { useIdentityNames } from './record-names.ts'
 import { isObject } from './json-values.ts'
@@ -76,7 +71,6 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
     REFRESH_MS,
   )
   const names = useIdentityNames(clientIds(loaded.data.value?.circuits ?? []))
-  const error = useSignal<unknown>(null)
   const { value: open } = loaded.data
   if (open === null) {
     if (loaded.error.value !== null) return <Failure error={loaded.error.value} />
@@ -86,13 +80,9 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
       </div>
     )
   }
-  const end = (ending: Promise<void>): void => {
-    error.value = null
-    ending.then(loaded.reload).catch((failure: unknown) => (error.value = failure))
-  }
   return (
     <>
-      <FailureNotice error={error.value ?? loaded.error.value} />
+      <FailureNotice error={loaded.error.value} />
       {open.silent.length === 0 ? null : <Notice tone="warn">{live.silent(open.silent)}</Notice>}
       {open.sessions === null ? null : (
         <OpenTable
@@ -100,7 +90,8 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
           rows={open.sessions}
           names={names}
           columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
-          onEnd={(row) => end(closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row))}
+          end={(row) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row)}
+          onEnded={loaded.reload}
         />
       )}
       <OpenTable
@@ -108,7 +99,8 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
         rows={open.circuits}
         names={names}
         columns={circuitColumns(kind.path)}
-        onEnd={(row) => end(closeFabricRow('circuits', row))}
+        end={(row) => closeFabricRow('circuits', row)}
+        onEnded={loaded.reload}
       />
     </>
   )
@@ -119,57 +111,21 @@ function OpenTable(props: {
   readonly rows: readonly LiveRow[]
   readonly names: ReadonlyMap<string, string>
   readonly columns: readonly string[]
-  readonly onEnd: (id: string) => void
+  readonly end: (id: string) => Promise<void>
+  readonly onEnded: () => void
 }) {
-  const { name, rows, names, columns, onEnd } = props
+  const { name, rows } = props
   const { live } = texts
-  const title = live.names[name]
   return (
-    <section class="panel" aria-label={title}>
+    <section class="panel" aria-label={live.names[name]}>
       <div class="panel-head">
-        <h2>{title}</h2>
+        <h2>{live.names[name]}</h2>
         <span class="faint small">{rows.length.toLocaleString('en')}</span>
       </div>
       {rows.length === 0 ? (
-        <EmptyState icon="session" title={live.none[name]} />
+        <p class="panel-body soft small">{live.none[name]}</p>
       ) : (
-        <div class="table-wrap" tabIndex={0} role="group" aria-label={title}>
-          <table class="table even">
-            <thead>
-              <tr>
-                {columns.map((column) => (
-                  <th scope="col" key={column}>
-                    {live.columns[column] ?? column}
-                  </th>
-                ))}
-                <th scope="col" class="actions">
-                  <span class="visually-hidden">{texts.actions}</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr key={row.id}>
-                  {columns.map((column) => (
-                    <td key={column}>
-                      <OpenCell row={row} column={column} names={names} />
-                    </td>
-                  ))}
-                  <td class="actions">
-                    <Button
-                      kind="quiet"
-                      refused={isReadOnly.value ? texts.banner.refused : null}
-                      onClick={() => onEnd(row.id)}
-                    >
-                      {live.end}
-                      <span class="visually-hidden"> {row.id}</span>
-                    </Button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <LiveTable {...props} asksFirst={false} />
       )}
     </section>
   )
@@ -179,21 +135,4 @@ function OpenTable(props: {
 function circuitColumns(collection: string): readonly string[] {
   const of = { identities: ['service'], services: ['clientId'] }[collection]
   return [...(of ?? ['clientId', 'service']), 'path', 'createdAt']
-}
-
-function OpenCell(props: {
-  readonly row: LiveRow
-  readonly column: string
-  readonly names: ReadonlyMap<string, string>
-}) {
-  const { row, column, names } = props
-  const value = row[column]
-  if (column === 'clientId' && typeof value === 'string') {
-    return <ClientLink id={value} name={names.get(value)} />
-  }
-  if (column === 'path') return <>{circuitPathText(value)}</>
-  if (column === 'service' && isObject(value) && typeof value['id'] === 'string') {
-    return <a href={consolePath('services', value['id'])}>{String(value['name'] ?? value['id'])}</a>
-  }
-  return <RecordCell name={column} value={value} />
 }

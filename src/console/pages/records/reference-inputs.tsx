@@ -5,7 +5,14 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { kindAt } from './kinds.ts'
-import { countByRoles, readRecordNames, suggestRecords, suggestAttributes } from './record-data.ts'
+import {
+  countByRoles,
+  readRecordNames,
+  type RecordRow,
+  suggestRecords,
+  suggestAttributes,
+} from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
 
@@ -34,13 +41,38 @@ function useNames(kind: string, ids: readonly string[]): ReadonlyMap<string, str
     const missing = ids.filter((id) => !names.value.has(id))
     if (missing.length === 0) return undefined
     const cancel = new AbortController()
-    readRecordNames(kind, missing, cancel.signal).then(
-      (found) => (names.value = new Map([...names.value, ...found])),
-      () => undefined,
-    )
+    // A record that was deleted, or that the user may not read, is shown by its ID.
+    readRecordNames(kind, missing, cancel.signal)
+      .catch(() => new Map<string, string>())
+      .then((found) => {
+        if (cancel.signal.aborted) return
+        const named = missing.map((id) => [id, found.get(id) ?? id] as const)
+        names.value = new Map([...names.value, ...named])
+      })
+      .catch(() => undefined)
     return () => cancel.abort()
   }, [kind, ids.join(' ')])
   return names.value
+}
+
+/** Null while the name is not known yet. */
+function shownName(name: string | undefined): string | null {
+  return name === undefined ? null : visibleText(name)
+}
+
+/** All records of a kind, none while they are loaded; null if they are more than a page. */
+function useFewRecords(kind: string | null): readonly RecordRow[] | null {
+  const few = useSignal<readonly RecordRow[] | null>(kind === null ? null : [])
+  useEffect(() => {
+    if (kind === null) return undefined
+    const cancel = new AbortController()
+    suggestRecords(kind, '', cancel.signal).then(
+      ({ rows, totalCount }) => (few.value = totalCount > rows.length ? null : rows),
+      () => (few.value = null),
+    )
+    return () => cancel.abort()
+  }, [kind])
+  return few.value
 }
 
 /** An input that selects one or several records by name. */
@@ -49,14 +81,33 @@ export function ReferenceInput(props: {
   readonly kind: string
   readonly chosen: readonly string[]
   readonly isSingle: boolean
+  readonly isSelect?: boolean
   readonly onChange: (chosen: readonly string[]) => void
 }) {
-  const { ids, kind, chosen, isSingle, onChange } = props
+  const { ids, kind, chosen, isSingle, isSelect = false, onChange } = props
+  const few = useFewRecords(isSelect ? kind : null)
   const names = useNames(kind, chosen)
+  if (few !== null) {
+    return (
+      <select
+        {...ids}
+        class="input"
+        value={chosen[0] ?? ''}
+        onChange={({ currentTarget: { value } }) => onChange(value === '' ? [] : [value])}
+      >
+        <option value="">{texts.picker.choose}</option>
+        {few.map((row) => (
+          <option key={row.id} value={row.id}>
+            {rowTitle(row)}
+          </option>
+        ))}
+      </select>
+    )
+  }
   return (
     <div class="chosen">
       <Chips
-        values={chosen.map((id) => ({ value: id, text: visibleText(names.get(id) ?? id) }))}
+        values={chosen.map((id) => ({ value: id, text: shownName(names.get(id)) }))}
         onRemove={(id) => onChange(chosen.filter((one) => one !== id))}
       />
       <Picker
@@ -77,8 +128,6 @@ export function ReferenceInput(props: {
  */
 export function RolesInput(props: {
   readonly ids: InputIds
-  /** Label for screen readers, if no label element names the input. */
-  readonly label?: string
   readonly kind: string
   /**
    * True for the record's own role attributes: they are written without `#`, and the user may add
@@ -92,11 +141,11 @@ export function RolesInput(props: {
   const { ids, kind, isOwn, chosen, onChange } = props
   const records = chosen.filter((one) => one.startsWith('@')).map((one) => one.slice(1))
   const names = useNames(kind, isOwn ? [] : records)
-  const textOf = (role: string): string => {
+  const textOf = (role: string): string | null => {
     if (isOwn) return `#${role}`
-    return role.startsWith('@')
-      ? `@${visibleText(names.get(role.slice(1)) ?? role.slice(1))}`
-      : role
+    if (!role.startsWith('@')) return role
+    const name = shownName(names.get(role.slice(1)))
+    return name === null ? null : `@${name}`
   }
   return (
     <>
@@ -107,7 +156,6 @@ export function RolesInput(props: {
         />
         <Picker
           {...ids}
-          {...(props.label === undefined ? {} : { label: props.label })}
           placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {
@@ -172,7 +220,7 @@ function RoleCount(props: {
   return (
     <span class="hint" role="status">
       {count.value === null
-        ? texts.roles.counting
+        ? '…'
         : texts.roles.count(count.value, kindAt(kind)?.one ?? kind, manyOf(kind))}
     </span>
   )

@@ -5,6 +5,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { Icon } from '../../controls/icon.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
@@ -52,11 +53,17 @@ export function RouterDependents({ record }: { readonly record: RecordRow }) {
     const page = pages?.[kind]
     return page === undefined || page.totalCount === 0 ? [] : [{ kind, page }]
   })
+  const isOnline = record['isOnline'] === true
+  const isHarmless = pages !== null && found.length === 0
   return (
     <section class="panel" aria-labelledby="dependents">
       <div class="panel-head">
         <h2 id="dependents">
-          {record['isOnline'] === true ? dependents.onlineTitle : dependents.title}
+          {isOnline
+            ? dependents.onlineTitle
+            : isHarmless
+              ? dependents.harmlessTitle
+              : dependents.title}
         </h2>
       </div>
       {loaded.error.value === null ? null : (
@@ -69,8 +76,11 @@ export function RouterDependents({ record }: { readonly record: RecordRow }) {
           <Skeleton width="50%" />
         </div>
       ) : null}
-      {pages !== null && found.length === 0 ? (
-        <p class="panel-body soft small">{dependents.none}</p>
+      {isHarmless ? (
+        <p class="panel-body dependents-none soft small">
+          <Icon name="check" />
+          {dependents.none}
+        </p>
       ) : null}
       {found.map(({ kind, page }) => (
         <div class="dependents" key={kind}>

@@ -2,8 +2,11 @@ import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import { type Draft, isObject } from './json-values.ts'
 
-/** The title of a record: its name, or the name of the record to which it belongs. */
-export function rowTitle(row: Draft & { readonly id: string }): string {
+/**
+ * The title of a record: its name, or the name of the record to which it belongs.
+ * @param hasMethod whether the title of an authenticator or enrollment contains its method.
+ */
+export function rowTitle(row: Draft & { readonly id: string }, hasMethod = true): string {
   const { name, identity, edgeRouter, service, router, address, method } = row as Readonly<
     Record<string, unknown>
   >
@@ -12,7 +15,7 @@ export function rowTitle(row: Draft & { readonly id: string }): string {
   if (typeof owner === 'string' && owner !== '') {
     const methods: Readonly<Record<string, string>> = texts.list.methods
     return visibleText(
-      typeof method === 'string' ? `${owner} (${methods[method] ?? method})` : owner,
+      hasMethod && typeof method === 'string' ? `${owner} (${methods[method] ?? method})` : owner,
     )
   }
   // A terminator has no name; its address is an ID if an identity hosts the service.

@@ -5,6 +5,7 @@ import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 import { parseRowPage, type RecordRow } from './record-data.ts'
+import { StateBadge } from './record-state.tsx'
 
 /** The terminators of a service, and how many of them are at a router that is online. */
 export interface HostCount {
@@ -52,8 +53,7 @@ export function HostState({ row }: { readonly row: Readonly<Record<string, unkno
   const { hosts } = row
   if (!isObject(hosts)) return null
   const { online, all } = hosts as unknown as HostCount
-  const { cell } = texts
-  if (all === 0) return <Badge tone="warn">{cell.noHost}</Badge>
-  if (online === 0) return <Badge tone="bad">{cell.hostsOffline}</Badge>
-  return <Badge tone="good">{cell.hosted(online, all)}</Badge>
+  if (all === 0) return <StateBadge state="noHost" />
+  if (online === 0) return <StateBadge state="hostsOffline" />
+  return <Badge tone={online === all ? 'good' : 'warn'}>{texts.cell.hosted(online, all)}</Badge>
 }

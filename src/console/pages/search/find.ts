@@ -2,6 +2,7 @@ import { hasPermission } from '../../app/management-document.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { Option, PickerSuggestions } from '../../controls/picker.tsx'
+import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import { kindAt } from '../records/kinds.ts'
 import { suggestAttributes, suggestRecords } from '../records/record-data.ts'
@@ -27,6 +28,7 @@ const OPTIONS_MAX = 10
 export interface FoundPage {
   readonly title: string
   readonly path: string
+  readonly icon: IconName
 }
 
 interface Found extends Option {
@@ -65,12 +67,12 @@ function distance(name: string, word: string): number {
   return lower === word ? 0 : lower.startsWith(word) ? 1 : 2
 }
 
-function found(name: string, note: string, value: string): Found {
-  return { name, text: visibleText(name), note, value }
+function found(name: string, note: string, value: string, icon: IconName): Found {
+  return { name, text: visibleText(name), note, value, icon }
 }
 
-function pageOption({ title, path }: FoundPage): Found {
-  return found(title, texts.search.page, path)
+function pageOption({ title, path, icon }: FoundPage): Found {
+  return found(title, texts.search.page, path, icon)
 }
 
 function tasks(): Found[] {
@@ -79,17 +81,21 @@ function tasks(): Found[] {
   return [
     ...(mayEnroll
       ? (['service', 'identity', 'router', 'import'] as const).map((name) =>
-          found(wizards.titles[name], search.task, consolePath('wizards', name)),
+          found(wizards.titles[name], search.task, consolePath('wizards', name), 'wand'),
         )
       : []),
     ...(hasPermission('admin')
       ? [
-          found(wizards.titles.signer, search.task, consolePath('wizards', 'signer')),
-          found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`),
+          found(wizards.titles.signer, search.task, consolePath('wizards', 'signer'), 'wand'),
+          found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`, 'wand'),
         ]
       : []),
-    found(texts.profile.title, search.task, consolePath('profile')),
+    found(texts.profile.title, search.task, consolePath('profile'), 'identity'),
   ]
+}
+
+function iconOf(path: string): IconName {
+  return kindAt(path)?.icon ?? 'dot'
 }
 
 async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
@@ -100,7 +106,7 @@ async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
       return rows
         .slice(0, ROWS_OF_KIND)
         .map(({ id, name }) =>
-          found(String(name ?? id), kindAt(path)?.one ?? '', consolePath(path, id)),
+          found(String(name ?? id), kindAt(path)?.one ?? '', consolePath(path, id), iconOf(path)),
         )
     }),
   )
@@ -116,7 +122,7 @@ async function attributesOf(word: string, signal: AbortSignal): Promise<Found[]>
   )
   const lists = await Promise.all(readable.map((path) => suggestAttributes(path, word, signal)))
   return [...new Set(lists.flat())].slice(0, ROWS_OF_KIND).map((name) => ({
-    ...found(name, texts.search.attribute, consolePath('attributes', name)),
+    ...found(name, texts.search.attribute, consolePath('attributes', name), 'tag'),
     text: `#${visibleText(name)}`,
   }))
 }

@@ -1,6 +1,5 @@
 import { navigateTo } from '../../app/navigation.ts'
 import { isSearchOpen } from '../../app/shortcuts.ts'
-import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Picker } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
@@ -13,11 +12,7 @@ export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }
     isSearchOpen.value = false
   }
   return (
-    <Dialog
-      title={search.title}
-      onClose={close}
-      foot={<Button onClick={close}>{texts.cancel}</Button>}
-    >
+    <Dialog title={search.title} onClose={close} isPalette>
       <div class="picker-only">
         <Picker
           label={search.title}

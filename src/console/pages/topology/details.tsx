@@ -5,10 +5,10 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
-import { Badge, Skeleton } from '../../controls/status.tsx'
+import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
+import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
-import { RouterState } from '../records/record-cell.tsx'
+import { RouterState, StateBadge } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
 import { useIdentityNames } from '../records/record-names.ts'
@@ -114,9 +114,7 @@ function LinkDetails(props: {
         <h2>
           {visibleText(names.get(link.from) ?? '')} – {visibleText(names.get(link.to) ?? '')}
         </h2>
-        <Badge tone={link.isDown ? 'bad' : 'good'}>
-          {link.isDown ? topology.down : topology.up}
-        </Badge>
+        <StateBadge state={link.isDown ? 'down' : 'up'} />
       </div>
       <div class="panel-body details-body">
         <dl class="facts">
@@ -173,7 +171,7 @@ async function readHosted(routerId: string, signal: AbortSignal) {
   const filter = `router = ${quoteFilterText(routerId)}`
   const query = new URLSearchParams({ filter, limit: String(HOSTED_MAX) })
   const { body } = await consoleApiClient.ask({
-    path: `${MANAGEMENT_API_PATH}/terminators?${query}`,
+    path: `${FABRIC_API_PATH}/terminators?${query}`,
     signal,
   })
   const { data, meta } = body as {

@@ -20,7 +20,7 @@ import type { NodePositions } from './layout.ts'
 import { moveBy, type Point, reveal, type Viewport, zoomBy } from './viewport.ts'
 
 const MARGIN = 70
-const NODE_RADIUS = 9
+const NODE_RADIUS = 14
 const ZOOM_STEP = 1.5
 const LINK_WIDTH = 1.5
 const LINK_WIDTH_MAX = 7

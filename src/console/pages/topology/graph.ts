@@ -29,6 +29,7 @@ export interface Graph {
 export interface Circuit {
   readonly id: string
   readonly service: string
+  readonly serviceId: string
   /** Id of the identity that dialed; '' if the circuit has none. */
   readonly clientId: string
   /** Ids of the routers on the circuit's path, in order. */
@@ -78,10 +79,13 @@ export function neighborhood({ nodes, links }: Graph, id: string): Graph {
 
 export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
   return rows.map((row) => {
-    const { service } = row as { readonly service?: { readonly name?: unknown } }
+    const { service } = row as {
+      readonly service?: { readonly name?: unknown; readonly id?: unknown }
+    }
     return {
       id: row.id,
       service: textIn(service?.name) ?? '',
+      serviceId: textIn(service?.id) ?? '',
       clientId: textIn(row['clientId']) ?? '',
       routers: pathRouters(row['path']).map(({ id }) => id),
     }

@@ -5,8 +5,10 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
-import { Badge, EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import { CircuitPathLinks } from '../live/circuit-path-links.tsx'
+import { ClientLink } from '../live/client-link.tsx'
 import { type LiveRow, readFabricRows } from '../live/live-data.ts'
 import { Details } from './details.tsx'
 import { Drawing, type Target } from './drawing.tsx'
@@ -21,7 +23,7 @@ import {
 } from './graph.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
-import { RouterState } from '../records/record-cell.tsx'
+import { RouterState, StateBadge } from '../records/record-state.tsx'
 import { useIdentityNames } from '../records/record-names.ts'
 import { visibleText } from '../../app/visible-text.ts'
 
@@ -163,7 +165,7 @@ function Circuits(props: {
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
-  const { topology } = texts
+  const { topology, live } = texts
   const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
@@ -174,23 +176,52 @@ function Circuits(props: {
       {circuits.length === 0 ? (
         <p class="panel-body soft small">{topology.noCircuits}</p>
       ) : (
-        <ul class="circuit-list">
-          {circuits.map((circuit) => (
-            <li key={circuit.id}>
-              <button
-                type="button"
-                aria-pressed={circuit.id === chosen}
-                onClick={() => onChoose(circuit.id === chosen ? '' : circuit.id)}
-              >
-                <span>{visibleText(circuit.service)}</span>
-                <span>{visibleText(clients.get(circuit.clientId) ?? circuit.clientId)}</span>
-                <span class="faint">
-                  {circuit.routers.map((id) => visibleText(names.get(id) ?? id)).join(' → ')}
-                </span>
-              </button>
-            </li>
-          ))}
-        </ul>
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+          <table class="table even">
+            <thead>
+              <tr>
+                <th scope="col">{texts.access.service}</th>
+                <th scope="col">{live.columns['clientId']}</th>
+                <th scope="col" class="minor">
+                  {live.columns['path']}
+                </th>
+                <th scope="col" class="actions">
+                  <span class="visually-hidden">{texts.actions}</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {circuits.map(({ id, service, serviceId, clientId, routers }) => (
+                <tr key={id} class={id === chosen ? 'at' : ''}>
+                  <th scope="row">
+                    <a class="clip" href={consolePath('services', serviceId)}>
+                      {visibleText(service)}
+                    </a>
+                  </th>
+                  <td>
+                    <ClientLink id={clientId} name={clients.get(clientId)} />
+                  </td>
+                  <td class="minor">
+                    <CircuitPathLinks
+                      routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
+                    />
+                  </td>
+                  <td class="actions">
+                    <button
+                      type="button"
+                      class="button quiet"
+                      aria-pressed={id === chosen}
+                      onClick={() => onChoose(id === chosen ? '' : id)}
+                    >
+                      {topology.showPath}
+                      <span class="visually-hidden"> {id}</span>
+                    </button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       )}
     </section>
   )
@@ -263,9 +294,7 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
                       {names.get(link.from)} – {names.get(link.to)}
                     </th>
                     <td>
-                      <Badge tone={link.isDown ? 'bad' : 'good'}>
-                        {link.isDown ? topology.down : topology.up}
-                      </Badge>
+                      <StateBadge state={link.isDown ? 'down' : 'up'} />
                     </td>
                     <td class="number">{live.milliseconds(link.latencyMs)}</td>
                     <td class="number">{link.cost.toLocaleString('en')}</td>

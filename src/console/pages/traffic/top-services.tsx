@@ -5,11 +5,9 @@ import { Notice } from '../../controls/status.tsx'
 import { bytesText } from '../../../client/bytes-text.ts'
 import { texts } from '../../texts.ts'
 import { sparklinePath } from '../cluster/sparkline.ts'
-import { readTopServices, TRAFFIC_REFRESH_MS } from './traffic-data.ts'
+import { readTopServices, TRAFFIC_REFRESH_MS, unfinishedPeriods } from './traffic-data.ts'
 
 const ROWS = 5
-/** Minutes for which routers may not have reported yet; in a curve, they look like an outage. */
-const UNREPORTED_MINUTES = 2
 const WIDTH = 120
 const HEIGHT = 24
 
@@ -65,7 +63,7 @@ export function TopServices() {
                         <path
                           d={sparklinePath(
                             rxBytes
-                              .slice(0, -UNREPORTED_MINUTES)
+                              .slice(0, -unfinishedPeriods.hour)
                               .map((bytes, at) => bytes + (txBytes[at] ?? 0)),
                             WIDTH,
                             HEIGHT,

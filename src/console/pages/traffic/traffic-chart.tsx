@@ -26,16 +26,19 @@ export function TrafficChart(props: {
   /** Stacked on each other. */
   readonly series: readonly Series[]
   readonly periods: readonly string[]
+  /** Number of last periods whose values may still grow; they are drawn lighter. */
+  readonly unfinished: number
   readonly chosen: Signal<number | null>
   readonly numberText: (value: number) => string
   /** The values of a period in words. */
   readonly periodText: (at: number) => string
 }) {
-  const { title, total, series, periods, chosen, numberText, periodText } = props
+  const { title, total, series, periods, unfinished, chosen, numberText, periodText } = props
   const count = periods.length
   const sums = periods.map((_, at) =>
     series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0),
   )
+  if (sums.every((sum) => sum === 0)) return <EmptyChart title={title} total={total} />
   const top = axisTop(Math.max(...sums))
   const { value: at } = chosen
   const now = at ?? count - 1
@@ -100,7 +103,10 @@ export function TrafficChart(props: {
             <rect class="chosen" x={at * BAR} y={0} width={BAR} height={HEIGHT} />
           )}
           {series.map(({ color }, n) => (
-            <path key={color} class={color} d={barsPath(series, n, top)} />
+            <g key={color} class={color}>
+              <path d={barsPath(series, n, top, 0, count - unfinished)} />
+              <path class="unfinished" d={barsPath(series, n, top, count - unfinished, count)} />
+            </g>
           ))}
         </svg>
       </div>
@@ -113,11 +119,33 @@ export function TrafficChart(props: {
   )
 }
 
-/** The bars of one series, on those of the series before it. */
-function barsPath(series: readonly Series[], which: number, top: number): string {
+/** In place of a chart in which every value is zero. */
+function EmptyChart({ title, total }: { readonly title: string; readonly total: string }) {
+  return (
+    <figure class="chart">
+      <figcaption>
+        <strong>{title}</strong>
+        <span class="soft small">{total}</span>
+      </figcaption>
+    </figure>
+  )
+}
+
+/**
+ * The bars of one series, on those of the series before it.
+ * @param first number of the first period.
+ * @param end number of the period after the last.
+ */
+function barsPath(
+  series: readonly Series[],
+  which: number,
+  top: number,
+  first: number,
+  end: number,
+): string {
   const own = series[which]?.values ?? []
   const bars = own.flatMap((value, at) => {
-    if (value === null || value === 0) return []
+    if (value === null || value === 0 || at < first || at >= end) return []
     const below = series.slice(0, which).reduce((sum, { values }) => sum + (values[at] ?? 0), 0)
     const height = (amount: number): number => HEIGHT - (amount / top) * HEIGHT
     // A small value next to a large one stays visible.

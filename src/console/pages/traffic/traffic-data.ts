@@ -9,6 +9,12 @@ import type {
 
 export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
 
+/**
+ * Number of last periods whose values may still grow: routers report a minute after it is over.
+ * In a curve, these periods would look like an outage.
+ */
+export const unfinishedPeriods = { hour: 2, day: 1 } as const
+
 /** Routers report each minute. */
 export const TRAFFIC_REFRESH_MS = 30_000
 /** Above the time for which a controller waits for the others. */

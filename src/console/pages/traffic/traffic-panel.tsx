@@ -6,7 +6,12 @@ import { Notice, Skeleton } from '../../controls/status.tsx'
 import { bytesText } from '../../../client/bytes-text.ts'
 import { texts } from '../../texts.ts'
 import { TrafficChart } from './traffic-chart.tsx'
-import { readTraffic, TRAFFIC_REFRESH_MS, type TrafficSpan } from './traffic-data.ts'
+import {
+  readTraffic,
+  TRAFFIC_REFRESH_MS,
+  type TrafficSpan,
+  unfinishedPeriods,
+} from './traffic-data.ts'
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const integerText = (value: number): string => value.toLocaleString('en')
@@ -55,7 +60,12 @@ export function TrafficPanel(props: { readonly collection: string; readonly id: 
             ))}
           </div>
         </div>
-        <Charts key={name.value} span={span} isService={isService} />
+        <Charts
+          key={name.value}
+          span={span}
+          unfinished={unfinishedPeriods[name.value]}
+          isService={isService}
+        />
         <p class="panel-body faint small">
           {isService ? traffic.aboutService : traffic.aboutRouter}
         </p>
@@ -73,15 +83,22 @@ function periodsOf({ startedAt, periodSeconds, circuits }: TrafficSpan): readonl
   return circuits.map((_, at) => clock.format(startMs + at * periodSeconds * 1000))
 }
 
-function Charts(props: { readonly span: TrafficSpan; readonly isService: boolean }) {
-  const { span, isService } = props
+function Charts(props: {
+  readonly span: TrafficSpan
+  readonly unfinished: number
+  readonly isService: boolean
+}) {
+  const { span, unfinished, isService } = props
   const { traffic } = texts
   const chosen = useSignal<number | null>(null)
   const periods = periodsOf(span)
   const { totals } = span
   const about = (text: (at: number) => string) => (at: number) =>
-    traffic.at(periods[at] ?? '', text(at))
-  const common = { periods, chosen }
+    traffic.at(
+      periods[at] ?? '',
+      at < periods.length - unfinished ? text(at) : traffic.soFar(text(at)),
+    )
+  const common = { periods, unfinished, chosen }
   const latency = (value: number | null): string =>
     value === null ? traffic.notMeasured : texts.live.milliseconds(value)
   return (

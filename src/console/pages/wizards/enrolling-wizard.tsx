@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
-import { PageHead } from '../../app/page-head.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
@@ -15,6 +14,7 @@ import { collectionPath, readRecord, writeRecord } from '../records/record-data.
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 import { useMissingPermissionReason } from './missing-permission.ts'
+import { CancelWizard, WizardHead } from './wizard-head.tsx'
 
 /** A token with which a new record enrolls, and the token's expiry. */
 export interface EnrollmentToken {
@@ -23,10 +23,9 @@ export interface EnrollmentToken {
 }
 
 interface EnrollingWizardProps {
+  readonly name: 'identity' | 'router'
   readonly kind: 'identities' | 'edge-routers'
   readonly words: {
-    readonly title: string
-    readonly lead: string
     readonly nameHint: string
     readonly make: string
     readonly open: string
@@ -76,11 +75,11 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
   const { value: shown } = made
   return (
     <>
-      <PageHead title={words.title} lead={words.lead} />
+      <WizardHead name={props.name} />
       {shown === null ? (
         <form
           class="panel record-form"
-          aria-label={words.title}
+          aria-label={wizards.titles[props.name]}
           onSubmit={(event) => {
             event.preventDefault()
             if (!isBusy.value && refused === null) void make()
@@ -113,6 +112,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
           </div>
           <div class="form-foot">
             {more ?? <span />}
+            <CancelWizard />
             <Button type="submit" kind="primary" isBusy={isBusy.value} refused={refused}>
               {words.make}
             </Button>

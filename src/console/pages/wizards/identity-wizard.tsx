@@ -13,10 +13,9 @@ export function IdentityWizard() {
   const { wizards } = texts
   return (
     <EnrollingWizard
+      name="identity"
       kind="identities"
       words={{
-        title: wizards.titles.identity,
-        lead: wizards.what.identity,
         nameHint: wizards.identityHint,
         make: wizards.makeIdentity,
         open: wizards.openIdentity,

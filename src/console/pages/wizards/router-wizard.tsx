@@ -17,10 +17,9 @@ export function RouterWizard() {
   const hasTunnel = useSignal(false)
   return (
     <EnrollingWizard
+      name="router"
       kind="edge-routers"
       words={{
-        title: wizards.titles.router,
-        lead: wizards.what.router,
         nameHint: wizards.routerHint,
         make: wizards.makeRouter,
         open: wizards.openRouter,

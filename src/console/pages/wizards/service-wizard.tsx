@@ -2,7 +2,6 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
-import { PageHead } from '../../app/page-head.tsx'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
@@ -14,6 +13,7 @@ import { useDraftSignal } from '../records/drafts.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
 import { useMissingPermissionReason } from './missing-permission.ts'
+import { CancelWizard, WizardHead } from './wizard-head.tsx'
 import { type CreatedRecord, runSteps, undoSteps, WizardFailure } from './steps.ts'
 
 const empty: SimpleService = {
@@ -80,7 +80,7 @@ export function ServiceWizard() {
   const isPartly = error.value !== null && made.value.length > 0 && !isDone.value
   return (
     <>
-      <PageHead title={wizards.titles.service} lead={wizards.what.service} />
+      <WizardHead name="service" />
       <form
         class="panel record-form"
         aria-label={wizards.titles.service}
@@ -107,14 +107,17 @@ export function ServiceWizard() {
               {wizards.openService}
             </LinkButton>
           ) : (
-            <Button
-              type="submit"
-              kind="primary"
-              isBusy={isBusy.value}
-              refused={refused ?? (isPartly ? wizards.undoFirst : null)}
-            >
-              {wizards.make}
-            </Button>
+            <>
+              {made.value.length === 0 ? <CancelWizard /> : null}
+              <Button
+                type="submit"
+                kind="primary"
+                isBusy={isBusy.value}
+                refused={refused ?? (isPartly ? wizards.undoFirst : null)}
+              >
+                {wizards.make}
+              </Button>
+            </>
           )}
         </div>
       </form>

@@ -9,19 +9,20 @@ import {
   signerPresets,
 } from '../../../client/signer-presets.ts'
 import { failureText } from '../../app/failure.tsx'
-import { navigateTo, consolePath } from '../../app/navigation.ts'
-import { PageHead } from '../../app/page-head.tsx'
+import { CONSOLE_BASE_PATH, navigateTo, consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerDiscovered } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
+import { CopyText } from '../../controls/copy.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { collectionPath, writeRecord } from '../records/record-data.ts'
 import { useMissingPermissionReason } from './missing-permission.ts'
+import { CancelWizard, WizardHead } from './wizard-head.tsx'
 
 /** The controller makes two requests to the provider, each within its own limit. */
 const DISCOVERY_TIMEOUT_MS = 15_000
@@ -85,7 +86,7 @@ export function SignerWizard() {
   }
   return (
     <>
-      <PageHead title={wizards.titles.signer} lead={wizards.what.signer} />
+      <WizardHead name="signer" />
       <form
         class="panel record-form"
         aria-label={wizards.titles.signer}
@@ -133,6 +134,7 @@ export function SignerWizard() {
         </div>
         <div class="form-foot">
           <a href={consolePath(KIND, 'new')}>{signers.byHand}</a>
+          <CancelWizard />
           <Button type="submit" kind="primary" isBusy={isBusy.value} refused={refused}>
             {provider === null ? signers.lookUp : signers.create}
           </Button>
@@ -167,6 +169,10 @@ function PresetInputs(props: {
           </select>
         )}
       </Field>
+      <CopyText
+        label={texts.signers.register(preset.label)}
+        text={`${location.origin}${CONSOLE_BASE_PATH}/`}
+      />
       {preset.fields.map(({ name, isOptional = false }) => (
         <TextField
           key={name}

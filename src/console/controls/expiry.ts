@@ -1,0 +1,6 @@
+const MINUTE_MS = 60_000
+
+/** The time that is `ms` after now, rounded up to a whole minute, in RFC 3339 format. */
+export function expiryAfter(ms: number, nowMs = Date.now()): string {
+  return new Date(Math.ceil((nowMs + ms) / MINUTE_MS) * MINUTE_MS).toISOString()
+}

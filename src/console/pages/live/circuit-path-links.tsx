@@ -1,0 +1,17 @@
+import { consolePath } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import type { PathRouter } from './circuit-path.ts'
+
+/** The routers of a circuit in path order, each linked: `router1 → router2`. */
+export function CircuitPathLinks({ routers }: { readonly routers: readonly PathRouter[] }) {
+  return (
+    <>
+      {routers.map(({ id, name }, at) => (
+        <span key={id}>
+          {at === 0 ? '' : ' → '}
+          <a href={consolePath('edge-routers', id)}>{name === '' ? id : visibleText(name)}</a>
+        </span>
+      ))}
+    </>
+  )
+}

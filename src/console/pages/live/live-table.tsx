@@ -1,0 +1,195 @@
+import { useSignal } from '@preact/signals'
+
+import { FailureNotice } from '../../app/failure.tsx'
+import { consolePath } from '../../app/navigation.ts'
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { isReadOnly } from '../../app/console-state.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import { Button } from '../../controls/button.tsx'
+import { texts } from '../../texts.ts'
+import { RecordCell } from '../records/record-cell.tsx'
+import { StateBadge } from '../records/record-state.tsx'
+import { fieldLabel } from '../records/form-model.ts'
+import { isObject } from '../records/json-values.ts'
+import { CircuitPathLinks } from './circuit-path-links.tsx'
+import { pathRouters } from './circuit-path.ts'
+import { ClientLink } from './client-link.tsx'
+import type { LiveRow } from './live-data.ts'
+
+export type LiveTableName = keyof typeof texts.live.names
+
+interface LiveTableProps {
+  readonly name: LiveTableName
+  readonly rows: readonly LiveRow[]
+  readonly columns: readonly string[]
+  /** Names of identities, by ID. */
+  readonly names: ReadonlyMap<string, string>
+  /** ID of the API session of this tab. */
+  readonly ownSession?: string | null
+  /** Ends a row; null for rows that cannot be ended. */
+  readonly end: ((id: string) => Promise<void>) | null
+  /** True: asks for a confirmation, on a page with the rows of all users. */
+  readonly asksFirst: boolean
+  readonly onEnded: () => void
+}
+
+/** Columns beside the first that a narrow window shows; of links, also the latency. */
+const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = { links: 2 }
+
+/** A table of open sessions, circuits or links, each with a button that ends it. */
+export function LiveTable(props: LiveTableProps) {
+  const { name, rows, columns, end, asksFirst, onEnded } = props
+  const { live } = texts
+  const ending = useSignal<string | null>(null)
+  const error = useSignal<unknown>(null)
+  const endNow = (id: string): void => {
+    error.value = null
+    end?.(id)
+      .then(onEnded)
+      .catch((failure: unknown) => (error.value = failure))
+  }
+  const classAt = (at: number): string => (at > (NARROW_COLUMNS[name] ?? 1) ? 'minor' : '')
+  return (
+    <>
+      <FailureNotice error={error.value} />
+      <div class="table-wrap" tabIndex={0} role="group" aria-label={live.names[name]}>
+        <table class="table even">
+          <thead>
+            <tr>
+              {columns.map((column, at) => (
+                <th scope="col" key={column} class={classAt(at)}>
+                  {live.columns[column] ?? fieldLabel(column)}
+                </th>
+              ))}
+              {end === null ? null : (
+                <th scope="col" class="actions">
+                  <span class="visually-hidden">{texts.actions}</span>
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.id}>
+                {columns.map((column, at) => {
+                  const cell = <LiveCell {...props} column={column} row={row} />
+                  return at === 0 ? (
+                    <th scope="row" key={column} title={row.id}>
+                      {cell}
+                    </th>
+                  ) : (
+                    <td key={column} class={classAt(at)}>
+                      {cell}
+                    </td>
+                  )
+                })}
+                {end === null ? null : (
+                  <td class="actions">
+                    <Button
+                      kind="quiet"
+                      refused={isReadOnly.value ? texts.banner.refused : null}
+                      onClick={() => {
+                        if (asksFirst) ending.value = row.id
+                        else endNow(row.id)
+                      }}
+                    >
+                      {live.end}
+                      <span class="visually-hidden"> {row.id}</span>
+                    </Button>
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {ending.value === null || end === null ? null : (
+        <EndDialog
+          name={name}
+          id={ending.value}
+          end={end}
+          onClose={() => (ending.value = null)}
+          onDone={onEnded}
+        />
+      )}
+    </>
+  )
+}
+
+const NANOSECONDS_PER_MS = 1_000_000
+
+function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveRow }) {
+  const { column, row, names, ownSession } = props
+  const { live } = texts
+  const value = row[column]
+  switch (column) {
+    case 'clientId':
+    case 'identityId':
+      return <ClientLink id={String(value ?? '')} name={names.get(String(value))} />
+    case 'identity':
+      return (
+        <>
+          <RecordCell name={column} value={value} />
+          {row.id === ownSession ? <span class="faint own-session"> {live.ownSession}</span> : null}
+        </>
+      )
+    case 'path':
+      return <CircuitPathLinks routers={pathRouters(value)} />
+    case 'service':
+      if (!isObject(value) || typeof value['id'] !== 'string') break
+      return (
+        <a class="clip" href={consolePath('services', value['id'])}>
+          {visibleText(String(value['name'] ?? value['id']))}
+        </a>
+      )
+    case 'type':
+      return <>{texts.cell.rights[String(value)] ?? visibleText(String(value))}</>
+    case 'edgeRouters':
+      return <>{Array.isArray(value) ? live.routersOnline(onlineOf(value), value.length) : '–'}</>
+    case 'between':
+      return (
+        <CircuitPathLinks
+          routers={pathRouters({ nodes: [row['sourceRouter'], row['destRouter']] })}
+        />
+      )
+    case 'state':
+      return <StateBadge state={row['down'] === true ? 'down' : 'up'} />
+    case 'latency':
+      return <>{live.latencies(latencyMs(row['sourceLatency']), latencyMs(row['destLatency']))}</>
+    default:
+  }
+  return <RecordCell name={column} value={value} />
+}
+
+function onlineOf(routers: readonly unknown[]): number {
+  return routers.filter((one) => isObject(one) && one['isOnline'] === true).length
+}
+
+function latencyMs(nanoseconds: unknown): number {
+  return typeof nanoseconds === 'number' ? nanoseconds / NANOSECONDS_PER_MS : 0
+}
+
+function EndDialog(props: {
+  readonly name: LiveTableName
+  readonly id: string
+  readonly end: (id: string) => Promise<void>
+  readonly onClose: () => void
+  readonly onDone: () => void
+}) {
+  const { live } = texts
+  const { name, id, end, onClose, onDone } = props
+  return (
+    <ConfirmDialog
+      title={live.endTitle[name]}
+      verb={live.end}
+      isDangerous
+      run={async () => await end(id)}
+      done={live.ended(id)}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <p class="soft">{live.endWhat[name]}</p>
+      <p class="mono">{id}</p>
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,74 @@
+import { Badge, type BadgeTone } from '../../controls/status.tsx'
+import type { IconName } from '../../controls/icon-paths.ts'
+import { texts } from '../../texts.ts'
+import { isObject } from './json-values.ts'
+
+interface ShownState {
+  readonly tone: BadgeTone
+  readonly word: string
+  readonly icon?: IconName
+}
+
+const { cell, home, topology } = texts
+
+/** The states of records. A state has the same word, color and icon on all pages. */
+export const recordStates = {
+  online: { tone: 'good', word: cell.online },
+  loggedIn: { tone: 'good', word: cell.loggedIn },
+  offline: { tone: 'bad', word: cell.offline },
+  /** An identity: nothing is wrong if a person has closed the laptop. */
+  away: { tone: 'plain', word: cell.offline, icon: 'minus' },
+  notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
+  disabled: { tone: 'warn', word: cell.disabled },
+  enabled: { tone: 'good', word: cell.enabled },
+  noHost: { tone: 'warn', word: cell.noHost },
+  hostsOffline: { tone: 'bad', word: cell.hostsOffline },
+  up: { tone: 'good', word: topology.up },
+  down: { tone: 'bad', word: topology.down },
+  locked: { tone: 'warn', word: home.words.locked },
+  expiresSoon: { tone: 'warn', word: home.words.soon },
+  expired: { tone: 'plain', word: home.words.expired },
+  unused: { tone: 'plain', word: home.words.unused },
+} as const satisfies Readonly<Record<string, ShownState>>
+
+export type RecordStateName = keyof typeof recordStates
+
+export function StateBadge({ state }: { readonly state: RecordStateName }) {
+  const { tone, word, icon }: ShownState = recordStates[state]
+  return (
+    <Badge tone={tone} {...(icon === undefined ? {} : { icon })}>
+      {word}
+    </Badge>
+  )
+}
+
+type Row = Readonly<Record<string, unknown>>
+
+export function identityState(row: Row): RecordStateName {
+  if (row['disabled'] === true) return 'disabled'
+  if (row['hasEdgeRouterConnection'] === true) return 'online'
+  if (row['hasApiSession'] === true) return 'loggedIn'
+  const { authenticators } = row
+  const hasNone = isObject(authenticators) && Object.keys(authenticators).length === 0
+  return hasNone ? 'notEnrolled' : 'away'
+}
+
+/** The state of a router of any API: a router without a certificate has never enrolled. */
+export function routerState(row: Row): RecordStateName {
+  if (row['disabled'] === true) return 'disabled'
+  if (row['isOnline'] === true || row['connected'] === true) return 'online'
+  return row['isVerified'] === false || row['fingerprint'] === null ? 'notEnrolled' : 'offline'
+}
+
+export function RouterState({ row }: { readonly row: Row }) {
+  return <StateBadge state={routerState(row)} />
+}
+
+export function IdentityState({ row }: { readonly row: Row }) {
+  return <StateBadge state={identityState(row)} />
+}
+
+/** Whether a terminator or a link can carry circuits. */
+export function OnlineState({ isOnline }: { readonly isOnline: boolean }) {
+  return <StateBadge state={isOnline ? 'online' : 'offline'} />
+}
