@@ -11,7 +11,7 @@ import { issueCertificates } from '../src/pki/authority/issue-certificates.ts'
 import { parseCertificate } from '../src/pki/certificate.ts'
 import { parseCertificateSigner } from '../src/pki/authority/enrolled-certificate.ts'
 import { CertificateWorker } from '../src/threads/certificate-worker.ts'
-import { DerReader, derTag, readOnlyDerValue, bitStringBytes } from '../src/pki/asn1/der.ts'
+import { DerReader, derTag, readOnlyDerValue, readBitStringBytes } from '../src/pki/asn1/der.ts'
 import {
   type KeyPair,
   newEcKey,
@@ -19,7 +19,7 @@ import {
   requestDer,
   spkiOf,
 } from '../test/pki/support/fixtures.ts'
-import { pemText } from '../src/pki/pem.ts'
+import { encodePemBlock } from '../src/pki/pem.ts'
 import { heading, spread } from './support/report.ts'
 
 // Measures the cost of issuing a certificate, compared with its minimum: one signature check with a
@@ -68,12 +68,12 @@ function sampleOf(keys: KeyPair): Sample {
   const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const signed = outer.take(derTag.sequence).whole
   outer.next()
-  const signature = bitStringBytes(outer.next())
-  const pem = pemText('CERTIFICATE REQUEST', der)
+  const signature = readBitStringBytes(outer.next())
+  const pem = encodePemBlock('CERTIFICATE REQUEST', der)
   const order = { kind: 'identity', identityId: 'id', requestPem: pem } as const
   const [{ leafPem }] = issueCertificates(order, issuer, settings, nowMs)
   const { tbs } = parseCertificate(leafPem).contents
-  return { pem, keyPem: pemText('PUBLIC KEY', spkiOf(keys)), signed, signature, tbs }
+  return { pem, keyPem: encodePemBlock('PUBLIC KEY', spkiOf(keys)), signed, signature, tbs }
 }
 
 const hashes: Readonly<Record<string, string>> = { 'EC P-384': 'sha384' }

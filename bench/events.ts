@@ -10,7 +10,7 @@ import { LogEntryEvents } from '../src/events/sources/log-entry-events.ts'
 import { StateMachine } from '../src/fsm/state-machine.ts'
 import { canonicalJson } from '../src/lib/text/canonical-json.ts'
 import { systemClock } from '../src/lib/clock.ts'
-import { HISTORY_LEVEL } from '../src/ports/feature-level.ts'
+import { HISTORY_FEATURE_LEVEL } from '../src/ports/feature-level.ts'
 import { createSystemActor } from '../src/ports/actor.ts'
 import type { Entry } from '../src/raft/types.ts'
 import { MemoryStateStore } from '../src/store/state/memory-state-store.ts'
@@ -62,7 +62,8 @@ async function run(entries: readonly Entry[], mode: Mode): Promise<number> {
     store: new MemoryStateStore(),
     clock: systemClock,
     onState: (state) => {
-      if (mode === 'without events, the audit log keeps changes') state.featureLevel = HISTORY_LEVEL
+      if (mode === 'without events, the audit log keeps changes')
+        state.featureLevel = HISTORY_FEATURE_LEVEL
     },
   })
   const bus = new EventBus({

@@ -11,7 +11,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { ExtendRouterSchema } from '../proto/gen/router_pb.ts'
 import { encodeFrame } from '../src/channel/frame.ts'
 import { encodeText } from '../src/channel/headers.ts'
-import { pemText } from '../src/pki/pem.ts'
+import { encodePemBlock } from '../src/pki/pem.ts'
 import { controlContentType } from '../src/channel/messages/control.ts'
 import { requestDer } from '../test/pki/support/fixtures.ts'
 import { TestCluster } from '../test/process/support/cluster.ts'
@@ -36,7 +36,7 @@ interface Flood {
 }
 
 /** Messages that the router in a flood sends, by the name of the flood. */
-const request = pemText('CERTIFICATE REQUEST', requestDer())
+const request = encodePemBlock('CERTIFICATE REQUEST', requestDer())
 const extension = { clientCertCsr: request, serverCertCsr: request, requireVerification: true }
 const extend = toBinary(ExtendRouterSchema, create(ExtendRouterSchema, extension))
 const messages = new Map<string, readonly [number, Uint8Array]>()

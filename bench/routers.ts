@@ -3,7 +3,7 @@ import { encodeText } from '../src/channel/headers.ts'
 import { modelSourceKinds, modelChanges, wholeModelEvents } from '../src/fsm/router-model/model.ts'
 import { encodeModelEvent } from '../src/fabric/model/encode.ts'
 import { ModelChangeHistory } from '../src/fabric/model/model-change-history.ts'
-import { encodeWholeModel } from '../src/fabric/model/model-handler.ts'
+import { encodeFullModel } from '../src/fabric/model/model-handler.ts'
 import { routerLimits } from '../src/fabric/limits.ts'
 import { formedState, service } from '../test/fsm/support/log.ts'
 import { bench } from './support/routers.ts'
@@ -71,7 +71,7 @@ console.log(
     `${Math.round(performance.now() - encodingMs)} ms to encode once for all routers`,
 )
 const wholeMs = performance.now()
-const whole = await encodeWholeModel({
+const whole = await encodeFullModel({
   events: wholeModelEvents(state),
   keys: [],
   endIndex: 1,

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import { tokenLimits } from '../src/auth/tokens/unverified-token.ts'
+import { unverifiedTokenLimits } from '../src/auth/tokens/unverified-token.ts'
 import { enrollmentLimits } from '../src/api/enrollment/limits.ts'
 import { httpLimits } from '../src/api/http/limits.ts'
 import { recordLimits } from '../src/api/records/limits.ts'
@@ -12,25 +12,25 @@ import { externalTokenLimits } from '../src/auth/tokens/limits.ts'
 import { responseTimeLimits } from '../src/api/cluster/response-time-limits.ts'
 import { traceMsMax } from '../src/ports/identity-traces.ts'
 import { explanationRequestLimits } from '../src/api/access/explain.ts'
-import { explanationViewLimits } from '../src/api/access/explanation-view.ts'
+import { explanationViewLimits } from '../src/api/access/readable-explanations.ts'
 import { previewResponseLimits } from '../src/api/access/preview.ts'
 import { previewBodyLimits } from '../src/api/access/preview-schema.ts'
 import { roleCountLimits } from '../src/api/access/role-counts.ts'
 import { trafficLimits } from '../src/api/traffic/limits.ts'
 import { clusterTrafficLimits } from '../src/cluster/traffic/limits.ts'
 import { metricHistoryLimits } from '../src/api/metrics/metric-history.ts'
-import { refusalLogLimits } from '../src/api/http/refusal-log-quota.ts'
+import { refusedWriteLogLimits } from '../src/api/http/refused-write-log-quota.ts'
 import { detachedReferenceLimits } from '../src/api/records/detached-references.ts'
 import { inspectionLimits } from '../src/api/fabric/inspections.ts'
 import { validationLimits } from '../src/api/fabric/validations.ts'
 import { traceLimits } from '../src/fabric/circuits/traced-identities.ts'
 import { callerWriteLimits } from '../src/api/http/caller-write-limiter.ts'
 import { channelLimits } from '../src/channel/limits.ts'
-import { messageBounds, OTHER_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
+import { messageBounds, UNLISTED_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
 import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
-import { networkLimits } from '../src/cli/network/sections.ts'
-import { deviceLimits } from '../src/auth/oidc/device-log-ins.ts'
+import { networkFileLimits } from '../src/cli/network/sections.ts'
+import { deviceLogInLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientResponseLimits } from '../src/cli/client/api-client.ts'
 import {
   FAILED_MEMBER_AVOIDANCE_MS,
@@ -39,8 +39,8 @@ import {
   consoleTimeouts,
 } from '../src/client/timeouts.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
-import { renewalLimits } from '../src/cli/client/session-tokens.ts'
-import { redirectLimits } from '../src/cli/log-in/redirect-listener.ts'
+import { sessionRenewalLimits } from '../src/cli/client/session-tokens.ts'
+import { redirectListenerLimits } from '../src/cli/log-in/redirect-listener.ts'
 import { lineBufferLimits } from '../src/cli/terminal/line-writer.ts'
 import { adminSocketLimits } from '../src/controller/admin/socket.ts'
 import { admissionLimits } from '../src/cluster/membership/join-tickets.ts'
@@ -53,7 +53,7 @@ import { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX } from '../src/config/engine/load.t
 import { yamlTreeLimits } from '../src/config/engine/yaml-tree.ts'
 import { failedRequestLimits } from '../src/posture/failed-requests.ts'
 import { meshLimits } from '../src/cluster/mesh/limits.ts'
-import { FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
+import { MESH_FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
 import { quarantineLimits } from '../src/cluster/state-transfer/quarantine.ts'
 import { MEMBERSHIP_CACHE_LIMITS } from '../src/cluster/mesh/membership-cache.ts'
@@ -143,14 +143,14 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/sessions/limits.ts': apiSessionLimits,
   'src/api/signers/limits.ts': signerSetUpLimits,
   'src/auth/tokens/limits.ts': externalTokenLimits,
-  'src/auth/tokens/unverified-token.ts': tokenLimits,
-  'src/api/http/refusal-log-quota.ts': refusalLogLimits,
+  'src/auth/tokens/unverified-token.ts': unverifiedTokenLimits,
+  'src/api/http/refused-write-log-quota.ts': refusedWriteLogLimits,
   'src/api/records/detached-references.ts': detachedReferenceLimits,
   'src/api/http/caller-write-limiter.ts': callerWriteLimits,
   'src/api/fabric/inspections.ts': inspectionLimits,
   'src/api/fabric/validations.ts': validationLimits,
   'src/api/access/explain.ts': explanationRequestLimits,
-  'src/api/access/explanation-view.ts': explanationViewLimits,
+  'src/api/access/readable-explanations.ts': explanationViewLimits,
   'src/api/access/role-counts.ts': roleCountLimits,
   'src/api/metrics/metric-history.ts': metricHistoryLimits,
   'src/api/traffic/limits.ts': trafficLimits,
@@ -161,7 +161,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/api/cluster/response-time-limits.ts': responseTimeLimits,
   'src/ports/identity-traces.ts': { traceMsMax },
   'src/fsm/query/list.ts': pageLimits,
-  'src/auth/oidc/device-log-ins.ts': deviceLimits,
+  'src/auth/oidc/device-log-ins.ts': deviceLogInLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/records/deduplication.ts': {
     requestWindowMs: requestIdRetentionMs,
@@ -205,9 +205,9 @@ const tables: Readonly<Record<string, object>> = {
     OWN_DATA_MS: OWN_DATA_TIMEOUT_MS,
   },
   'src/cli/client/api-client.ts': clientResponseLimits,
-  'src/cli/client/session-tokens.ts': renewalLimits,
-  'src/cli/log-in/redirect-listener.ts': redirectLimits,
-  'src/cli/network/sections.ts': networkLimits,
+  'src/cli/client/session-tokens.ts': sessionRenewalLimits,
+  'src/cli/log-in/redirect-listener.ts': redirectListenerLimits,
+  'src/cli/network/sections.ts': networkFileLimits,
   'src/cluster/cluster-node-deps.ts': {
     ...clusterNode,
     retainEntries: retention.entries,
@@ -222,7 +222,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/mesh/address-book.ts': ADDRESS_CLAIM_LIMITS,
   'src/cluster/mesh/seed-finder.ts': SEED_LIMITS,
   'src/cluster/mesh/limits.ts': meshLimits,
-  'src/cluster/mesh/mesh-service.ts': { FRAME_BYTES_MAX },
+  'src/cluster/mesh/mesh-service.ts': { MESH_FRAME_BYTES_MAX },
   'src/cluster/state-transfer/snapshot-receiver.ts': defaultSnapshotReceiverOptions,
   'src/cluster/state-transfer/snapshot-sender.ts': defaultSnapshotSenderOptions,
   'src/cluster/state-transfer/quarantine.ts': quarantineLimits,
@@ -278,7 +278,10 @@ function messageLimits(): object {
     [`${name} bytesMax`, bytesMax],
     ...(elementsMax === 0 ? [] : [[`${name} elementsMax`, elementsMax]]),
   ])
-  return Object.fromEntries([...rows, ['OTHER_BODY_BYTES_MAX', OTHER_BODY_BYTES_MAX]]) as object
+  return Object.fromEntries([
+    ...rows,
+    ['UNLISTED_BODY_BYTES_MAX', UNLISTED_BODY_BYTES_MAX],
+  ]) as object
 }
 
 function softTopicLimits(): object {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { listenerTls } from '../../src/api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../src/api/http/transport/tls.ts'
 
 // A server with the minimum cost of a log-in by certificate: the TLS handshake of a controller's
 // listener, and a response of the same size.
@@ -9,7 +9,7 @@ import { listenerTls } from '../../src/api/http/transport/tls.ts'
 const [certPath = '', keyPath = ''] = process.argv.slice(2)
 const identity = { cert: readFileSync(certPath), key: readFileSync(keyPath) }
 const body = JSON.stringify({ data: 'x'.repeat(2000) })
-const server = https.createServer({ ...listenerTls, ...identity }, (request, response) => {
+const server = https.createServer({ ...listenerTlsOptions, ...identity }, (request, response) => {
   request.resume()
   request.on('end', () => {
     response.setHeader('content-type', 'application/json')

@@ -7,7 +7,7 @@ import { type Configuration, ConfigurationSchema } from '../../proto/gen/members
 import { ProposerDeduplication } from '../../src/fsm/records/deduplication.ts'
 import type {
   AppliedEntry,
-  Digests,
+  StateDigests,
   ReplicatedStateMachine,
 } from '../../src/ports/replicated-state-machine.ts'
 import type {
@@ -149,7 +149,7 @@ export class CounterMachine implements ReplicatedStateMachine {
     return false
   }
 
-  digests(): Digests {
+  digests(): StateDigests {
     const { position, digest } = this.#live
     return { index: position.index, state: digest, entities: digest }
   }

@@ -16,7 +16,7 @@ import type { EventStreams } from '../ports/events.ts'
 import type { IdentityTraces } from '../ports/identity-traces.ts'
 import type { ObservationSink } from '../ports/observations.ts'
 import type { LiveTable, LiveChannel, LiveCircuit, LiveLinks } from '../ports/live-table.ts'
-import type { DataPathSources } from './metrics/data-path-metrics.ts'
+import type { DataPathMetricsSources } from './metrics/data-path-metrics.ts'
 import type { RestoreControl } from './backups/restore-control.ts'
 import type { RouterInspections } from '../ports/router-inspections.ts'
 import type { NodeHealth } from '../ports/node-health.ts'
@@ -30,7 +30,7 @@ import type { StateView } from '../ports/state-view.ts'
 import type { ClusterTraffic } from '../ports/traffic.ts'
 import type { TokenKeys } from '../ports/token-keys.ts'
 import type { ConsensusStats } from '../ports/stats.ts'
-import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
+import type { KeyFetchRules } from '../auth/tokens/key-fetcher.ts'
 import type { LinearizableReads } from './http/linearizable-reads.ts'
 import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
@@ -126,7 +126,7 @@ export interface ApiDeps {
    */
   readonly allowsReservedSignerHosts: boolean
   /** Rules for the URLs from which the keys of JWT signers are fetched. */
-  readonly keyEndpoints: KeyEndpointRules
+  readonly keyEndpoints: KeyFetchRules
   readonly version: VersionInfo
   /** Id that is new for each process, so that clients can detect a restart. */
   readonly instanceId: string
@@ -149,7 +149,7 @@ export interface ApiDeps {
   /** Metrics of consensus, mesh and disk for `/metrics`. */
   readonly vitals?: () => ConsensusStats
   /** Sources of the metrics about routers, circuits and services for `/metrics`. */
-  readonly dataPath?: Pick<DataPathSources, 'counts' | 'routers' | 'services'>
+  readonly dataPath?: Pick<DataPathMetricsSources, 'counts' | 'routers' | 'services'>
   /** Identities whose circuits are logged. */
   readonly traces: IdentityTraces
   /** Log-ins by device code that wait for approval. */

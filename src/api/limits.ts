@@ -36,7 +36,7 @@ const SESSION_TIMEOUT_MS_MIN = 60_000
  * is replaced with the default. With a short timeout, controllers send each other session activity
  * more often.
  */
-export function apiLimitsWith(changes: Partial<ApiLimits>): ApiLimits {
+export function overrideApiLimits(changes: Partial<ApiLimits>): ApiLimits {
   const limits = { ...defaultApiLimits, ...changes }
   const sessionTimeoutMs =
     limits.sessionTimeoutMs < SESSION_TIMEOUT_MS_MIN

@@ -31,13 +31,18 @@ import {
 } from './fabric/router-client-authorizer.ts'
 import { RouterTunnelAuthorizer } from './fabric/router-tunnel-authorizer.ts'
 import type { ApiDeps } from './api-deps.ts'
-import { basePaths, createUrlCanonicalizer, isBelowMount, routerPath } from './http/paths.ts'
+import {
+  basePaths,
+  createUrlCanonicalizer,
+  isBelowFileMount,
+  fastifyRoutePath,
+} from './http/paths.ts'
 import { ServedPaths } from './http/served-paths.ts'
-import { Pipeline } from './http/pipeline.ts'
+import { RequestPipeline } from './http/request-pipeline.ts'
 import { handleExpectRequests } from './http/transport/expect-continue.ts'
 import { makeCloseGraceful } from './http/transport/graceful-close.ts'
 import { PipelinedRequests } from './http/transport/pipelined-requests.ts'
-import { listenerTls } from './http/transport/tls.ts'
+import { listenerTlsOptions } from './http/transport/tls.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -149,7 +154,7 @@ function buildListener(
   options: ListenerOptions,
 ): FastifyInstance {
   const answerer = new ReplyWriter(all)
-  const pipeline = new Pipeline(all, answerer, options.socketCaller)
+  const pipeline = new RequestPipeline(all, answerer, options.socketCaller)
   const app = newApp(all, options, answerer, pipeline)
   app.decorateRequest('call', null)
   app.addHook('onRoute', (route) => {
@@ -171,7 +176,7 @@ function buildListener(
   const { mounts = [] } = options
   app.setNotFoundHandler((request, reply) => {
     const url = request.raw.url ?? '/'
-    const isServed = mounts.some((mount) => isBelowMount(mount, url)) || served.has(url)
+    const isServed = mounts.some((mount) => isBelowFileMount(mount, url)) || served.has(url)
     answerer.fail(reply, pipeline.callOf(request), unmatched(url, isServed))
   })
   app.register((routes, _, done) => {
@@ -194,7 +199,7 @@ function newApp(
   all: ApiDeps & ApiServices,
   options: ListenerOptions,
   answerer: ReplyWriter,
-  pipeline: Pipeline,
+  pipeline: RequestPipeline,
 ): FastifyInstance {
   const { limits } = all
   const serverOptions = {
@@ -291,7 +296,7 @@ function newServer(
   onHttpsServer: ListenerOptions['onHttpsServer'],
 ): Server {
   if (https === null) return createHttpServer(serverOptions, listener)
-  const server = createHttpsServer({ ...listenerTls, ...https, ...serverOptions }, listener)
+  const server = createHttpsServer({ ...listenerTlsOptions, ...https, ...serverOptions }, listener)
   onHttpsServer?.(server)
   // The cast is safe: requests and responses of the server are those of HTTP, only its TypeScript
   // type differs.
@@ -302,7 +307,7 @@ function addRoutes(
   app: FastifyInstance,
   api: ApiName,
   operations: readonly Operation[],
-  pipeline: Pipeline,
+  pipeline: RequestPipeline,
   served: ServedPaths,
 ): void {
   for (const operation of operations) {
@@ -310,7 +315,7 @@ function addRoutes(
     const path = basePaths[api] + (operation.path === '/' ? '' : operation.path)
     app.route({
       method: operation.method,
-      url: routerPath(path),
+      url: fastifyRoutePath(path),
       config: { operation, api },
       handler: pipeline.handlerOf(operation),
     })
@@ -322,7 +327,7 @@ function addRoutes(
  * Routes all paths below a mount to its operation. For HEAD, the response is that of GET without
  * the body.
  */
-function addMount(app: FastifyInstance, operation: Operation, pipeline: Pipeline): void {
+function addMount(app: FastifyInstance, operation: Operation, pipeline: RequestPipeline): void {
   const handler = pipeline.handlerOf(operation)
   for (const url of [operation.path, `${operation.path}/*`]) {
     app.route({ method: ['GET', 'HEAD'], url, config: { operation, api: 'host' }, handler })

@@ -1,4 +1,4 @@
-import { KeyEndpoint } from '../auth/tokens/key-endpoint.ts'
+import { KeyFetcher } from '../auth/tokens/key-fetcher.ts'
 import { SignerKeyCache } from '../auth/tokens/signer-key-cache.ts'
 import { ExternalJwtFactor } from '../auth/principal/external-jwt-factor.ts'
 import { ProviderLogIns } from '../auth/tokens/provider-log-ins.ts'
@@ -7,11 +7,11 @@ import { DeviceLogIns } from '../auth/oidc/device-log-ins.ts'
 import { DeviceFlow } from '../auth/oidc/device-flow.ts'
 import { FlowSessions } from '../auth/oidc/flow-sessions.ts'
 import { LogInFlow } from '../auth/oidc/log-in-flow.ts'
-import { KeyBinding } from '../auth/oidc/key-binding.ts'
+import { TokenKeyBinding } from '../auth/oidc/token-key-binding.ts'
 import { RefreshTokenReuse } from '../auth/sessions/refresh-token-reuse.ts'
 import { FormerMemberTokens } from '../auth/sessions/former-member-tokens.ts'
 import { OidcTokens } from '../auth/sessions/oidc-tokens.ts'
-import { FlowStateSealer } from '../auth/oidc/flow-state-sealer.ts'
+import { FlowStateEncryption } from '../auth/oidc/flow-state-encryption.ts'
 import { LogInService } from '../auth/log-in/log-in.ts'
 import { createLogInThrottle, type LogInThrottle } from '../auth/log-in/log-in-throttle.ts'
 import { RequestAuthenticator } from '../auth/sessions/request-authenticator.ts'
@@ -21,15 +21,15 @@ import { PasswordLockout } from '../auth/factors/password-lockout.ts'
 import { PasswordVerifier } from '../auth/factors/password-verifier.ts'
 import { SecondFactors } from '../auth/factors/second-factors.ts'
 import { SessionTracker } from '../auth/sessions/session-tracker.ts'
-import { TokenSigner } from '../auth/sessions/token-signer.ts'
+import { SessionTokenSigner } from '../auth/sessions/session-token-signer.ts'
 import { AccessExpiryProposer } from './access/access-expiry-proposer.ts'
-import { FactorResealer } from './mfa/factor-resealer.ts'
+import { FactorReencrypter } from './mfa/factor-reencrypter.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodyQueue } from './http/large-body-queue.ts'
 import { ResponseCompression } from './http/responses/response-compression.ts'
 import { ListResponsePrinter } from './http/responses/list-response-printer.ts'
-import { Validator } from './schemas/validator.ts'
-import { Preparers } from './preparers/preparers.ts'
+import { RequestBodyValidator } from './schemas/request-body-validator.ts'
+import { WritePreparers } from './preparers/write-preparers.ts'
 import { ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
 import { MetricHistory, type MetricHistoryTotals } from './metrics/metric-history.ts'
 import { ApiMetrics } from './metrics/metrics.ts'
@@ -37,19 +37,19 @@ import type { ApiDeps } from './api-deps.ts'
 import { ConnectionCallers } from './http/transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
 import { WindowedQuota } from '../lib/bounds/quota.ts'
-import { refusalLogQuota } from './http/refusal-log-quota.ts'
+import { refusedWriteLogQuota } from './http/refused-write-log-quota.ts'
 import { UnreadResponses } from './http/transport/unread-responses.ts'
 import { ProposalWriter } from './http/proposal-writer.ts'
 
 /** Services that the operations of all listeners share. */
 export interface ApiServices {
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly gate: RequestAuthenticator
   /** Verifies tokens of identity providers. */
   readonly externalTokens: TokenVerifier
   /** Fetches documents of identity providers. */
-  readonly keyEndpoint: KeyEndpoint
+  readonly keyEndpoint: KeyFetcher
   readonly providerLogIns: ProviderLogIns
   readonly tokenFactor: ExternalJwtFactor
   readonly passwords: PasswordVerifier
@@ -64,7 +64,7 @@ export interface ApiServices {
   readonly deviceLogIns: DeviceLogIns
   readonly refreshUses: RefreshTokenReuse
   readonly writer: ProposalWriter
-  readonly preparers: Preparers
+  readonly preparers: WritePreparers
   readonly secondFactors: SecondFactors
   readonly metrics: ApiMetrics
   readonly history: MetricHistory
@@ -75,13 +75,13 @@ export interface ApiServices {
   readonly processor: ProcessorShare
   readonly callers: ConnectionCallers
   /** Compiled schemas of bodies, shared by all listeners. */
-  readonly validator: Validator
+  readonly validator: RequestBodyValidator
   readonly lists: ListResponsePrinter
   /** Memory limit for responses that clients have not read, shared by all listeners. */
   readonly unsent: UnreadResponses
   readonly compression: ResponseCompression
   readonly integrity: IntegrityRunner
-  readonly resealer: FactorResealer
+  readonly resealer: FactorReencrypter
   readonly accessEndProposer: AccessExpiryProposer
 }
 
@@ -90,8 +90,8 @@ export function createServices(deps: ApiDeps): ApiServices {
   const sessions = new SessionTracker(deps)
   const writer = new ProposalWriter(deps.proposer)
   const secondFactors = new SecondFactors({ ...deps, writer })
-  const tokens = new TokenSigner(deps.keys)
-  const keyEndpoint = new KeyEndpoint(limits, deps.keyEndpoints)
+  const tokens = new SessionTokenSigner(deps.keys)
+  const keyEndpoint = new KeyFetcher(limits, deps.keyEndpoints)
   const externalTokens = new TokenVerifier(
     deps,
     new SignerKeyCache(keyEndpoint, limits, deps),
@@ -126,7 +126,7 @@ export function createServices(deps: ApiDeps): ApiServices {
   })
   const oidcTokens = new OidcTokens(deps)
   const refreshUses = new RefreshTokenReuse(deps)
-  const seals = new FlowStateSealer(deps)
+  const seals = new FlowStateEncryption(deps)
   const flowDeps = {
     ...deps,
     logIns,
@@ -140,7 +140,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     tokenFactor,
     sessions,
     refreshUses,
-    keyBinding: new KeyBinding({ ...deps, writer }),
+    keyBinding: new TokenKeyBinding({ ...deps, writer }),
   })
   const metrics = metricsOf(deps)
   return {
@@ -162,24 +162,24 @@ export function createServices(deps: ApiDeps): ApiServices {
     adoption,
     throttle,
     logIns,
-    refusals: new WindowedQuota(refusalLogQuota, deps.clock, (dropped) => {
+    refusals: new WindowedQuota(refusedWriteLogQuota, deps.clock, (dropped) => {
       deps.logger.warn(
         { dropped },
         `suppressed ${dropped} lines about refused writes in the last minute`,
       )
     }),
     writer,
-    preparers: new Preparers({ ...deps, passwords }),
+    preparers: new WritePreparers({ ...deps, passwords }),
     secondFactors,
     largeBodies: new LargeBodyQueue(limits),
     processor,
     callers: new ConnectionCallers(processor, deps.clock),
-    validator: new Validator(),
+    validator: new RequestBodyValidator(),
     lists: new ListResponsePrinter(limits, processor, unsent),
     unsent,
     compression: new ResponseCompression(limits),
     integrity: new IntegrityRunner(deps),
-    resealer: new FactorResealer(deps, secondFactors.vault),
+    resealer: new FactorReencrypter(deps, secondFactors.vault),
     accessEndProposer: new AccessExpiryProposer(deps),
     metrics,
     history: historyOf(deps, metrics),

@@ -4,10 +4,10 @@ import { basename, dirname, join } from 'node:path'
 
 import { syncFolder } from '../pki/secret-file.ts'
 import {
-  ContainerReader,
-  HEAD_BYTES_MAX,
-  SUMMARY_TAIL_BYTES_MAX,
-  readSummaryAtEnd,
+  BackupContainerReader,
+  BACKUP_HEAD_BYTES_MAX,
+  BACKUP_SUMMARY_BYTES_MAX,
+  decodeTrailingSummary,
 } from './container.ts'
 import { damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
@@ -25,8 +25,8 @@ export function readFileChunks(path: string): AsyncIterable<Uint8Array> {
  * @throws {BackupFault}
  */
 export async function readBackupHead(path: string): Promise<BackupManifest> {
-  const reader = new ContainerReader()
-  for await (const chunk of createReadStream(path, { end: HEAD_BYTES_MAX })) {
+  const reader = new BackupContainerReader()
+  for await (const chunk of createReadStream(path, { end: BACKUP_HEAD_BYTES_MAX })) {
     reader.push(chunk as Buffer)
     if (reader.manifest !== null) return reader.manifest
   }
@@ -42,9 +42,9 @@ export async function readBackupSummary(path: string): Promise<BackupSummary> {
   const file = await open(path, 'r')
   try {
     const { size } = await file.stat()
-    const length = Math.min(size, SUMMARY_TAIL_BYTES_MAX)
+    const length = Math.min(size, BACKUP_SUMMARY_BYTES_MAX)
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length)
-    return readSummaryAtEnd(buffer.subarray(0, bytesRead))
+    return decodeTrailingSummary(buffer.subarray(0, bytesRead))
   } finally {
     await file.close()
   }

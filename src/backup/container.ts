@@ -21,14 +21,14 @@ import {
   type BackupSummary,
   decodeManifest,
   decodeSummary,
-  encodeJson,
+  encodeCanonicalJson,
   unsupportedBackupFault,
 } from './manifest.ts'
 
 const { frameBytesMax, manifestBytesMax, summaryBytesMax } = backupLimits
 
-export const MAGIC_PREFIX = 'FLOTBKP'
-const MAGIC = Buffer.from(`${MAGIC_PREFIX}${BACKUP_FORMAT}`, 'latin1')
+export const BACKUP_MAGIC_PREFIX = 'FLOTBKP'
+const MAGIC = Buffer.from(`${BACKUP_MAGIC_PREFIX}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
 const CHECK_BYTES = 32
 /** Size of the end of the file: the length of the summary, and the checksum of all bytes. */
@@ -49,7 +49,7 @@ function checksum(...parts: readonly Uint8Array[]): Buffer {
 }
 
 /** Encodes a backup part by part, in file order; each call returns the next bytes to write. */
-export class ContainerWriter {
+export class BackupContainerWriter {
   readonly #all = createHash('sha256')
   #frames = 0
   #bytes = 0
@@ -78,7 +78,7 @@ export class ContainerWriter {
 
   /** The last bytes of the file; they end with its checksum. */
   tail(summary: BackupSummary): Uint8Array[] {
-    const bytes = encodeJson(summary)
+    const bytes = encodeCanonicalJson(summary)
     const length = count(bytes.length)
     const parts = this.#put([count(0), length, bytes, checksum(bytes), length])
     return [...parts, this.#all.digest()]
@@ -107,7 +107,7 @@ type Step =
  * Decodes a backup from a stream of chunks and returns the bodies of its frames. Keeps at most one
  * part and one chunk in memory.
  */
-export class ContainerReader {
+export class BackupContainerReader {
   readonly #all: Hash = createHash('sha256')
   #pieces: Uint8Array[] = []
   #available = 0
@@ -233,7 +233,7 @@ export class ContainerReader {
  * Reads the summary from the last bytes of a file.
  * @throws {BackupFault} when the bytes are not the end of a backup.
  */
-export function readSummaryAtEnd(bytes: Uint8Array): BackupSummary {
+export function decodeTrailingSummary(bytes: Uint8Array): BackupSummary {
   const last = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
   if (last.length < TAIL_BYTES) throw truncatedBackupFault(last.length)
   const length = last.readUInt32LE(last.length - TAIL_BYTES)
@@ -243,9 +243,9 @@ export function readSummaryAtEnd(bytes: Uint8Array): BackupSummary {
 }
 
 /** Number of bytes at the end of a file that always contain the summary. */
-export const SUMMARY_TAIL_BYTES_MAX = summaryBytesMax + CHECK_BYTES + TAIL_BYTES
+export const BACKUP_SUMMARY_BYTES_MAX = summaryBytesMax + CHECK_BYTES + TAIL_BYTES
 /** Number of bytes at the start of a file that always contain the manifest. */
-export const HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + manifestBytesMax + CHECK_BYTES
+export const BACKUP_HEAD_BYTES_MAX = MAGIC.length + COUNT_BYTES + manifestBytesMax + CHECK_BYTES
 
 function summaryIn(bytes: Buffer): BackupSummary {
   const length = bytes.length - CHECK_BYTES - TAIL_BYTES
@@ -259,8 +259,9 @@ function summaryIn(bytes: Buffer): BackupSummary {
 function checkMagic(bytes: Buffer): void {
   if (bytes.equals(MAGIC)) return
   const text = bytes.toString('latin1')
-  const format = Number(text.slice(MAGIC_PREFIX.length))
-  if (text.startsWith(MAGIC_PREFIX) && format > BACKUP_FORMAT) throw unsupportedBackupFault(format)
+  const format = Number(text.slice(BACKUP_MAGIC_PREFIX.length))
+  if (text.startsWith(BACKUP_MAGIC_PREFIX) && format > BACKUP_FORMAT)
+    throw unsupportedBackupFault(format)
   throw notABackup()
 }
 

@@ -36,7 +36,7 @@ export function encodeSecrets(secrets: readonly BackupSecret[] | null): Uint8Arr
 }
 
 /** Decodes the content chunk by chunk: stores the secrets and returns the bytes of the state. */
-export class ContentReader {
+export class BackupContentReader {
   #secrets: readonly BackupSecret[] | null = null
   #head: Buffer | null = Buffer.alloc(0)
 

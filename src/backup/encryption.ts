@@ -46,7 +46,7 @@ export function parseRecipient(pem: string): BackupRecipient {
 }
 
 /** Generates the content key of one backup and wraps it for the recipient. */
-export async function newContentKey(
+export async function createWrappedContentKey(
   { publicKeySpki }: BackupRecipient,
   of: Pick<BackupManifest, 'clusterId' | 'controllerId'>,
 ): Promise<{ readonly key: Uint8Array; readonly encryption: BackupEncryption }> {
@@ -61,7 +61,7 @@ export async function newContentKey(
  * @throws {BackupFault} KEY_NEEDED, WRONG_KEY.
  * @returns null when the backup is not encrypted.
  */
-export async function openContentKey(
+export async function unwrapContentKey(
   manifest: BackupManifest,
   privateKeyPem: string | null,
 ): Promise<Uint8Array | null> {
@@ -90,7 +90,7 @@ function contextOf({
  * Encrypts or decrypts the frames of one backup. Each frame is bound to its number and to the
  * manifest.
  */
-export class FrameCipher {
+export class BackupFrameCipher {
   readonly #key: Uint8Array
   readonly #manifestSha256: Uint8Array
   #number = 0

@@ -7,7 +7,7 @@ import { StoreError } from '../store/errors.ts'
 import { MemoryStateStore } from '../store/state/memory-state-store.ts'
 import { damagedBackupFault } from './backup-fault.ts'
 import { type BackupManifest, manifestPositionFields } from './manifest.ts'
-import { readBackup, type ReadBackup } from './read-backup.ts'
+import { readBackup, type BackupReadResult } from './read-backup.ts'
 import { ClusterState } from '../fsm/access/cluster-state.ts'
 
 /** Options for reading a backup. The private key is required only for an encrypted one. */
@@ -17,7 +17,7 @@ export interface LoadBackupOptions {
 }
 
 /** A backup together with the complete state that it contains. */
-export interface LoadedBackup extends ReadBackup {
+export interface LoadedBackup extends BackupReadResult {
   readonly state: ClusterState
 }
 
@@ -49,7 +49,7 @@ export async function loadBackup(
 }
 
 /** A backup whose content was checked; the state itself is not kept. */
-export interface CheckedBackup extends ReadBackup {
+export interface CheckedBackup extends BackupReadResult {
   /** Inconsistent references, indexes and digests, limited to the number that is shown. */
   readonly findings: readonly IntegrityFinding[]
 }
@@ -78,12 +78,12 @@ async function swapIn(receiver: StoreReceiver, manifest: BackupManifest): Promis
   await receiver.swap()
 }
 
-function requireCluster(state: State, { manifest }: ReadBackup): void {
+function requireCluster(state: State, { manifest }: BackupReadResult): void {
   if (state.clusterId === manifest.clusterId) return
   throw damagedBackupFault('the head of the backup is of another cluster than the state in it')
 }
 
-function requireCounts(state: State, { summary }: ReadBackup): void {
+function requireCounts(state: State, { summary }: BackupReadResult): void {
   const counts: Record<string, number> = {}
   for (const [name, { entity, rows }] of state.tables) {
     if (entity.name === name && rows.size > 0) counts[name] = rows.size

@@ -70,7 +70,7 @@ export function manifestPositionFields(
 }
 
 /** Canonical JSON in UTF-8, so that equal values give equal bytes. */
-export function encodeJson(value: unknown): Buffer {
+export function encodeCanonicalJson(value: unknown): Buffer {
   return Buffer.from(canonicalJson(value), 'utf8')
 }
 

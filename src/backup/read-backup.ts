@@ -1,13 +1,13 @@
 import { BUNDLE_CERTIFICATES_MAX, CertificateError, parseCertificates } from '../pki/certificate.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
-import { ContainerReader } from './container.ts'
-import { type BackupSecret, ContentReader } from './content.ts'
-import { FrameCipher, openContentKey } from './encryption.ts'
+import { BackupContainerReader } from './container.ts'
+import { type BackupSecret, BackupContentReader } from './content.ts'
+import { BackupFrameCipher, unwrapContentKey } from './encryption.ts'
 import { BackupFault, damagedBackupFault } from './backup-fault.ts'
 import type { BackupManifest, BackupSummary } from './manifest.ts'
 
 /** Manifest and summary of a backup whose checksums are intact. */
-export interface ReadBackup {
+export interface BackupReadResult {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary
   /** SHA-256 of the whole file in hex. */
@@ -34,10 +34,10 @@ interface ReadingDeps {
 export async function readBackup(
   bytes: AsyncIterable<Uint8Array>,
   deps: ReadingDeps,
-): Promise<ReadBackup> {
-  const container = new ContainerReader()
-  const content = new ContentReader()
-  let opened: { readonly cipher: FrameCipher | null } | null = null
+): Promise<BackupReadResult> {
+  const container = new BackupContainerReader()
+  const content = new BackupContentReader()
+  let opened: { readonly cipher: BackupFrameCipher | null } | null = null
   for await (const chunk of bytes) {
     const bodies = container.push(chunk)
     const { manifest } = container
@@ -62,8 +62,8 @@ export async function readBackup(
  */
 export async function checkBackup(
   bytes: AsyncIterable<Uint8Array>,
-): Promise<Omit<ReadBackup, 'secrets'>> {
-  const container = new ContainerReader()
+): Promise<Omit<BackupReadResult, 'secrets'>> {
+  const container = new BackupContainerReader()
   for await (const chunk of bytes) {
     container.push(chunk)
     if (container.manifest !== null) requireKnownLevel(container.manifest)
@@ -76,16 +76,16 @@ export async function checkBackup(
 }
 
 async function open(
-  container: ContainerReader,
+  container: BackupContainerReader,
   manifest: BackupManifest,
   { privateKeyPem, onManifest }: ReadingDeps,
-): Promise<{ readonly cipher: FrameCipher | null }> {
+): Promise<{ readonly cipher: BackupFrameCipher | null }> {
   requireKnownLevel(manifest)
   // @guard backup-of-a-stranger--whole
   requireAuthorities(manifest)
   onManifest?.(manifest)
-  const key = await openContentKey(manifest, privateKeyPem)
-  return { cipher: key === null ? null : new FrameCipher(key, container.manifestSha256) }
+  const key = await unwrapContentKey(manifest, privateKeyPem)
+  return { cipher: key === null ? null : new BackupFrameCipher(key, container.manifestSha256) }
 }
 
 /**

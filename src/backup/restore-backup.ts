@@ -8,13 +8,13 @@ import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { CertifiedKey } from '../pki/authority/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { createSystemActor } from '../ports/actor.ts'
-import { commandLevel } from '../ports/feature-level.ts'
+import { commandFeatureLevel } from '../ports/feature-level.ts'
 import type { Entry, Position } from '../raft/types.ts'
 import type { DataIdentity } from '../store/log/data-identity.ts'
 import { LevelStateStore } from '../store/state/level-state-store.ts'
-import type { FirstLog } from '../store/folder/create-data-folder.ts'
+import type { InitialLog } from '../store/folder/create-data-folder.ts'
 import { loadBackup, type LoadedBackup, type LoadBackupOptions } from './load-backup.ts'
-import { resealForNewCluster } from './restored-factors.ts'
+import { reencryptFactorsForNewCluster } from './restored-factors.ts'
 import { issuingAuthorityFromBackup, secretsForRestoredCluster } from './restored-secrets.ts'
 
 /** Number of bytes after which incoming records are synced. */
@@ -40,7 +40,7 @@ export async function fillDataFolderFromBackup(
   bytes: AsyncIterable<Uint8Array>,
   parts: LoadBackupOptions,
   first: RestoreTarget,
-): Promise<FirstLog & { readonly backup: LoadedBackup }> {
+): Promise<InitialLog & { readonly backup: LoadedBackup }> {
   const { freeBytesMin } = first
   const options = { freeBytesMin, receiveBatchBytes: RECEIVE_BATCH_BYTES }
   const store = await LevelStateStore.open(folder, options)
@@ -68,7 +68,7 @@ async function beginAnew(backup: LoadedBackup, first: RestoreTarget): Promise<Po
     storeId,
     publicKeySha256: certificate.publicKeySha256,
   })
-  resealForNewCluster(backup, clusterId)
+  reencryptFactorsForNewCluster(backup, clusterId)
   return convertToNewCluster(state, {
     clusterId,
     timeMs,
@@ -102,7 +102,7 @@ function restoredEntry(
   const message = { action: 'cluster-restore', target: nodeId, outcome: 'done', reason }
   const command = create(CommandSchema, {
     kind: CommandKind.CLUSTER_ACTION,
-    level: commandLevel(CommandKind.CLUSTER_ACTION),
+    level: commandFeatureLevel(CommandKind.CLUSTER_ACTION),
     actor: createSystemActor({ name: 'restore' }),
     payload: toBinary(ClusterActionSchema, create(ClusterActionSchema, message)),
   })

@@ -1,6 +1,10 @@
 import { removeSessions } from '../fsm/restored-state.ts'
 import type { NormalizedRecord } from '../fsm/records/record-blocks.ts'
-import { type KindReplacement, planReplacement, restoredKinds } from '../fsm/cluster/replacement.ts'
+import {
+  type KindReplacement,
+  planRecordReplacement,
+  restoredKinds,
+} from '../fsm/cluster/replacement.ts'
 import type { State } from '../fsm/records/state.ts'
 
 /** Changes that a restore would make to records of one kind. */
@@ -26,7 +30,11 @@ const SHOWN_IDS_MAX = 20
 export function planRestoreChanges(live: State, backup: State): KindReplacement[] {
   removeSessions(backup)
   const isSame = live.clusterId === backup.clusterId
-  return planReplacement(live, shapedFor(live, backup), isSame ? null : live.position.index + 1)
+  return planRecordReplacement(
+    live,
+    shapedFor(live, backup),
+    isSame ? null : live.position.index + 1,
+  )
 }
 
 function* shapedFor(live: State, backup: State): Generator<NormalizedRecord> {

@@ -1,6 +1,10 @@
 import type { Mfa } from '../entities/kinds/mfa.ts'
 import type { State } from '../fsm/records/state.ts'
-import { type FactorSecrets, openFactor, sealFactor } from '../pki/secrets/sealed-factor.ts'
+import {
+  type FactorSecrets,
+  decryptFactorSecrets,
+  encryptFactorSecrets,
+} from '../pki/secrets/factor-secrets.ts'
 import type { BackupSecret } from './content.ts'
 
 /** The parts of a backup that are needed to decrypt its second factors. */
@@ -17,19 +21,24 @@ export function listFactors(state: State): Mfa[] {
 /** Decrypts a second factor; null when the backup does not contain the key that encrypted it. */
 export function decryptFactor({ state, secrets }: FactorSource, mfa: Mfa): FactorSecrets | null {
   const key = keyOf(secrets, mfa)
-  return key === undefined ? null : openFactor(key, mfa.sealed, contextOf(mfa, state.clusterId))
+  return key === undefined
+    ? null
+    : decryptFactorSecrets(key, mfa.sealed, contextOf(mfa, state.clusterId))
 }
 
 /**
  * Re-encrypts the second factors for the new cluster, because their authenticated data includes the
  * cluster id. A factor that cannot be decrypted is left unchanged.
  */
-export function resealForNewCluster(source: FactorSource, clusterId: string): void {
+export function reencryptFactorsForNewCluster(source: FactorSource, clusterId: string): void {
   for (const mfa of listFactors(source.state)) {
     const factor = decryptFactor(source, mfa)
     const key = keyOf(source.secrets, mfa)
     if (factor === null || key === undefined) continue
-    source.state.put('mfa', { ...mfa, sealed: sealFactor(key, factor, contextOf(mfa, clusterId)) })
+    source.state.put('mfa', {
+      ...mfa,
+      sealed: encryptFactorSecrets(key, factor, contextOf(mfa, clusterId)),
+    })
   }
 }
 

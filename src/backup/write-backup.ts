@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 
 import type { StoreSnapshot } from '../ports/state-store.ts'
-import { ContainerWriter } from './container.ts'
+import { BackupContainerWriter } from './container.ts'
 import { type BackupSecret, encodeSecrets } from './content.ts'
-import { type BackupRecipient, FrameCipher, newContentKey } from './encryption.ts'
+import { type BackupRecipient, BackupFrameCipher, createWrappedContentKey } from './encryption.ts'
 import {
   BACKUP_FORMAT,
   type BackupManifest,
   type BackupSummary,
-  encodeJson,
+  encodeCanonicalJson,
   manifestPositionFields,
 } from './manifest.ts'
 
@@ -61,7 +61,7 @@ export class BackupWriter {
 
   static async begin(source: BackupSource): Promise<BackupWriter> {
     const { origin, snapshot, secrets, recipient } = source
-    const made = recipient === null ? null : await newContentKey(recipient, origin)
+    const made = recipient === null ? null : await createWrappedContentKey(recipient, origin)
     const manifest: BackupManifest = {
       format: BACKUP_FORMAT,
       ...origin,
@@ -78,12 +78,12 @@ export class BackupWriter {
   }
 
   async *chunks(): AsyncGenerator<Uint8Array> {
-    const head = encodeJson(this.manifest)
+    const head = encodeCanonicalJson(this.manifest)
     const cipher =
       this.#key === null
         ? null
-        : new FrameCipher(this.#key, createHash('sha256').update(head).digest())
-    const container = new ContainerWriter()
+        : new BackupFrameCipher(this.#key, createHash('sha256').update(head).digest())
+    const container = new BackupContainerWriter()
     yield Buffer.concat(container.head(head))
     let bytes = 0
     for await (const part of this.#content()) {

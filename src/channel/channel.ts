@@ -16,7 +16,12 @@ import { HeartbeatExchange } from './heartbeat.ts'
 import type { ChannelLimits } from './limits.ts'
 import { messageBodyBytesMax, messageRefusalReason } from './message-bounds.ts'
 import { MALFORMED_BODY_FAULT } from './wire-scan.ts'
-import { channelContentType, HELLO_SEQUENCE, channelHeaderKey, reflectedKeys } from './numbers.ts'
+import {
+  channelContentType,
+  HELLO_SEQUENCE,
+  channelHeaderKey,
+  reflectedHeaderKeys,
+} from './numbers.ts'
 
 export interface ChannelDeps {
   /** A TLS socket. The channel closes it. */
@@ -246,7 +251,7 @@ export class Channel {
   reply(to: ChannelMessage, outgoing: OutboundMessage): boolean {
     const headers = new Map(outgoing.headers)
     for (const [key, value] of to.headers) {
-      if (key >= reflectedKeys.from && key <= reflectedKeys.to) headers.set(key, value)
+      if (key >= reflectedHeaderKeys.from && key <= reflectedHeaderKeys.to) headers.set(key, value)
     }
     headers.set(channelHeaderKey.replyFor, encodeInt32(to.sequence))
     return this.send({ ...outgoing, headers })

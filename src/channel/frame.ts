@@ -1,6 +1,6 @@
 import {
   type ChannelHeaders,
-  ENTRY_BYTES,
+  HEADER_ENTRY_PREFIX_BYTES,
   headersFault,
   HeaderView,
   readInt32At,
@@ -77,7 +77,7 @@ function headersBytesOf(headers: ChannelHeaders | undefined): number {
   if (headers === undefined) return 0
   if (headers instanceof HeaderView) return headers.blockBytes
   let bytes = 0
-  for (const [, value] of headers) bytes += ENTRY_BYTES + value.length
+  for (const [, value] of headers) bytes += HEADER_ENTRY_PREFIX_BYTES + value.length
   return bytes
 }
 
@@ -111,8 +111,8 @@ export function encodeFrameHead(message: ChannelMessage, roomBytes = 0): Buffer 
   for (const [key, value] of headers) {
     frame.writeInt32LE(key, at)
     frame.writeInt32LE(value.length, at + 4)
-    frame.set(value, at + ENTRY_BYTES)
-    at += ENTRY_BYTES + value.length
+    frame.set(value, at + HEADER_ENTRY_PREFIX_BYTES)
+    at += HEADER_ENTRY_PREFIX_BYTES + value.length
   }
   return frame
 }

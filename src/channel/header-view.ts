@@ -8,7 +8,7 @@ export interface ChannelHeaders {
 }
 
 /** Bytes of key and length before each value. */
-export const ENTRY_BYTES = 8
+export const HEADER_ENTRY_PREFIX_BYTES = 8
 
 /**
  * A view of a part of the bytes. Needed because `slice` copies if the bytes are not a `Buffer`.
@@ -69,8 +69,8 @@ export class HeaderView implements ChannelHeaders {
     const bytes = this.#bytes
     let found = -1
     for (let at = this.#from; at < this.#to;) {
-      if (readInt32At(bytes, at) === key) found = at + ENTRY_BYTES
-      at += ENTRY_BYTES + readInt32At(bytes, at + 4)
+      if (readInt32At(bytes, at) === key) found = at + HEADER_ENTRY_PREFIX_BYTES
+      at += HEADER_ENTRY_PREFIX_BYTES + readInt32At(bytes, at + 4)
     }
     return found
   }
@@ -84,8 +84,8 @@ export class HeaderView implements ChannelHeaders {
 function entriesIn(bytes: Uint8Array, from: number, to: number): Map<number, Uint8Array> {
   const entries = new Map<number, Uint8Array>()
   for (let at = from; at < to;) {
-    const end = at + ENTRY_BYTES + readInt32At(bytes, at + 4)
-    entries.set(readInt32At(bytes, at), byteView(bytes, at + ENTRY_BYTES, end))
+    const end = at + HEADER_ENTRY_PREFIX_BYTES + readInt32At(bytes, at + 4)
+    entries.set(readInt32At(bytes, at), byteView(bytes, at + HEADER_ENTRY_PREFIX_BYTES, end))
     at = end
   }
   return entries
@@ -106,9 +106,9 @@ export function headersFault(
   // well-behaved peers do not send.
   let keys: Set<number> | null = null
   for (let at = from; at < to;) {
-    if (to - at < ENTRY_BYTES) return 'a header that ends early'
+    if (to - at < HEADER_ENTRY_PREFIX_BYTES) return 'a header that ends early'
     const length = readInt32At(bytes, at + 4)
-    const valueAt = at + ENTRY_BYTES
+    const valueAt = at + HEADER_ENTRY_PREFIX_BYTES
     if (length < 0 || length > to - valueAt) return `a header of ${length} bytes`
     if (entries >= headersMax) {
       keys ??= new Set(entriesIn(bytes, from, at).keys())

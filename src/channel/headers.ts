@@ -39,14 +39,14 @@ export function encodeUint64(value: bigint): Uint8Array {
  * Encodes a bit set as a big-endian integer of minimal length, as capability masks require; all
  * other integers are little-endian.
  */
-export function encodeMask(bits: readonly number[]): Uint8Array {
+export function encodeBitMask(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
   const hex = mask.toString(16)
   return Uint8Array.from(Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex'))
 }
 
 /** The bits that are set; none if the mask is longer than the maximum. */
-export function readMask(headers: Headers, key: number): ReadonlySet<number> {
+export function readBitMask(headers: Headers, key: number): ReadonlySet<number> {
   const bits = new Set<number>()
   const value = headers.get(key)
   if (value === undefined || value.length > MASK_BYTES_MAX) return bits

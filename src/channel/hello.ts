@@ -82,7 +82,7 @@ export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null 
 }
 
 /** Whether an additional socket presents the ID and the secret of the group. */
-export function isSocketOfGroup(group: JoinableGroup | null, shown: HelloGroup): boolean {
+export function hasGroupCredentials(group: JoinableGroup | null, shown: HelloGroup): boolean {
   const { id, secret } = shown
   if (group === null || group.id !== id || secret === null) return false
   // @guard sockets-of-a-control-channel--secret

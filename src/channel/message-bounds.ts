@@ -52,7 +52,7 @@ import { controlContentType } from './messages/control.ts'
 import { edgeContentType } from './messages/edge.ts'
 import { circuitContentType } from './messages/payload.ts'
 import { channelContentType } from './numbers.ts'
-import { bodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
+import { protobufBodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
 
 /** Limit of the body of one message, checked before it is decoded. */
 interface MessageBound {
@@ -286,7 +286,7 @@ export const messageBounds = {
  * Maximum body size of message types that are not in the table. No code reads such a body; a longer
  * one is skipped.
  */
-export const OTHER_BODY_BYTES_MAX = 64 * KIB
+export const UNLISTED_BODY_BYTES_MAX = 64 * KIB
 
 const byNumber: ReadonlyMap<number, MessageBound> = new Map(
   Object.values(messageBounds).map((each) => [each.number, each]),
@@ -294,7 +294,7 @@ const byNumber: ReadonlyMap<number, MessageBound> = new Map(
 
 /** Maximum body length of messages of a content type. */
 export function messageBodyBytesMax(contentType: number): number {
-  return byNumber.get(contentType)?.bytesMax ?? OTHER_BODY_BYTES_MAX
+  return byNumber.get(contentType)?.bytesMax ?? UNLISTED_BODY_BYTES_MAX
 }
 
 /** Why the message is refused before it is decoded; null if it may be decoded. */
@@ -304,5 +304,5 @@ export function messageRefusalReason(message: ChannelMessage): string | null {
   if (of === undefined) return null
   if (leftOutBytes > 0) return `${leftOutBytes} bytes of body`
   if (of.schema === null) return null
-  return bodyFault(of.schema, body, of.elementsMax, of.fieldElementsMax ?? FIELD_UNITS_MAX)
+  return protobufBodyFault(of.schema, body, of.elementsMax, of.fieldElementsMax ?? FIELD_UNITS_MAX)
 }

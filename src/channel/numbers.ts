@@ -29,7 +29,7 @@ export const CHANNEL_HEADERS_MAX = channelHeaderKey.helloRejectClass
 /**
  * Range of header keys. A reply repeats the headers of its request that have keys in this range.
  */
-export const reflectedKeys = { from: 128, to: 255 } as const
+export const reflectedHeaderKeys = { from: 128, to: 255 } as const
 
 /** Sequence number of the hello and of its reply, which are not part of the numbered sequence. */
 export const HELLO_SEQUENCE = -1

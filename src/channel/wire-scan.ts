@@ -108,7 +108,7 @@ function wireTypeOf(scalar: ScalarType): number {
   }
 }
 
-/** Result of {@link bodyFault} for bytes that are not valid protobuf fields. */
+/** Result of {@link protobufBodyFault} for bytes that are not valid protobuf fields. */
 export const MALFORMED_BODY_FAULT = 'it is malformed'
 
 class Malformed extends Error {}
@@ -189,7 +189,7 @@ class Scan {
 }
 
 /** Why the body must not be decoded; null if it is within the limits and its tags are valid. */
-export function bodyFault(
+export function protobufBodyFault(
   schema: DescMessage,
   body: Uint8Array,
   elementsMax: number,
@@ -216,7 +216,7 @@ export function bodyFault(
 }
 
 /**
- * Decodes a body that passed {@link bodyFault}, in steps of several hundred fields each.
+ * Decodes a body that passed {@link protobufBodyFault}, in steps of several hundred fields each.
  * @throws {Error} when the body does not match the schema.
  */
 export function* decodeIncrementally<D extends DescMessage>(

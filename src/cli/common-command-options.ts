@@ -9,9 +9,9 @@ import { type OutputFormat, outputFormats, setOutputFormat } from './terminal/ou
 
 /** Default path of the controller's configuration. */
 export const DEFAULT_CONFIG_PATH = '/etc/flotilla/config.yml'
-export const CONFIG_VARIABLE = 'FLOTILLA_CONFIG'
+export const CONFIG_PATH_VARIABLE = 'FLOTILLA_CONFIG'
 
-const CONFIG_PLACES = `$${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
+const CONFIG_PLACES = `$${CONFIG_PATH_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
 
 /** A verb that has one of these options requires no configuration if the user gives that option. */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
@@ -119,13 +119,14 @@ function useConfig(command: Command, isRequired: boolean): void {
   const option = optionOf(command, '--config')
   if (option === undefined || isAnswered(command) || isConfigArgumentGiven(command)) return
   const found =
-    process.env[CONFIG_VARIABLE] || (existsSync(DEFAULT_CONFIG_PATH) ? DEFAULT_CONFIG_PATH : null)
+    process.env[CONFIG_PATH_VARIABLE] ||
+    (existsSync(DEFAULT_CONFIG_PATH) ? DEFAULT_CONFIG_PATH : null)
   if (found !== null) {
     command.setOptionValueWithSource('config', found, 'env')
     return
   }
   if (!isRequired) return
-  const message = `name a configuration: --config FILE, or ${CONFIG_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG_PATH}`
+  const message = `name a configuration: --config FILE, or ${CONFIG_PATH_VARIABLE} in the environment; there is none at ${DEFAULT_CONFIG_PATH}`
   throw new CommandFailure(EXIT_USAGE, message)
 }
 
@@ -138,7 +139,7 @@ function addConfigArgument(command: Command): void {
   // A verb that also has a `--config` option uses the argument for something else, so the argument
   // gets no default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
-  argument.default(process.env[CONFIG_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
+  argument.default(process.env[CONFIG_PATH_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
 }
 
 function isConfigArgumentGiven(command: Command): boolean {

@@ -1,8 +1,8 @@
 import type { Command, Option } from 'commander'
 
 import { completionNames } from './records/read.ts'
-import { allKinds, type Kind, findKind } from './records/kinds.ts'
-import { connect } from './client/context-client.ts'
+import { allKinds, type RecordKind, findKind } from './records/kinds.ts'
+import { openContextClient } from './client/context-client.ts'
 import { readContexts } from './client/context-file.ts'
 
 const NAMES_MAX = 100
@@ -78,7 +78,7 @@ async function recordWords(verb: string, rest: readonly string[]): Promise<strin
   return isWritten ? fieldWords(kind, verb) : []
 }
 
-function fieldWords({ fields }: Kind, verb: string): string[] {
+function fieldWords({ fields }: RecordKind, verb: string): string[] {
   return fields
     .filter(({ settable }) => settable === 'always' || (verb === 'create' && settable === 'create'))
     .map(({ name, alias, isSecret }) => `${alias ?? name}${isSecret ? '@' : '='}`)
@@ -88,13 +88,13 @@ function fieldWords({ fields }: Kind, verb: string): string[] {
  * Record names for completion, with a short time limit: shell completion must be fast even if the
  * cluster does not respond.
  */
-async function namesOf(kind: Kind): Promise<string[]> {
+async function namesOf(kind: RecordKind): Promise<string[]> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string[]>((resolve) => {
     timer = setTimeout(() => resolve([]), WAIT_MS)
   })
   try {
-    return await Promise.race([completionNames(kind, connect({}), NAMES_MAX), late])
+    return await Promise.race([completionNames(kind, openContextClient({}), NAMES_MAX), late])
   } finally {
     clearTimeout(timer)
   }

@@ -8,7 +8,7 @@ import { addCompletionCommands } from './completion.ts'
 import { addDebugCommands } from './debug/program.ts'
 import {
   addCommonCommandOptions,
-  CONFIG_VARIABLE,
+  CONFIG_PATH_VARIABLE,
   DEFAULT_CONFIG_PATH,
 } from './common-command-options.ts'
 import { addEnrollmentCommands } from './enroll/enroll-program.ts'
@@ -25,13 +25,13 @@ import { addRecordCommands } from './records/program.ts'
 import { addRouterCommands } from './router/program.ts'
 import { addSessionCommands } from './log-in/session-program.ts'
 import { addSignerCommands } from './signers/program.ts'
-import { addTraffic } from './traffic/program.ts'
+import { addTrafficCommand } from './traffic/program.ts'
 import { addTunnelCommands } from './tunnel/program.ts'
 import { stopOnBrokenPipe } from './terminal/broken-pipe.ts'
 import { exitCodes } from './terminal/exit-codes.ts'
 import { isJsonRequested, reportFailure } from './terminal/failure-report.ts'
 import { printJson, printLine } from './terminal/output.ts'
-import { integerBetween } from './terminal/integer-option.ts'
+import { createIntegerOptionParser } from './terminal/integer-option.ts'
 
 /**
  * Runs the program with the given arguments (like `process.argv`) and sets the exit code of the
@@ -78,7 +78,7 @@ export function buildProgram(isJson = false): Command {
     .addHelpText(
       'after',
       `
-A controller's configuration is --config FILE, else $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_PATH}.
+A controller's configuration is --config FILE, else $${CONFIG_PATH_VARIABLE}, else ${DEFAULT_CONFIG_PATH}.
 Commands that print data take -o json (or --json) and -o yaml; with -o json, errors on stderr are JSON as well.
 Exit codes:
 ${exitCodeLines()}
@@ -102,7 +102,7 @@ Examples:
   addRecordCommands(program)
   addSignerCommands(program)
   addInspectCommand(program)
-  addTraffic(program)
+  addTrafficCommand(program)
   addAccessCommands(program)
   addHistoryCommand(program)
   addNetworkCommands(program)
@@ -141,9 +141,14 @@ function addQuickstart(program: Command): void {
     .command('quickstart')
     .description('run a local cluster for evaluation')
     .option('--dir <folder>', 'folder of all files; an existing one resumes', '.flotilla')
-    .option('--nodes <count>', 'number of controllers, 1 to 9', integerBetween(1, 9), 3)
-    .option('--port <port>', 'HTTPS port of the first controller', integerBetween(1, 65_535), 1280)
-    .option('--routers <count>', 'number of routers, 0 to 9', integerBetween(0, 9), 0)
+    .option('--nodes <count>', 'number of controllers, 1 to 9', createIntegerOptionParser(1, 9), 3)
+    .option(
+      '--port <port>',
+      'HTTPS port of the first controller',
+      createIntegerOptionParser(1, 65_535),
+      1280,
+    )
+    .option('--routers <count>', 'number of routers, 0 to 9', createIntegerOptionParser(0, 9), 0)
     .addHelpText(
       'after',
       `

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { MemberOrder } from './member-order.ts'
-import { isOfEarlierGeneration, laterPosition } from './log-position.ts'
+import { isEarlierGeneration, laterLogPosition } from './log-position.ts'
 import {
   ApiRefusalError,
   type MemberFault,
@@ -299,7 +299,7 @@ export class ClusterClient<R extends ClusterRequest> {
       const isRefusedPosition =
         error instanceof ApiRefusalError &&
         error.status === 400 &&
-        isOfEarlierGeneration(shown, this.#position)
+        isEarlierGeneration(shown, this.#position)
       if (!isRefusedPosition) throw error
       return await this.#sendOnce(request, to, token)
     }
@@ -319,7 +319,7 @@ export class ClusterClient<R extends ClusterRequest> {
       ...request.headers,
     }
     const answer = await send(request, { origin, headers, timeoutMs })
-    this.#position = laterPosition(this.#position, answer.header('net-index'))
+    this.#position = laterLogPosition(this.#position, answer.header('net-index'))
     const { status, body } = answer
     if (status >= 200 && status < 300) return answer
     const hasChallenge = answer.header('www-authenticate') !== null

@@ -9,7 +9,7 @@ export function parseLogPosition(text: string | null): readonly [number, number]
 }
 
 /** The later of two positions. A string that is not a position is ignored. */
-export function laterPosition(known: string | null, seen: string | null): string | null {
+export function laterLogPosition(known: string | null, seen: string | null): string | null {
   const [a, b] = [parseLogPosition(known), parseLogPosition(seen)]
   if (b === null) return known
   const isLater = a === null || b[0] > a[0] || (b[0] === a[0] && b[1] > a[1])
@@ -20,7 +20,7 @@ export function laterPosition(known: string | null, seen: string | null): string
  * Whether the first position belongs to an earlier generation than the second; false if either
  * string is not a position.
  */
-export function isOfEarlierGeneration(one: string | null, other: string | null): boolean {
+export function isEarlierGeneration(one: string | null, other: string | null): boolean {
   const [a, b] = [parseLogPosition(one), parseLogPosition(other)]
   return a !== null && b !== null && a[0] < b[0]
 }

@@ -127,7 +127,7 @@ export interface FoundProvider {
 }
 
 /** The request body that creates a signer. */
-export function signerBody(
+export function buildSignerBody(
   preset: SignerPreset,
   values: PresetValues,
   { name, claim }: { readonly name: string; readonly claim: string },

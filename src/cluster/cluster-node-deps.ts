@@ -100,7 +100,7 @@ export interface ClusterNodeDeps {
  * The current configuration. A configuration applies from the moment it is appended to the log
  * (Raft paper 6).
  */
-export interface ConfigurationInForce {
+export interface CurrentConfiguration {
   readonly record: ConfigurationRecord
   readonly index: Index
   readonly isCommitted: boolean

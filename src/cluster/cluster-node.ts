@@ -11,7 +11,7 @@ import type { Index, NodeId } from '../raft/types.ts'
 import type {
   ClusterNodeOptions,
   ClusterNodeDeps,
-  ConfigurationInForce,
+  CurrentConfiguration,
 } from './cluster-node-deps.ts'
 import { ClusterObserver } from './cluster-observer.ts'
 import { Alarms } from './health/alarms.ts'
@@ -197,7 +197,7 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /** The current configuration at this controller. Clone the record before changing it. */
-  configuration(): ConfigurationInForce {
+  configuration(): CurrentConfiguration {
     return this.#observer.configuration()
   }
 

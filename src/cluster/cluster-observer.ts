@@ -11,7 +11,7 @@ import type { ReplicatedStateMachine } from '../ports/replicated-state-machine.t
 import type { NodeHealth } from '../ports/node-health.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { Index, NodeId } from '../raft/types.ts'
-import type { ConfigurationInForce } from './cluster-node-deps.ts'
+import type { CurrentConfiguration } from './cluster-node-deps.ts'
 import type { StateDivergenceHandler } from './state-transfer/state-divergence-handler.ts'
 import { AlarmWatch } from './health/alarm-watch.ts'
 import type { Alarms } from './health/alarms.ts'
@@ -145,7 +145,7 @@ export class ClusterObserver {
     return quorumClockMs(this.#configuration, this.members(), this.#deps.clock.nowMs())
   }
 
-  configuration(): ConfigurationInForce {
+  configuration(): CurrentConfiguration {
     const { configurationIndex: index, isConfigurationCommitted: isCommitted } = this.#status
     return { record: this.#configuration, index, isCommitted }
   }

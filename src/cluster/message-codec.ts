@@ -14,7 +14,7 @@ import {
   type SnapshotAck,
   type SnapshotChunk,
 } from '../../proto/gen/mesh_pb.ts'
-import { integer } from '../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../lib/text/safe-integer.ts'
 import { decodeEntries, encodeEntries } from '../raft/entry-codec.ts'
 import type { Attestation, Entry, Message, NodeId, Position, Term } from '../raft/types.ts'
 
@@ -26,7 +26,7 @@ export type RaftStreamFrame =
   | { readonly kind: 'snapshotAck'; readonly term: Term; readonly ack: SnapshotAck }
   | { readonly kind: 'unknown' }
 
-export { integer }
+export { toSafeInteger }
 
 type WireBody = RaftMessage['body']
 type AppendRequest = Extract<Message, { readonly type: 'appendRequest' }>
@@ -156,7 +156,7 @@ export function encodeRaftHello(hello: Hello): Uint8Array {
   )
 }
 
-export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
+export function encodeForwardFrame(frame: ForwardFrame['frame']): Uint8Array {
   return toBinary(ForwardFrameSchema, create(ForwardFrameSchema, { frame }))
 }
 
@@ -164,7 +164,7 @@ export function encodeForward(frame: ForwardFrame['frame']): Uint8Array {
  * Decodes a frame of a forward stream.
  * @throws when the bytes are not a valid frame.
  */
-export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
+export function decodeForwardFrame(bytes: Uint8Array): ForwardFrame['frame'] {
   return fromBinary(ForwardFrameSchema, bytes).frame
 }
 
@@ -174,11 +174,11 @@ export function decodeForward(bytes: Uint8Array): ForwardFrame['frame'] {
  * another one.
  * @throws when the bytes are not a valid frame or a number exceeds a safe integer.
  */
-export function decodeRaft(bytes: Uint8Array, from: NodeId, to: NodeId): RaftStreamFrame {
+export function decodeRaftFrame(bytes: Uint8Array, from: NodeId, to: NodeId): RaftStreamFrame {
   const { frame } = fromBinary(RaftFrameSchema, bytes)
   if (frame.case === 'hello') return { kind: 'hello', hello: frame.value }
   if (frame.case !== 'message') return { kind: 'unknown' }
-  const term = integer(frame.value.term)
+  const term = toSafeInteger(frame.value.term)
   const { body } = frame.value
   if (body.case === 'snapshotChunk') return { kind: 'snapshotChunk', term, chunk: body.value }
   if (body.case === 'snapshotAck') return { kind: 'snapshotAck', term, ack: body.value }
@@ -206,7 +206,7 @@ function decodeBody(body: WireBody): Body | null {
       return {
         type: 'appendRequest',
         previous: decodePosition(previous),
-        commit: integer(commit),
+        commit: toSafeInteger(commit),
         entries: consecutive(decodeEntries(entries), decodePosition(previous)),
       }
     }
@@ -215,9 +215,9 @@ function decodeBody(body: WireBody): Body | null {
       return {
         type: 'appendResponse',
         success,
-        matchIndex: integer(matchIndex),
+        matchIndex: toSafeInteger(matchIndex),
         hint: decodePosition(hint),
-        rejectedIndex: integer(rejectedIndex),
+        rejectedIndex: toSafeInteger(rejectedIndex),
         ...(hasLost ? { hasLost } : {}),
       }
     }
@@ -225,8 +225,8 @@ function decodeBody(body: WireBody): Body | null {
       const { commit, readSequence, attested } = body.value
       return {
         type: 'heartbeatRequest',
-        commit: integer(commit),
-        readSequence: integer(readSequence),
+        commit: toSafeInteger(commit),
+        readSequence: toSafeInteger(readSequence),
         ...(attested === undefined ? {} : { attested: attestation(attested) }),
       }
     }
@@ -234,13 +234,13 @@ function decodeBody(body: WireBody): Body | null {
       const { readSequence, clockMs, owingBoot } = body.value
       return {
         type: 'heartbeatResponse',
-        readSequence: integer(readSequence),
-        clockMs: integer(clockMs),
-        ...(owingBoot === 0n ? {} : { owingBoot: integer(owingBoot) }),
+        readSequence: toSafeInteger(readSequence),
+        clockMs: toSafeInteger(clockMs),
+        ...(owingBoot === 0n ? {} : { owingBoot: toSafeInteger(owingBoot) }),
       }
     }
     case 'commitNotice':
-      return { type: 'commitNotice', commit: integer(body.value.commit) }
+      return { type: 'commitNotice', commit: toSafeInteger(body.value.commit) }
     case 'timeoutNow':
       return { type: 'timeoutNow' }
     default:
@@ -249,7 +249,7 @@ function decodeBody(body: WireBody): Body | null {
 }
 
 function attestation({ boot, lastIndex }: WireAttestation): Attestation {
-  return { boot: integer(boot), lastIndex: integer(lastIndex) }
+  return { boot: toSafeInteger(boot), lastIndex: toSafeInteger(lastIndex) }
 }
 
 /**
@@ -270,5 +270,5 @@ function consecutive(entries: Entry[], previous: Position): Entry[] {
 
 export function decodePosition(wirePosition: WirePosition | undefined): Position {
   if (wirePosition === undefined) return { term: 0, index: 0 }
-  return { term: integer(wirePosition.term), index: integer(wirePosition.index) }
+  return { term: toSafeInteger(wirePosition.term), index: toSafeInteger(wirePosition.index) }
 }

@@ -12,8 +12,8 @@ import { signal } from '@preact/signals'
 import { render } from 'preact'
 
 import { startNavigation } from './app/navigation.ts'
-import { registerGoKeys } from './app/pages.tsx'
-import { clusterMembers, session, sharedSession } from './app/console-state.ts'
+import { registerPageShortcuts } from './app/pages.tsx'
+import { clusterMembers, tabSession, sharedSession } from './app/console-state.ts'
 import { Shell } from './app/shell.tsx'
 import { finishSignIn, isRedeemingSignInCode } from './app/sign-in.ts'
 import { startShortcuts } from './app/shortcuts.ts'
@@ -26,11 +26,11 @@ startTheme()
 finishSignIn()
 startNavigation()
 startShortcuts()
-registerGoKeys()
+registerPageShortcuts()
 clusterMembers.restore(sessionStorage)
 
 /** True until another tab has sent its session, or the timeout has passed. */
-const isAsking = signal(session.current.value === null)
+const isAsking = signal(tabSession.current.value === null)
 sharedSession.request().then(
   () => (isAsking.value = false),
   () => (isAsking.value = false),
@@ -38,7 +38,7 @@ sharedSession.request().then(
 
 /** When a session has ended, its page stays unchanged behind the log-in form. */
 function App() {
-  const { current, hasEnded } = session
+  const { current, hasEnded } = tabSession
   const isIn = current.value !== null && !current.value.isPartial
   const stays = isIn || hasEnded.value
   if (isAsking.value && !isRedeemingSignInCode.value) return null

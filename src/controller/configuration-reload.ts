@@ -10,13 +10,13 @@ import { loadControllerConfig } from '../config/controller/load.ts'
 import type { ControllerConfig } from '../config/controller/options.ts'
 import type { Environment } from '../config/engine/environment.ts'
 import { checkOptionRelations } from '../config/controller/option-relations.ts'
-import { formatFault } from '../config/engine/fault.ts'
+import { formatConfigFault } from '../config/engine/fault.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { Problem } from '../lib/problems.ts'
 import { fileFaultFields } from '../pki/file-fault.ts'
 import type { Actor } from '../ports/actor.ts'
 import type { ActionRecorder } from '../ports/membership.ts'
-import { NamedFiles } from './named-files.ts'
+import { ConfiguredFiles } from './configured-files.ts'
 import type { RunningOptions } from './running-options.ts'
 import type { RejectedFiles } from './service/server-certificates.ts'
 
@@ -34,13 +34,13 @@ interface ReloadDeps {
 /** Reads the configuration again, and applies the options that can change without a restart. */
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
-  readonly #files: NamedFiles
+  readonly #files: ConfiguredFiles
   /** The reload that a caller requested last; reloads run one after another. */
   #latest: Promise<unknown> = Promise.resolve()
 
   constructor(deps: ReloadDeps) {
     this.#deps = deps
-    this.#files = new NamedFiles(deps.running.config)
+    this.#files = new ConfiguredFiles(deps.running.config)
   }
 
   async reload(by: Actor): Promise<ReloadResult> {
@@ -81,7 +81,7 @@ export class ConfigurationReload implements ReloadControl {
     const { path, environment } = this.#deps
     const loaded = loadControllerConfig(path, environment)
     if (loaded.ok) return loaded.config
-    throw this.#refused(loaded.faults.map(formatFault).join('\n'))
+    throw this.#refused(loaded.faults.map(formatConfigFault).join('\n'))
   }
 
   /**

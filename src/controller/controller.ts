@@ -31,7 +31,7 @@ import { handOverLeadership } from './membership/hand-over.ts'
 import { ActiveIdentity } from './active-identity.ts'
 import { createNetworkAuthorities, openIssuer } from './service/certificate-issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
-import { type CertificatesByName, Listeners } from './service/listeners.ts'
+import { type SniContextLookup, Listeners } from './service/listeners.ts'
 import { type MembershipDeps, createJoinTickets, startMembership } from './membership/members.ts'
 import { ConfigurationReload } from './configuration-reload.ts'
 import { RunningOptions } from './running-options.ts'
@@ -307,7 +307,7 @@ export class Controller {
     })
     api.start()
     const { servers } = certificates
-    const byName: CertificatesByName = (name) => servers.contextFor(name)
+    const byName: SniContextLookup = (name) => servers.contextFor(name)
     const ports = await openTlsPorts(config, log)
     const listeners = await Listeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 
-import type { KeyEndpointRules } from '../auth/tokens/key-endpoint.ts'
-import { type ApiLimits, apiLimitsWith } from '../api/limits.ts'
+import type { KeyFetchRules } from '../auth/tokens/key-fetcher.ts'
+import { type ApiLimits, overrideApiLimits } from '../api/limits.ts'
 import type { ApiName } from '../auth/principal/permissions.ts'
 import type { ApiVersionsKey } from '../api/api-deps.ts'
 import { clusterScopeOptions } from '../config/controller/cluster-scope-options.ts'
@@ -75,7 +75,7 @@ export function apiBaseUrls(
 }
 
 /** This controller's API addresses, in the form of the list of controllers. */
-export function listedApiAddresses(config: ControllerConfig): ApiAddress[] {
+export function ownApiAddresses(config: ControllerConfig): ApiAddress[] {
   const ofRouters = routerAddressesOf(config).map((url) => {
     return { api: ROUTER_ADDRESS_NAME, url, version: '' }
   })
@@ -106,7 +106,7 @@ export function configuredApiLimits({
   enrollment,
   limits,
 }: ControllerConfig): ApiLimits {
-  return apiLimitsWith({
+  return overrideApiLimits({
     passwordHashesMax: passwordHashConcurrency(availableParallelism()),
     bodyBytesMax: api.bodyBytesMax,
     handlerTimeoutMs: api.requestTimeoutMs,
@@ -128,10 +128,7 @@ export function configuredApiLimits({
 }
 
 /** Rules for the URLs from which the controller fetches the keys of external JWT signers. */
-export function configuredKeyEndpointRules(
-  { api }: ControllerConfig,
-  caPem: string,
-): KeyEndpointRules {
+export function configuredKeyFetchRules({ api }: ControllerConfig, caPem: string): KeyFetchRules {
   return {
     allowsReserved: api.reservedSignerHosts,
     allowsHttp: api.httpSignerKeys,

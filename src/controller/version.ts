@@ -27,7 +27,7 @@ export function programVersion(): string {
 /**
  * For an installed program, the date of its commit; in a clone, the time of the checkout. RFC 3339.
  */
-export function programDate(): string {
+export function programBuildDate(): string {
   const { built } = readManifest()
   const date = new Date(built === undefined || built.date === '' ? NaN : built.date)
   return Number.isNaN(date.getTime()) ? statSync(manifest).mtime.toISOString() : date.toISOString()
@@ -78,7 +78,7 @@ export function programVersionLine(): {
   return {
     version: OPENZITI_API_VERSION,
     revision: programRevision(),
-    buildDate: programDate(),
+    buildDate: programBuildDate(),
     os: process.platform,
     arch: process.arch,
   }

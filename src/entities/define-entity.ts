@@ -400,7 +400,10 @@ function symbolOf(fields: Fields, input: SymbolInput<Fields>): FilterSymbol {
 }
 
 /** Whether a record belongs to this kind, which may share its table with other kinds. */
-export function isInScope({ scope }: Pick<Entity, 'scope'>, record: EntityRecord): boolean {
+export function isRecordInKindScope(
+  { scope }: Pick<Entity, 'scope'>,
+  record: EntityRecord,
+): boolean {
   return scope === null || (record[scope.field] === true) === scope.value
 }
 

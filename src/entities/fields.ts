@@ -241,7 +241,7 @@ export interface Field {
    * object.
    */
   readonly mergedOnto: JsonObject | null
-  /** Allowed values of the elements of `texts`; null: all values are allowed. */
+  /** Allowed values of the elements of `textListField`; null: all values are allowed. */
   readonly values: readonly string[] | null
   /** Maximum size of a map in bytes of canonical JSON; null: only the body size is limited. */
   readonly bytesMax: number | null
@@ -300,7 +300,9 @@ interface TextRules extends Rules {
 }
 
 /** A string; `otherwise` is the value if a request omits the field or sends an empty string. */
-export function text(rules: TextRules & { readonly otherwise?: string } = {}): TypedField<string> {
+export function textField(
+  rules: TextRules & { readonly otherwise?: string } = {},
+): TypedField<string> {
   const schema = { type: 'string', maxLength: rules.charactersMax ?? fieldLimits.textCharactersMax }
   return {
     ...field('text', schema, rules.otherwise ?? '', rules),
@@ -312,13 +314,17 @@ export function text(rules: TextRules & { readonly otherwise?: string } = {}): T
 
 /** A string or null; an empty string in a request means null. */
 export function optionalTextField(rules: TextRules = {}): TypedField<string | null> {
-  return { ...text(rules), zero: null } as Field
+  return { ...textField(rules), zero: null } as Field
 }
 
 /** The name of a record: required, not empty, printable, unique by default. */
 export function nameField(rules: { readonly unique?: string | null } = {}): TypedField<string> {
   return {
-    ...text({ required: true, charactersMax: fieldLimits.nameCharactersMax, isPrintable: true }),
+    ...textField({
+      required: true,
+      charactersMax: fieldLimits.nameCharactersMax,
+      isPrintable: true,
+    }),
     unique: rules.unique === undefined ? 'name must be unique' : rules.unique,
   }
 }
@@ -326,7 +332,7 @@ export function nameField(rules: { readonly unique?: string | null } = {}): Type
 /**
  * One of `values`; `otherwise` is the value if a request omits the field or sends an empty string.
  */
-export function choice<const V extends string>(
+export function choiceField<const V extends string>(
   values: readonly V[],
   rules: Rules & { readonly otherwise?: V } = {},
 ): TypedField<V> {
@@ -336,12 +342,12 @@ export function choice<const V extends string>(
 }
 
 /** A boolean; its zero value is false. */
-export function boolean(rules: Rules = {}): TypedField<boolean> {
+export function booleanField(rules: Rules = {}): TypedField<boolean> {
   return field('boolean', { type: 'boolean' }, false, rules)
 }
 
 /** An integer. Its zero value is the minimum, which is 0 unless another one is given. */
-export function integer(
+export function integerField(
   rules: Rules & { readonly minimum?: number; readonly maximum?: number } = {},
 ): TypedField<number> {
   const minimum = rules.minimum ?? 0
@@ -383,7 +389,7 @@ export function roleAttributesField(rules: Rules = {}): TypedField<readonly stri
 }
 
 /** Strings in the given order; if `values` are given, each must be one of them. */
-export function texts(
+export function textListField(
   rules: Rules & {
     readonly values?: readonly string[]
     readonly itemsMin?: number

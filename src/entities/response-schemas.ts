@@ -2,7 +2,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import { fieldLimits } from './fields.ts'
 
 /** JSON Schemas that several descriptors use for responses. */
-export const text = { type: 'string' } as const
+export const textSchema = { type: 'string' } as const
 export const dateTimeSchema = { type: 'string', format: 'date-time' } as const
 export const booleanSchema = { type: 'boolean' } as const
 
@@ -41,26 +41,26 @@ export function arraySchema<const Items extends JsonObject>(
 
 export const linksSchema: JsonObject = {
   type: 'object',
-  additionalProperties: openObjectSchema({ href: text }),
+  additionalProperties: openObjectSchema({ href: textSchema }),
 }
 
 export const entityRefSchema: JsonObject = openObjectSchema({
   _links: linksSchema,
-  entity: text,
-  id: text,
-  name: text,
+  entity: textSchema,
+  id: textSchema,
+  name: textSchema,
 })
 
 export const entityRefWithUrlNameSchema: JsonObject = {
   ...entityRefSchema,
-  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: text },
+  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: textSchema },
 }
 
 export const nullableEntityRefSchema: JsonObject = { anyOf: [entityRefSchema, { type: 'null' }] }
 
 export const namedRolesSchema: JsonObject = {
   type: 'array',
-  items: openObjectSchema({ role: text, name: text }),
+  items: openObjectSchema({ role: textSchema, name: textSchema }),
 }
 
 const dialBind: JsonObject = { type: 'string', enum: ['Dial', 'Bind', 'Invalid'] }
@@ -72,7 +72,10 @@ export const configsByTypeSchema: JsonObject = {
   additionalProperties: { type: 'object', additionalProperties: true },
 }
 
-const queriedProcess: JsonObject = { type: 'object', properties: { osType: text, path: text } }
+const queriedProcess: JsonObject = {
+  type: 'object',
+  properties: { osType: textSchema, path: textSchema },
+}
 
 /**
  * Posture query that a controller sends to a client; each member after `updatedAt` belongs to a
@@ -83,9 +86,9 @@ const postureQuery: JsonObject = {
   properties: {
     _links: linksSchema,
     createdAt: dateTimeSchema,
-    id: text,
+    id: textSchema,
     isPassing: booleanSchema,
-    queryType: text,
+    queryType: textSchema,
     tags: { type: 'object', additionalProperties: true },
     timeout: { type: 'integer' },
     timeoutRemaining: { type: 'integer' },
@@ -102,7 +105,7 @@ const postureQuery: JsonObject = {
 export const policyQueryListSchema: JsonObject = {
   type: 'array',
   items: openObjectSchema({
-    policyId: text,
+    policyId: textSchema,
     policyType: dialBind,
     isPassing: booleanSchema,
     postureQueries: { type: 'array', items: postureQuery },
@@ -112,8 +115,8 @@ export const policyQueryListSchema: JsonObject = {
 /** Network interfaces that a router or a client reports. */
 export const interfaceListSchema: JsonObject = arraySchema(
   openObjectSchema({
-    addresses: arraySchema(text),
-    hardwareAddress: text,
+    addresses: arraySchema(textSchema),
+    hardwareAddress: textSchema,
     index: { type: 'integer' },
     isBroadcast: booleanSchema,
     isLoopback: booleanSchema,
@@ -121,7 +124,7 @@ export const interfaceListSchema: JsonObject = arraySchema(
     isRunning: booleanSchema,
     isUp: booleanSchema,
     mtu: { type: 'integer' },
-    name: text,
+    name: textSchema,
   }),
 )
 
@@ -146,17 +149,17 @@ export const authQueryListSchema: JsonObject = {
   items: {
     type: 'object',
     properties: {
-      clientId: text,
-      format: text,
-      httpMethod: text,
-      httpUrl: text,
-      id: text,
+      clientId: textSchema,
+      format: textSchema,
+      httpMethod: textSchema,
+      httpUrl: textSchema,
+      id: textSchema,
       isTotpEnrolled: booleanSchema,
       maxLength: { type: 'integer' },
       minLength: { type: 'integer' },
-      provider: text,
-      scopes: { type: 'array', items: text },
-      typeId: text,
+      provider: textSchema,
+      scopes: { type: 'array', items: textSchema },
+      typeId: textSchema,
     },
     required: ['provider'],
   },

@@ -2,7 +2,7 @@ import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity, RequestMode } from './define-entity.ts'
 import type { Field } from './fields.ts'
 import { lenientSchema, nullableSchema } from './nested-schemas.ts'
-import { dateTimeSchema, linksSchema, text, openObjectSchema } from './response-schemas.ts'
+import { dateTimeSchema, linksSchema, textSchema, openObjectSchema } from './response-schemas.ts'
 
 function sortedFields(entity: Entity): [string, Field][] {
   return Object.entries(entity.fields).sort(([a], [b]) => (a < b ? -1 : 1))
@@ -71,7 +71,7 @@ export function detailSchema(entity: Entity): JsonObject {
   const properties: Record<string, JsonObject> = {
     _links: linksSchema,
     createdAt: dateTimeSchema,
-    id: text,
+    id: textSchema,
     updatedAt: dateTimeSchema,
   }
   const required = ['_links', 'createdAt', 'id', 'updatedAt']
@@ -100,7 +100,7 @@ export function withOptionalMembers(detail: JsonObject, other: JsonObject): Json
 }
 
 /** JSON Schema of `data` of a create response. */
-export const createdSchema: JsonObject = openObjectSchema({ _links: linksSchema, id: text })
+export const createdSchema: JsonObject = openObjectSchema({ _links: linksSchema, id: textSchema })
 
 /** JSON Schema of `data` in the responses to update, patch and delete. */
 export const emptySchema: JsonObject = { type: 'object' }

@@ -6,7 +6,7 @@ import type { NewEvent } from './event-field.ts'
  * An event with its position. The event's text is created when the first reader needs it, because
  * no client reads most events.
  */
-export class EmittedEvent implements RingSlot {
+export class EmittedEvent implements EventRingSlot {
   readonly count = 1
   readonly namespace: EventNamespace
   readonly position: EventPosition
@@ -81,7 +81,7 @@ export class EmittedEvent implements RingSlot {
  * A slot of the event ring: a single event, or data from which all events of a log entry are
  * created.
  */
-export interface RingSlot {
+export interface EventRingSlot {
   /** Number of events in the slot; at least one. */
   readonly count: number
   /** Approximate bytes of memory that the slot uses. */

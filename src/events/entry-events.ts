@@ -6,8 +6,8 @@ import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.t
 import type { AuditRecord } from '../ports/audit.ts'
 import type { RecordChange } from '../ports/change-feed.ts'
 import type { EventFilter, EventPosition } from '../ports/events.ts'
-import { EmittedEvent, type RingSlot } from './emitted-event.ts'
-import type { RingLimits } from './event-ring.ts'
+import { EmittedEvent, type EventRingSlot } from './emitted-event.ts'
+import type { EventRingLimits } from './event-ring.ts'
 import type { NewEvent } from './event-field.ts'
 import { eventSubjects } from './namespaces.ts'
 import { publishedKinds, approximateRecordCharacters } from './published-records.ts'
@@ -97,7 +97,7 @@ const kindOrder = new Map(publishedKinds.map((kind, at) => [kind, at]))
  * one of them, because no client reads the events of most entries. The events depend only on the
  * data in this object, so the time of their creation does not matter.
  */
-export class EntryEvents implements RingSlot {
+export class EntryEvents implements EventRingSlot {
   readonly count: number
   readonly weight: number
   readonly #source: EventSource
@@ -131,7 +131,7 @@ export class EntryEvents implements RingSlot {
   }
 
   /** The ring slots for the entry: one, or one for each event of a large entry. */
-  slots({ eventBytesKeptMax }: RingLimits): readonly RingSlot[] {
+  slots({ eventBytesKeptMax }: EventRingLimits): readonly EventRingSlot[] {
     if (this.count === 0) return []
     const isLarge =
       this.count > EVENTS_IN_SLOT_MAX || this.weight > eventBytesKeptMax / SHARE_OF_RING

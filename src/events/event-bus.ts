@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../lib/event-namespaces.ts'
 import type { EventPosition } from '../ports/events.ts'
-import { EmittedEvent, type RingSlot } from './emitted-event.ts'
-import { EventRing, type RingLimits } from './event-ring.ts'
+import { EmittedEvent, type EventRingSlot } from './emitted-event.ts'
+import { EventRing, type EventRingLimits } from './event-ring.ts'
 import type { NewEvent } from './event-field.ts'
 
 interface EventBusDeps {
@@ -14,7 +14,7 @@ interface EventBusDeps {
    * an earlier process are smaller.
    */
   readonly startedAtMs: number
-  readonly limits: RingLimits
+  readonly limits: EventRingLimits
 }
 
 /**
@@ -66,7 +66,7 @@ export class EventBus {
   }
 
   /** Emits the events of a log entry, in their order within the entry. */
-  emitEntry(entry: { slots(limits: RingLimits): readonly RingSlot[] }): void {
+  emitEntry(entry: { slots(limits: EventRingLimits): readonly EventRingSlot[] }): void {
     const slots = entry.slots(this.#deps.limits)
     if (slots.length === 0) return
     for (const slot of slots) this.ring.push(slot)

@@ -1,7 +1,7 @@
 import { comparePositions, type EventFilter, type EventPosition } from '../ports/events.ts'
-import type { EmittedEvent, RingSlot } from './emitted-event.ts'
+import type { EmittedEvent, EventRingSlot } from './emitted-event.ts'
 
-export interface RingLimits {
+export interface EventRingLimits {
   readonly eventsKeptMax: number
   readonly eventBytesKeptMax: number
 }
@@ -11,8 +11,8 @@ export interface RingLimits {
  * there are too many.
  */
 export class EventRing {
-  readonly #limits: RingLimits
-  readonly #slots: (RingSlot | undefined)[]
+  readonly #limits: EventRingLimits
+  readonly #slots: (EventRingSlot | undefined)[]
   /** Number of the first event in each slot. */
   readonly #numbers: Float64Array
   /**
@@ -31,9 +31,9 @@ export class EventRing {
   /** All events after this position are in the ring; earlier events may be missing. */
   #floor: { readonly position: EventPosition }
 
-  constructor(limits: RingLimits, floor: EventPosition) {
+  constructor(limits: EventRingLimits, floor: EventPosition) {
     this.#limits = limits
-    this.#slots = new Array<RingSlot | undefined>(limits.eventsKeptMax)
+    this.#slots = new Array<EventRingSlot | undefined>(limits.eventsKeptMax)
     this.#numbers = new Float64Array(limits.eventsKeptMax)
     this.#floor = { position: floor }
   }
@@ -76,7 +76,7 @@ export class EventRing {
     return number
   }
 
-  push(slot: RingSlot): void {
+  push(slot: EventRingSlot): void {
     const { eventsKeptMax, eventBytesKeptMax } = this.#limits
     const room = eventsKeptMax - slot.count
     while (this.#oldest < this.#next && this.#end - this.first > room) this.#drop()
@@ -110,7 +110,7 @@ export class EventRing {
     return { number, isGap: comparePositions(position, this.floor) < 0 }
   }
 
-  #slot(slot: number): RingSlot | undefined {
+  #slot(slot: number): EventRingSlot | undefined {
     return this.#slots[slot % this.#limits.eventsKeptMax]
   }
 

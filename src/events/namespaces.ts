@@ -2,38 +2,38 @@ import { EVENT_NAMESPACES, type EventNamespace } from '../lib/event-namespaces.t
 import type { EventSubject } from './event-field.ts'
 import { accessEndSubject } from './subjects/access-end.ts'
 import { alertSubject } from './subjects/alert.ts'
-import { apiSession } from './subjects/api-session.ts'
+import { apiSessionSubject } from './subjects/api-session.ts'
 import { authenticationSubject } from './subjects/authentication.ts'
-import { circuit } from './subjects/circuit.ts'
+import { circuitSubject } from './subjects/circuit.ts'
 import { clusterSubject } from './subjects/cluster.ts'
-import { connect, sdkSubject } from './subjects/connect.ts'
+import { connectSubject, sdkSubject } from './subjects/connect.ts'
 import { entityChangeSubject } from './subjects/entity-change.ts'
 import { entityCountSubject } from './subjects/entity-count.ts'
-import { link } from './subjects/link.ts'
+import { linkSubject } from './subjects/link.ts'
 import { metricsSubject } from './subjects/metrics.ts'
-import { router } from './subjects/router.ts'
-import { service } from './subjects/service.ts'
-import { session } from './subjects/session.ts'
-import { terminator } from './subjects/terminator.ts'
+import { routerSubject } from './subjects/router.ts'
+import { serviceSubject } from './subjects/service.ts'
+import { sessionSubject } from './subjects/session.ts'
+import { terminatorSubject } from './subjects/terminator.ts'
 import { usageSubject } from './subjects/usage.ts'
 
 export const eventSubjects: Readonly<Record<EventNamespace, EventSubject>> = {
   accessEnd: accessEndSubject,
   alert: alertSubject,
-  apiSession,
+  apiSession: apiSessionSubject,
   authentication: authenticationSubject,
-  circuit,
+  circuit: circuitSubject,
   cluster: clusterSubject,
-  connect,
+  connect: connectSubject,
   entityChange: entityChangeSubject,
   entityCount: entityCountSubject,
-  link,
+  link: linkSubject,
   metrics: metricsSubject,
-  router,
+  router: routerSubject,
   sdk: sdkSubject,
-  service,
-  session,
-  terminator,
+  service: serviceSubject,
+  session: sessionSubject,
+  terminator: terminatorSubject,
   usage: usageSubject,
 }
 

@@ -17,7 +17,7 @@ import { Problem } from '../lib/problems.ts'
 import { errorMessage } from '../lib/error-code.ts'
 import { type Actor, createEnrollmentActor } from '../ports/actor.ts'
 import type { RouterCertifier } from '../ports/certificate-issuer.ts'
-import { routerRenewalKind } from '../ports/feature-level.ts'
+import { routerRenewalCommandKind } from '../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../ports/proposer.ts'
 import type { StateView } from '../ports/state-view.ts'
 import type { RouterConnection } from './router-connection.ts'
@@ -71,7 +71,7 @@ async function extend(
   const { clientCertCsr, serverCertCsr, requireVerification } = fromBinary(ExtendRouterSchema, body)
   const kind = requireVerification
     ? CommandKind.ROUTER_EXTEND_BEGIN
-    : routerRenewalKind(state.featureLevel)
+    : routerRenewalCommandKind(state.featureLevel)
   // Checked first, because creating the two signatures costs far more than sending the request.
   // @guard audit-pushed-out--signed
   proposer.judge({ kind, actor: actorOf(connection) })

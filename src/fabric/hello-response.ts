@@ -6,7 +6,7 @@ import {
 } from '../channel/hello.ts'
 import type { ChannelMessage } from '../channel/frame.ts'
 import { channelHeaderKey } from '../channel/numbers.ts'
-import { encodeMask, encodeText } from '../channel/headers.ts'
+import { encodeBitMask, encodeText } from '../channel/headers.ts'
 import { controlHeaderKey, legacyHelloHeaderKey } from '../channel/messages/control.ts'
 
 /**
@@ -32,7 +32,7 @@ export interface ControllerIdentity {
  */
 export function helloResponse(hello: Hello, identity: ControllerIdentity): ChannelMessage {
   const { id, clusterId, version } = identity
-  const mask = encodeMask(capabilities)
+  const mask = encodeBitMask(capabilities)
   return helloAcceptedMessage(
     hello,
     id,

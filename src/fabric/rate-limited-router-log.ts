@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../lib/bounds/keyed-token-buckets.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterLogger } from './router-channels.ts'
 
@@ -11,7 +11,7 @@ export function perRouterRateLimitedLogger(
   log: RouterLogger,
   clock: Pick<Clock, 'monotonicMs'>,
 ): RouterLogger {
-  const rate = new KeyedRate(
+  const rate = new KeyedTokenBuckets(
     {
       burst: routerLimits.routerWarningsBurst,
       perSecond: routerLimits.routerWarningsPerSecond,

@@ -2,11 +2,11 @@ import type { Channel } from '../channel/channel.ts'
 import type { ChannelMessage, OutboundMessage } from '../channel/frame.ts'
 import type { Clock } from '../lib/clock.ts'
 import { evaluatesPosture } from '../lib/router-capabilities.ts'
-import { readMask } from '../channel/headers.ts'
+import { readBitMask } from '../channel/headers.ts'
 import {
   type Hello,
   type HelloGroup,
-  isSocketOfGroup,
+  hasGroupCredentials,
   type JoinableGroup,
   type VersionLine,
 } from '../channel/hello.ts'
@@ -107,7 +107,7 @@ export class RouterConnection {
     this.hello = deps.hello
     this.#answeredMs = deps.clock.monotonicMs()
     this.version = deps.version
-    const capabilities = readMask(deps.hello.headers, controlHeaderKey.capabilities)
+    const capabilities = readBitMask(deps.hello.headers, controlHeaderKey.capabilities)
     this.evaluatesPosture = evaluatesPosture(capabilities)
     this.#status = {
       hostname: '',
@@ -141,7 +141,8 @@ export class RouterConnection {
 
   /** Why an additional socket may not join the channel; null if it may. */
   socketFault(group: HelloGroup): string | null {
-    if (!isSocketOfGroup(this.#deps.group, group)) return 'the router has no channel of this group'
+    if (!hasGroupCredentials(this.#deps.group, group))
+      return 'the router has no channel of this group'
     // @guard sockets-of-a-control-channel--bound
     const isFull = this.#sockets.size + 1 >= routerLimits.routerSocketsMax
     return isFull ? 'the channel has too many sockets' : null

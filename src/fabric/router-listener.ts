@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import { CONTROL_PROTOCOL } from '../channel/messages/control.ts'
 import { limitConnections } from '../lib/bounds/connections.ts'
 import type { FairShare } from '../lib/bounds/fair-share.ts'
-import { KeyedRate } from '../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../lib/bounds/keyed-token-buckets.ts'
 import { routerLimits } from './limits.ts'
 import type { RouterChannels } from './router-channels.ts'
 import { peerLeafSha256 } from '../lib/runtime/peer-certificates.ts'
@@ -54,7 +54,7 @@ export class RouterListener {
   readonly #server: Server
   readonly #deps: RouterListenerDeps
   /** Rates of connections by certificate, because each router has its own certificate. */
-  readonly #connects: KeyedRate
+  readonly #connects: KeyedTokenBuckets
   /** Sockets of migrated routers whose certificate is being stored. */
   readonly #adopting = new Set<TLSSocket>()
   #ports: readonly ListeningPort[] = []
@@ -72,7 +72,7 @@ export class RouterListener {
     })
     const limits: RouterListenerLimits = { ...routerLimits, ...deps.limits }
     const { routerRatesMax: keysMax } = routerLimits
-    this.#connects = new KeyedRate(
+    this.#connects = new KeyedTokenBuckets(
       {
         burst: limits.routerConnectsBurst,
         perSecond: limits.routerConnectsPerSecond,
@@ -85,7 +85,7 @@ export class RouterListener {
       connectionsPerSourceMax: limits.routerConnectionsPerSourceMax,
       handshakeTimeoutMs: limits.routerHandshakeTimeoutMs,
       room: deps.room,
-      rate: new KeyedRate(
+      rate: new KeyedTokenBuckets(
         {
           burst: limits.routerConnectionsPerSourceBurst,
           perSecond: limits.routerConnectionsPerSourcePerSecond,

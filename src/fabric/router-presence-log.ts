@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 import { Problem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
-import { LAST_SEEN_LEVEL } from '../ports/feature-level.ts'
+import { LAST_SEEN_FEATURE_LEVEL } from '../ports/feature-level.ts'
 import type { Proposer } from '../ports/proposer.ts'
 import type { RouterStatuses } from '../ports/router-status.ts'
 import type { RouterLogger } from './router-channels.ts'
@@ -64,7 +64,7 @@ export class RouterPresenceLog {
       return
     }
     this.#leadsSinceMs ??= clock.monotonicMs()
-    if (this.#isWriting || state.featureLevel < LAST_SEEN_LEVEL) return
+    if (this.#isWriting || state.featureLevel < LAST_SEEN_FEATURE_LEVEL) return
     const marks = this.#marks()
     if (marks.length === 0) return
     this.#isWriting = true

@@ -4,7 +4,7 @@ import {
   type RouterStatus as RouterStatusMessage,
   RouterStatusSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { integer } from '../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../lib/text/safe-integer.ts'
 import { copyPrefix } from '../lib/text/copy-prefix.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { RouterPresence, RouterStatus, RouterStatuses } from '../ports/router-status.ts'
@@ -60,8 +60,8 @@ function statusOf({
     linkListeners,
     interfaces: interfaces.map(({ mtu, index, ...one }) => ({
       ...one,
-      mtu: integer(mtu),
-      index: integer(index),
+      mtu: toSafeInteger(mtu),
+      index: toSafeInteger(index),
     })),
   })
 }
@@ -140,7 +140,7 @@ export class RouterStatusTopic implements RouterStatuses {
     topic.onChange((owner, routerId, message) => {
       if (message === undefined) this.#note(owner, routerId, undefined)
       else {
-        const saidMs = integer(message.connectedAtMs)
+        const saidMs = toSafeInteger(message.connectedAtMs)
         // The local time is used if a controller of an older release reports no time, or if the
         // clock of another controller is ahead.
         const connectedAtMs = Math.min(saidMs || Infinity, clock.nowMs())

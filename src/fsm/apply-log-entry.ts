@@ -9,13 +9,13 @@ import { AssertionError } from '../lib/assert.ts'
 import { problems } from '../lib/problems.ts'
 import { toHex } from '../lib/text/to-hex.ts'
 import { actorFault } from '../ports/actor.ts'
-import { HISTORY_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
+import { HISTORY_FEATURE_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
 import type { AppliedEntry } from '../ports/replicated-state-machine.ts'
 import type { Outcome } from '../ports/proposer.ts'
 import type { Entry } from '../raft/types.ts'
 import { expireAccess } from './expiry/expire-access.ts'
 import { applyAccessEffects } from './access/access-effects.ts'
-import { entryAuditRecord, commandsWithKeptChanges, type AuditedWrite } from './apply/audit.ts'
+import { entryAuditRecord, commandsWithAuditedChanges, type AuditedWrite } from './apply/audit.ts'
 import { actorRights } from './apply/actor-rights.ts'
 import { applyRecordActionCommand } from './cluster/cluster-action.ts'
 import {
@@ -28,16 +28,16 @@ import {
   createSessionCertificate,
   deleteSessionCertificate,
   extendAuthenticator,
-  verifyExtension,
+  verifyAuthenticatorExtension,
 } from './enrollment/certificate.ts'
 import type { CommandContext } from './apply/command-context.ts'
 import { adoptCertificate } from './enrollment/certificate-adoption.ts'
 import {
-  beginRouterExtension,
-  enroll,
+  beginRouterCertificateExtension,
+  enrollByEnrollmentToken,
   enrollByCa,
-  extendRouter,
-  verifyRouterExtension,
+  extendRouterCertificate,
+  verifyRouterCertificateExtension,
 } from './enrollment/enrollment.ts'
 import {
   createEntity,
@@ -63,7 +63,7 @@ import {
 } from './cluster/integrity.ts'
 import { resetLogTime } from './cluster/log-time.ts'
 import { countMfaAttempt } from './identities/mfa-attempt.ts'
-import { beginMfa, consumeMfaCode, removeMfa, resealMfa } from './identities/mfa.ts'
+import { beginMfa, consumeMfaCode, removeMfa, reencryptMfa } from './identities/mfa.ts'
 import { refusedOutcome } from './apply/outcome.ts'
 import { recoverAdmin } from './identities/admin-recovery.ts'
 import { countPasswordAttempt } from './identities/password-attempt.ts'
@@ -71,12 +71,12 @@ import { updateRouterPresence } from './services/router-presence.ts'
 import { rehashPassword } from './identities/password-rehash.ts'
 import { associateServiceConfigs, disassociateServiceConfigs } from './services/service-configs.ts'
 import { revokeAccess } from './cluster/access-revocation.ts'
-import { beginRestore, endRestore, stageRestore } from './cluster/restore.ts'
+import { beginRestore, endRestore, stageRestoreChunk } from './cluster/restore.ts'
 import { rotateSecret, addMissingWrappedSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
 import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
 import { rulesForKind } from './kind-rules.ts'
-import { enrollByToken } from './enrollment/token-enrollment.ts'
+import { enrollByExternalJwt } from './enrollment/token-enrollment.ts'
 import { requestCertificateExtension, verifyCa } from './enrollment/ca-verification.ts'
 import { isKindName } from '../entities/registry.ts'
 import type { ClusterState } from './access/cluster-state.ts'
@@ -110,14 +110,14 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.MFA_PROVE]: consumeMfaCode,
   [CommandKind.MFA_REMOVE]: removeMfa,
   [CommandKind.MFA_ATTEMPT]: countMfaAttempt,
-  [CommandKind.MFA_RESEAL]: resealMfa,
+  [CommandKind.MFA_RESEAL]: reencryptMfa,
   [CommandKind.CA_VERIFY]: verifyCa,
   [CommandKind.AUTHENTICATOR_REQUEST_EXTEND]: requestCertificateExtension,
-  [CommandKind.ENROLL]: enroll,
+  [CommandKind.ENROLL]: enrollByEnrollmentToken,
   [CommandKind.CA_ENROLL]: enrollByCa,
-  [CommandKind.ROUTER_EXTEND]: extendRouter,
+  [CommandKind.ROUTER_EXTEND]: extendRouterCertificate,
   [CommandKind.AUTHENTICATOR_EXTEND]: extendAuthenticator,
-  [CommandKind.AUTHENTICATOR_EXTEND_VERIFY]: verifyExtension,
+  [CommandKind.AUTHENTICATOR_EXTEND_VERIFY]: verifyAuthenticatorExtension,
   [CommandKind.SESSION_CERTIFICATE_CREATE]: createSessionCertificate,
   [CommandKind.SESSION_CERTIFICATE_DELETE]: deleteSessionCertificate,
   [CommandKind.TICKET_CREATE]: createTicket,
@@ -128,14 +128,14 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.SECRET_SHARE]: addMissingWrappedSecrets,
   [CommandKind.SERVICE_SESSION_CREATE]: createServiceSession,
   [CommandKind.SERVICE_SESSION_END]: endServiceSessions,
-  [CommandKind.TOKEN_ENROLL]: enrollByToken,
+  [CommandKind.TOKEN_ENROLL]: enrollByExternalJwt,
   [CommandKind.HOSTED_TERMINATOR_CREATE]: createHostedTerminator,
   [CommandKind.HOSTED_TERMINATOR_UPDATE]: updateHostedTerminator,
   [CommandKind.HOSTED_TERMINATORS_REMOVE]: removeHostedTerminators,
-  [CommandKind.ROUTER_EXTEND_BEGIN]: beginRouterExtension,
-  [CommandKind.ROUTER_EXTEND_VERIFY]: verifyRouterExtension,
+  [CommandKind.ROUTER_EXTEND_BEGIN]: beginRouterCertificateExtension,
+  [CommandKind.ROUTER_EXTEND_VERIFY]: verifyRouterCertificateExtension,
   [CommandKind.RESTORE_BEGIN]: beginRestore,
-  [CommandKind.RESTORE_CHUNK]: stageRestore,
+  [CommandKind.RESTORE_CHUNK]: stageRestoreChunk,
   [CommandKind.RESTORE_END]: endRestore,
   [CommandKind.LOG_TIME_RESET]: resetLogTime,
   [CommandKind.ACCESS_REVOKE]: revokeAccess,
@@ -168,7 +168,9 @@ function perform(state: ClusterState, command: Command, place: Place): Performed
   const touched: AuditedWrite[] = []
   const outcome = performUnaudited(state, command, place, touched)
   const isKept =
-    outcome.ok && state.featureLevel >= HISTORY_LEVEL && commandsWithKeptChanges.has(command.kind)
+    outcome.ok &&
+    state.featureLevel >= HISTORY_FEATURE_LEVEL &&
+    commandsWithAuditedChanges.has(command.kind)
   const changes = isKept ? state.takeHistory() : []
   // Log time is read again here, because the command may have reset it.
   const now = { index: place.index, logTimeMs: state.logTimeMs }

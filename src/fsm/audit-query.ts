@@ -4,13 +4,13 @@ import { fieldProblem } from '../lib/problems.ts'
 import { historyFields, historyKinds } from '../entities/history-kinds.ts'
 import type { KindName } from '../entities/kind-names.ts'
 import { entitiesByName } from '../entities/registry.ts'
-import type { KeptChange } from '../ports/audit.ts'
+import type { AuditedChange } from '../ports/audit.ts'
 import type { HistoryQuery, ListQuery, ListResult } from '../ports/state-view.ts'
 import { parseAuditLine } from './records/audit-line.ts'
 import type { AuditLog } from './records/audit-log.ts'
 import type { State } from './records/state.ts'
 import { pageLimits } from './query/list.ts'
-import { Compiler, noLinks, type Predicate } from './query/evaluate.ts'
+import { QueryCompiler, noQueryLinks, type RecordPredicate } from './query/evaluate.ts'
 import { parseQuery, parseSort } from './query/parser.ts'
 import { sortComparator } from './query/symbols.ts'
 import { QueryCostCounter } from './query/query-cost.ts'
@@ -61,7 +61,7 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
   const quotedIds = ids === null ? null : [...ids].map((id) => JSON.stringify(id))
   const mayFit = (line: string): boolean =>
     quotedIds === null || quotedIds.some((id) => line.includes(id))
-  const fits: Predicate = (entry) =>
+  const fits: RecordPredicate = (entry) =>
     isWanted(entry, query) &&
     (ids === null || isAbout(entry, query.kind, ids)) &&
     (test === null || test(entry))
@@ -69,13 +69,13 @@ export function* listHistory(state: State, query: HistoryQuery): Generator<void,
 }
 
 /** The changes that an audit record contains, and the number of changes that did not fit. */
-export function parseKeptChanges(entry: EntityRecord): {
-  readonly changes: readonly KeptChange[]
+export function parseAuditedChanges(entry: EntityRecord): {
+  readonly changes: readonly AuditedChange[]
   readonly omitted: number
 } {
   const text = String(entry['change'] ?? '')
   if (!text.startsWith('[')) return { changes: [], omitted: 0 }
-  const parts = JSON.parse(text) as (KeptChange | number)[]
+  const parts = JSON.parse(text) as (AuditedChange | number)[]
   const last = parts.at(-1)
   const omitted = typeof last === 'number' ? last : 0
   return { changes: parts.filter((part) => typeof part !== 'number'), omitted }
@@ -108,7 +108,7 @@ function isAbout(
   const isOfKind = (other: unknown): boolean =>
     kind === undefined || tableOf(other) === tableOf(kind)
   if (ids.has(String(entry['entityId'])) && isOfKind(entry['entity'])) return true
-  return parseKeptChanges(entry).changes.some(
+  return parseAuditedChanges(entry).changes.some(
     (change) => ids.has(change.id) && isOfKind(change.kind),
   )
 }
@@ -139,7 +139,7 @@ function* recordIds(
     const entry = parseAuditLine(line)
     const { entity, entityId, entityName } = entry as Readonly<Record<string, unknown>>
     if (entityName === record && isOfKind(entity)) ids.add(String(entityId))
-    for (const change of parseKeptChanges(entry).changes) {
+    for (const change of parseAuditedChanges(entry).changes) {
       const names = [change.name, change.before?.['name'], change.after?.['name']]
       if (names.includes(record) && isOfKind(change.kind)) ids.add(change.id)
     }
@@ -149,7 +149,7 @@ function* recordIds(
 
 interface Wanted {
   /** Test for a record; null: every record matches. */
-  readonly test: Predicate | null
+  readonly test: RecordPredicate | null
   readonly order: ((a: EntityRecord, b: EntityRecord) => number) | null
   readonly page: { readonly limit: number; readonly offset: number }
   /**
@@ -164,7 +164,7 @@ function wantedOf(query: ListQuery): Wanted {
   const parsed = text === '' ? null : parseQuery(text)
   const sort =
     parsed?.sort ?? ((query.sort ?? '').trim() === '' ? null : parseSort(query.sort ?? ''))
-  const order = sort === null ? null : sortComparator(auditEntry, sort, noLinks.live)
+  const order = sort === null ? null : sortComparator(auditEntry, sort, noQueryLinks.live)
   const asked = typeof parsed?.limit === 'number' ? parsed.limit : query.limit
   const limit = asked === undefined || asked < 1 ? pageLimits.limitDefault : asked
   const page = {
@@ -175,7 +175,7 @@ function wantedOf(query: ListQuery): Wanted {
   const test =
     where === null
       ? null
-      : new Compiler(noLinks, new QueryCostCounter()).predicate(auditEntry, where)
+      : new QueryCompiler(noQueryLinks, new QueryCostCounter()).predicate(auditEntry, where)
   return { test, order, page }
 }
 

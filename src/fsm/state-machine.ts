@@ -12,7 +12,7 @@ import type {
 } from '../ports/change-feed.ts'
 import type {
   AppliedEntry,
-  Digests,
+  StateDigests,
   ReplicatedStateMachine,
 } from '../ports/replicated-state-machine.ts'
 import type {
@@ -158,7 +158,7 @@ export class StateMachine
     return this.state.dirtyCharacters >= dirtyCharactersMax
   }
 
-  digests(): Digests {
+  digests(): StateDigests {
     return {
       index: this.state.position.index,
       state: this.state.stateDigest(),

@@ -16,11 +16,11 @@ import type { AccessPreview, PreviewCaller, PreviewedWrite } from './access/acce
 import { noRouterStatuses, type RouterStatuses } from '../ports/router-status.ts'
 import {
   type IdentityServiceAccess,
-  type CheckedPolicy,
+  type PolicyWithPostureChecks,
   type DialBind,
   type HistoryQuery,
   type LiveIdSet,
-  type Listing,
+  type SteppedListing,
   type ListQuery,
   type ListResult,
   type ListSource,
@@ -33,8 +33,8 @@ import {
 import { type AccessExplanation, explainAccess } from './access/explanation.ts'
 import { listHistory } from './audit-query.ts'
 import { previewAccess } from './access/preview.ts'
-import { servicesChangedAt } from './access/client-view-marker.ts'
-import { toCheckedPolicy, policiesForIdentity } from './access/checked-policies.ts'
+import { servicesChangedAtMs } from './access/client-view-marker.ts'
+import { toPolicyWithPostureChecks, policiesForIdentity } from './access/policy-posture-checks.ts'
 import {
   commonRouters,
   identitiesForRouter,
@@ -71,7 +71,7 @@ import { lastSeenMs, routerPresenceMs } from './records/last-seen.ts'
 import { readLiveRouterField } from './records/live-router-field.ts'
 import { nextAccessExpiryMs } from './expiry/expire-access.ts'
 import { rulesForKind } from './kind-rules.ts'
-import { Lister, runListing } from './query/list.ts'
+import { RecordLister, runListing } from './query/list.ts'
 import type { QueryLinks } from './query/evaluate.ts'
 import {
   type PolicyGrants,
@@ -83,7 +83,7 @@ import {
   idsSelectedByRoles,
   idsWithinScope,
 } from './records/roles.ts'
-import { type IdScope, noIds, SetScope } from './records/sorted-ids.ts'
+import { type IdScope, emptyIds, SetScope } from './records/sorted-ids.ts'
 import type { Records, Table } from './records/table.ts'
 import type { ClusterState } from './access/cluster-state.ts'
 
@@ -113,7 +113,7 @@ export class StateReader implements Reads {
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
   readonly #details = new DetailPrinter()
-  readonly #lister: Lister
+  readonly #lister: RecordLister
   #uses = loggedSessionUses
 
   /** @param routers returns the status of the connected routers; called at each use. */
@@ -131,7 +131,7 @@ export class StateReader implements Reads {
       table: (kind) => this.state.records.get(kind) ?? null,
       live: (record, fact) => this.#live(record, fact),
     }
-    this.#lister = new Lister(links)
+    this.#lister = new RecordLister(links)
   }
 
   showUses(uses: SessionUses): void {
@@ -226,7 +226,7 @@ export class StateReader implements Reads {
       : (idsWithinScope(table, findEntity(entity))?.size ?? table.rows.size)
   }
 
-  listing(source: ListSource, query: ListQuery): Listing | null {
+  listing(source: ListSource, query: ListQuery): SteppedListing | null {
     switch (source.of) {
       case 'kind': {
         const kind = findEntity(source.entity)
@@ -244,7 +244,7 @@ export class StateReader implements Reads {
       }
       case 'services': {
         const identity = this.state.get('identity', source.identityId)
-        const scope = identity === undefined ? noIds : this.state.access.grantsOf(identity).any
+        const scope = identity === undefined ? emptyIds : this.state.access.grantsOf(identity).any
         return this.#listingOf('service', query, scope)
       }
     }
@@ -259,15 +259,15 @@ export class StateReader implements Reads {
     return listing === null ? null : runListing(listing)
   }
 
-  #subListing(entity: Entity, id: string, key: string, query: ListQuery): Listing | null {
+  #subListing(entity: Entity, id: string, key: string, query: ListQuery): SteppedListing | null {
     const rule = listRule(entity, key)
     const parent = this.state.get(entity.name, id)
     if (parent === undefined && rule.unknownParent === 'notFound') return null
-    const linked = parent === undefined ? noIds : this.#linked(entity, rule, parent, query)
+    const linked = parent === undefined ? emptyIds : this.#linked(entity, rule, parent, query)
     return this.#listingOf(rule.of, query, this.#shown(findEntity(rule.of), linked, query))
   }
 
-  #listingOf(entity: KindName, query: ListQuery, scope: IdScope | null): Listing {
+  #listingOf(entity: KindName, query: ListQuery, scope: IdScope | null): SteppedListing {
     return this.#lister.listing(this.#records(entity), query, scope)
   }
 
@@ -381,7 +381,7 @@ export class StateReader implements Reads {
     const session = this.state.get('apiSession', apiSessionId)
     if (session === undefined) return null
     const { classes } = this.state.access
-    return servicesChangedAt(this.state, session, classes.of(session.identityId))
+    return servicesChangedAtMs(this.state, session, classes.of(session.identityId))
   }
 
   accessBetween(identityId: string, serviceId: string): IdentityServiceAccess | null {
@@ -437,30 +437,34 @@ export class StateReader implements Reads {
 
   routersOfIdentity(identityId: string): LiveIdSet {
     const identity = this.state.get('identity', identityId)
-    return identity === undefined ? noIds : routersForIdentity(this.state, identity)
+    return identity === undefined ? emptyIds : routersForIdentity(this.state, identity)
   }
 
   audienceOfRouter(routerId: string): RouterIdentities {
     const router = this.state.get('edgeRouter', routerId)
-    if (router === undefined) return { key: '', identities: noIds }
+    if (router === undefined) return { key: '', identities: emptyIds }
     const { policyIds, identities } = identitiesForRouter(this.state, router)
     return { key: policyIds.join(' '), identities }
   }
 
-  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[] {
+  policiesBetween(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+  ): readonly PolicyWithPostureChecks[] {
     const identity = this.state.get('identity', identityId)
     const service = this.state.get('service', serviceId)
     if (identity === undefined || service === undefined) return []
     return linkingPolicies(this.state, identity, service)
       .filter((policy) => policy.type === type)
-      .map((policy) => toCheckedPolicy(this.state, policy))
+      .map((policy) => toPolicyWithPostureChecks(this.state, policy))
   }
 
-  policiesOfIdentity(identityId: string): readonly CheckedPolicy[] {
+  policiesOfIdentity(identityId: string): readonly PolicyWithPostureChecks[] {
     const identity = this.state.get('identity', identityId)
     if (identity === undefined) return []
     return policiesForIdentity(this.state, identity).map((policy) =>
-      toCheckedPolicy(this.state, policy),
+      toPolicyWithPostureChecks(this.state, policy),
     )
   }
 

@@ -16,7 +16,7 @@ export const systemClock: Clock = {
  * clocks of a majority of controllers have reached. One clock that is ahead therefore ends no
  * session. Null until enough clocks are known.
  */
-export function majorityNowMs({
+export function earlierOfLocalAndQuorumNowMs({
   cluster,
   clock,
 }: {

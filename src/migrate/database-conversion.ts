@@ -2,17 +2,17 @@ import { randomBytes } from 'node:crypto'
 
 import type { KindName, RecordOf } from '../entities/kind-records.ts'
 import { findEntity } from '../entities/registry.ts'
-import { commonRecords } from '../fsm/seed/seed.ts'
+import { commonSeedRecords } from '../fsm/seed/seed.ts'
 import { State } from '../fsm/records/state.ts'
-import { isHeldByPrivileged } from '../fsm/apply/actor-rights.ts'
+import { isOwnedByPrivileged } from '../fsm/apply/actor-rights.ts'
 import type { BaseRecordFields } from '../lib/entity-record.ts'
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Certificate } from '../pki/certificate.ts'
-import { type FactorSecrets, sealFactor } from '../pki/secrets/sealed-factor.ts'
+import { type FactorSecrets, encryptFactorSecrets } from '../pki/secrets/factor-secrets.ts'
 import { FEATURE_LEVEL } from '../ports/feature-level.ts'
 import { findRefusedFields } from './refused-fields.ts'
 import type { OpenZitiDatabase } from './database.ts'
-import { MigrateFault } from './fault.ts'
+import { MigrationFault } from './fault.ts'
 import { removeDanglingReferences } from './references.ts'
 import type { MigrationReport } from './report.ts'
 import { type Conversion, ID_CHARACTERS_MAX, type StoreTable } from './stores/conversion.ts'
@@ -42,7 +42,7 @@ export interface ConversionOptions {
 
 /**
  * Converts the records of a database to a state, and reports the outcome for each record.
- * @throws {MigrateFault} DAMAGED.
+ * @throws {MigrationFault} DAMAGED.
  */
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {
   const conversion = new NetworkConversion(database.version, options)
@@ -65,7 +65,7 @@ export function* readStoreRecords(
   for (const { id, isText, entries } of database.records(store, isSkipped)) {
     report.countRecord(store)
     const place = { store, id, field: '' }
-    if (entries instanceof MigrateFault) report.note('lost', place, entries.message)
+    if (entries instanceof MigrationFault) report.note('lost', place, entries.message)
     else if (!isText) report.note('lost', place, 'its id is no text')
     else if (id.length > ID_CHARACTERS_MAX) {
       report.note('lost', place, `its id has more than ${ID_CHARACTERS_MAX} characters`)
@@ -185,13 +185,13 @@ class NetworkConversion implements Conversion {
     const [secretId, codesId] = [newFactorId(), newFactorId()]
     const { clusterId, factorKey } = this.#options
     const context = { clusterId, identityId, secretId, codesId }
-    const sealed = sealFactor(factorKey, factor, context)
+    const sealed = encryptFactorSecrets(factorKey, factor, context)
     return { secretId, codesId, sealed, keyVersion: FACTOR_KEY_VERSION, lastStep: 0, usedCodes: [] }
   }
 
   /** Adds the records that every network has, and removes references to missing records. */
   finish(): void {
-    for (const { entity, id, json } of commonRecords()) {
+    for (const { entity, id, json } of commonSeedRecords()) {
       const kind = findEntity(entity).name
       if (this.state.inTable(kind, id) !== undefined) continue
       const fields = JSON.parse(new TextDecoder().decode(json)) as JsonObject
@@ -210,7 +210,7 @@ class NetworkConversion implements Conversion {
   /** Reports the unused enrollment tokens that become invalid when the backup is restored. */
   #noteWithdrawnEnrollments(): void {
     for (const { record } of this.state.table('enrollment').rows.values()) {
-      if (!isHeldByPrivileged(this.state, 'enrollment', record)) continue
+      if (!isOwnedByPrivileged(this.state, 'enrollment', record)) continue
       const owner = record.identityId === '' ? 'router has permitted names' : 'identity has rights'
       const reason = `the restore withdraws it, because its ${owner}; create a new enrollment after the move`
       this.report.note('decide', { store: 'enrollments', id: record.id, field: 'token' }, reason)

@@ -1,9 +1,9 @@
-import { BoltFile, type Bucket } from './bolt/bolt-file.ts'
+import { BoltFile, type BoltBucket } from './bolt/bolt-file.ts'
 import { type ByteSource, FileSource } from './bolt/byte-source.ts'
 import { isFileLocked } from './bolt/file-locks.ts'
 import { readStoredEntries, type StoredEntry } from './boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from './boltz/typed-value.ts'
-import { MigrateFault } from './fault.ts'
+import { MigrationFault } from './fault.ts'
 import { SCHEMA_VERSION_MAX, SCHEMA_VERSION_MIN } from './stores/conversion.ts'
 import { decodeKeyForDisplay } from './stores/stored-record.ts'
 
@@ -13,7 +13,7 @@ interface DatabaseRecord {
   readonly id: string
   readonly isText: boolean
   /** The entries of the record, or the fault that prevents reading them. */
-  readonly entries: readonly StoredEntry[] | MigrateFault
+  readonly entries: readonly StoredEntry[] | MigrationFault
 }
 
 /** Called with the fraction of a file that was checked, 0 to 1. */
@@ -35,7 +35,7 @@ export class OpenZitiDatabase {
 
   /**
    * Checks the whole file.
-   * @throws {MigrateFault}
+   * @throws {MigrationFault}
    */
   constructor(source: ByteSource & { close?: () => void }, onShare: CheckProgressListener) {
     this.#source = source
@@ -48,12 +48,12 @@ export class OpenZitiDatabase {
     this.networkId = textOf(cluster) ?? textOf(timeline) ?? ''
   }
 
-  /** @throws {MigrateFault} */
+  /** @throws {MigrationFault} */
   static open(path: string, onShare: CheckProgressListener = () => undefined): OpenZitiDatabase {
     const source = new FileSource(path)
     try {
       if (isFileLocked(source.identity)) {
-        throw new MigrateFault(
+        throw new MigrationFault(
           'IN_USE',
           'a controller has it open; stop the controller, or take a snapshot: ziti agent controller snapshot-db FILE',
         )
@@ -71,7 +71,7 @@ export class OpenZitiDatabase {
 
   /** Names of the root buckets and of the stores, for example `meta` and `ziti/identities`. */
   get bucketNames(): string[] {
-    const names = (bucket: Bucket | null, prefix: string): string[] =>
+    const names = (bucket: BoltBucket | null, prefix: string): string[] =>
       bucket === null
         ? []
         : [...this.#file.entries(bucket, this.#file.visitedPages())].map(
@@ -92,7 +92,7 @@ export class OpenZitiDatabase {
   /**
    * The records of a store.
    * @param isSkipped selects paths of buckets that are not read.
-   * @throws {MigrateFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED.
    */
   *records(
     store: string,
@@ -106,7 +106,7 @@ export class OpenZitiDatabase {
       const id = text ?? decodeKeyForDisplay(key)
       const isText = text !== null
       if (record === null) {
-        const fault = new MigrateFault('DAMAGED', 'it is a value and no record')
+        const fault = new MigrationFault('DAMAGED', 'it is a value and no record')
         yield { id, isText, entries: fault }
         continue
       }
@@ -115,16 +115,16 @@ export class OpenZitiDatabase {
   }
 
   #entriesOf(
-    record: Bucket,
+    record: BoltBucket,
     visited: ReturnType<BoltFile['visitedPages']>,
     isSkipped: (path: readonly string[]) => boolean,
-  ): readonly StoredEntry[] | MigrateFault {
+  ): readonly StoredEntry[] | MigrationFault {
     try {
       return readStoredEntries(this.#file, record, visited, isSkipped)
     } catch (error) {
       // A record that is too large is a fault of only that record; a damaged page is a fault of the
       // whole file.
-      if (error instanceof MigrateFault && error.code === 'TOO_LARGE') return error
+      if (error instanceof MigrationFault && error.code === 'TOO_LARGE') return error
       throw error
     }
   }
@@ -132,19 +132,19 @@ export class OpenZitiDatabase {
   #requireVersion(): number {
     const version = numberOf(this.#valueOf([STORES, 'versions'], 'edge'))
     if (version === null) {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'NOT_A_DATABASE',
         'it is a bbolt file, and not one of an OpenZiti controller; name ctrl.db, ctrl-ha.db or a snapshot of one',
       )
     }
     if (version < SCHEMA_VERSION_MIN) {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'WRONG_VERSION',
         `its schema version is ${version}, older than that of OpenZiti 1.5; upgrade the controller to 1.5 or later first`,
       )
     }
     if (version <= SCHEMA_VERSION_MAX) return version
-    throw new MigrateFault(
+    throw new MigrationFault(
       'WRONG_VERSION',
       `its schema version is ${version}, and this program knows versions up to ${SCHEMA_VERSION_MAX}; use a newer release of Flotilla`,
     )

@@ -11,8 +11,8 @@ type MigrateFaultCode =
   | 'CONFIGURATION'
 
 /** A fault that prevents the migration. The message is one sentence with a remedy. */
-export class MigrateFault extends Error {
-  override readonly name = 'MigrateFault'
+export class MigrationFault extends Error {
+  override readonly name = 'MigrationFault'
   readonly code: MigrateFaultCode
 
   constructor(code: MigrateFaultCode, message: string, cause?: unknown) {
@@ -21,8 +21,8 @@ export class MigrateFault extends Error {
   }
 }
 
-export function damagedDatabaseFault(what: string): MigrateFault {
-  return new MigrateFault(
+export function damagedDatabaseFault(what: string): MigrationFault {
+  return new MigrationFault(
     'DAMAGED',
     `the database is damaged or was copied while a controller wrote to it (${what}); use the file of a stopped controller, or a snapshot`,
   )

@@ -10,7 +10,7 @@ import type { SecretVersion, SharedSecretName } from '../lib/shared-secrets.ts'
 import { newOpaqueId } from '../lib/random.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
 import type { Migration } from './migration.ts'
-import { snapshotOfState } from './state-snapshot.ts'
+import { createStateSnapshot } from './state-snapshot.ts'
 
 const SECRET_VERSION = 1
 /**
@@ -72,7 +72,7 @@ export async function writeMigrationBackup(
       members,
       caPem,
     },
-    snapshot: snapshotOfState(state),
+    snapshot: createStateSnapshot(state),
     secrets: Object.entries(secrets).map(([name, secret]): BackupSecret => {
       return { name: name as SharedSecretName, version: SECRET_VERSION, secret }
     }),

@@ -18,7 +18,7 @@ import {
 } from './configuration/flotilla-configuration.ts'
 import { configurationFault } from './configuration/settings.ts'
 import { OpenZitiDatabase } from './database.ts'
-import { MigrateFault } from './fault.ts'
+import { MigrationFault } from './fault.ts'
 import { migrateLimits } from './limits.ts'
 import { addMemberEnrollmentTokens } from './member-enrollment-tokens.ts'
 import { convertDatabase } from './database-conversion.ts'
@@ -63,7 +63,7 @@ interface OpenedDatabase {
 
 /**
  * Reads configurations and databases, and converts them. Writes nothing.
- * @throws {MigrateFault}
+ * @throws {MigrationFault}
  */
 export async function planMigration(options: MigrationOptions): Promise<Migration> {
   const { environment, nowMs, routerCertificates } = options
@@ -173,7 +173,7 @@ function requireOneNetwork(opened: readonly OpenedDatabase[]): void {
   if (first === undefined) return
   for (const other of others) {
     if (realpathSync(other.path) === realpathSync(first.path)) {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'OTHER_NETWORK',
         `${other.path} is named twice; name one database of each controller`,
       )
@@ -181,13 +181,13 @@ function requireOneNetwork(opened: readonly OpenedDatabase[]): void {
     const isOne =
       first.database.raftIndex !== null && first.database.networkId === other.database.networkId
     if (!isOne) {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'OTHER_NETWORK',
         `${first.path} and ${other.path} are databases of different networks; name one database of each controller of one cluster`,
       )
     }
     if (first.database.version === other.database.version) continue
-    throw new MigrateFault(
+    throw new MigrationFault(
       'OTHER_NETWORK',
       `${first.path} has schema version ${first.database.version} and ${other.path} ${other.database.version}; run one version of OpenZiti on all controllers first`,
     )
@@ -212,7 +212,7 @@ function named<T>(path: string, run: () => T): T {
   try {
     return run()
   } catch (error) {
-    if (!(error instanceof MigrateFault)) throw error
-    throw new MigrateFault(error.code, `${path}: ${error.message}`, error)
+    if (!(error instanceof MigrationFault)) throw error
+    throw new MigrationFault(error.code, `${path}: ${error.message}`, error)
   }
 }

@@ -4,12 +4,12 @@ import { migrateLimits } from './limits.ts'
  * `changed`: migrated with another value, or omitted without any loss. `decide`: migrated, but it
  * does not work until an operator makes a decision. `lost`: not migrated.
  */
-export const findingKinds = ['changed', 'decide', 'lost'] as const
-export type FindingKind = (typeof findingKinds)[number]
+export const migrationFindingKinds = ['changed', 'decide', 'lost'] as const
+export type MigrationFindingKind = (typeof migrationFindingKinds)[number]
 
 /** A difference between an OpenZiti record and the migrated record. */
-export interface Finding {
-  readonly kind: FindingKind
+export interface MigrationFinding {
+  readonly kind: MigrationFindingKind
   readonly store: string
   /** Id of the record; empty if the finding is about the whole store. */
   readonly id: string
@@ -22,7 +22,8 @@ export interface Finding {
 }
 
 /** The store, record and field that a finding is about. */
-export type FindingTarget = Pick<Finding, 'store' | 'id' | 'field'> & Partial<Pick<Finding, 'name'>>
+export type MigrationFindingTarget = Pick<MigrationFinding, 'store' | 'id' | 'field'> &
+  Partial<Pick<MigrationFinding, 'name'>>
 
 /** Results of migrating one store of the OpenZiti database. */
 export interface StoreReport {
@@ -32,15 +33,15 @@ export interface StoreReport {
   /** Number of migrated records. */
   readonly carried: number
   /** Number of findings of each kind, including findings that are not listed. */
-  readonly counts: Readonly<Record<FindingKind, number>>
-  readonly findings: readonly Finding[]
+  readonly counts: Readonly<Record<MigrationFindingKind, number>>
+  readonly findings: readonly MigrationFinding[]
 }
 
 interface StoreCounts {
   records: number
   carried: number
-  readonly counts: Record<FindingKind, number>
-  readonly findings: Finding[]
+  readonly counts: Record<MigrationFindingKind, number>
+  readonly findings: MigrationFinding[]
 }
 
 /**
@@ -65,7 +66,7 @@ export class MigrationReport {
     this.#store(store).carried += count
   }
 
-  note(kind: FindingKind, place: FindingTarget, reason: string): void {
+  note(kind: MigrationFindingKind, place: MigrationFindingTarget, reason: string): void {
     const store = this.#store(place.store)
     store.counts[kind] += 1
     if (store.counts[kind] > migrateLimits.findingsShownMax) return
@@ -74,7 +75,7 @@ export class MigrationReport {
   }
 
   /** Number of findings of this kind in all stores. */
-  count(kind: FindingKind): number {
+  count(kind: MigrationFindingKind): number {
     return [...this.#stores.values()].reduce((sum, { counts }) => sum + counts[kind], 0)
   }
 

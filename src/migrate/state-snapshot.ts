@@ -3,9 +3,9 @@ import { currentStorePosition } from '../fsm/records/write-behind.ts'
 import type { StoreSnapshot } from '../ports/state-store.ts'
 import {
   assertRecord,
-  CHUNK_BYTES_DEFAULT,
+  SNAPSHOT_CHUNK_BYTES_DEFAULT,
   encodeSnapshot,
-  type FullRecord,
+  type StoreRecordWithValue,
 } from '../store/state/snapshot-stream.ts'
 
 /**
@@ -13,16 +13,16 @@ import {
  * that memory does not hold the network twice. The state must not change until the snapshot is
  * closed.
  */
-export function snapshotOfState(state: State): StoreSnapshot {
+export function createStateSnapshot(state: State): StoreSnapshot {
   const mark = currentStorePosition(state)
   return {
     mark,
-    chunks: (onKey) => encodeSnapshot(mark, recordsOf(state), CHUNK_BYTES_DEFAULT, onKey),
+    chunks: (onKey) => encodeSnapshot(mark, recordsOf(state), SNAPSHOT_CHUNK_BYTES_DEFAULT, onKey),
     close: async () => {},
   }
 }
 
-async function* recordsOf(state: State): AsyncGenerator<readonly FullRecord[]> {
+async function* recordsOf(state: State): AsyncGenerator<readonly StoreRecordWithValue[]> {
   for (const record of state.storedRecords()) {
     assertRecord(record)
     yield [record]

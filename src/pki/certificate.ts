@@ -365,7 +365,7 @@ export function parsePrivateKey(pem: string): KeyObject {
  * @param chain leaf first; intermediates in any order.
  * @throws {CertificateError} `untrusted`, `expired`, `not-yet-valid`.
  */
-export function checkChain(
+export function checkCertificateChain(
   chain: readonly [Certificate, ...Certificate[]],
   anchors: readonly Certificate[],
   nowMs: number,

@@ -87,7 +87,7 @@ function generationIn({ generation }: JsonObject): number {
 /**
  * Whether a string looks like an access token of a controller, according to its unverified claims.
  */
-export function seemsAccessToken(text: string): boolean {
+export function looksLikeAccessToken(text: string): boolean {
   return unverifiedClaims(text)?.['z_t'] === tokenTypes.access
 }
 

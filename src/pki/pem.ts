@@ -11,7 +11,7 @@ interface PemBlock {
 }
 
 /** The blocks of a PEM string in order, at most `blocksMax`; text between blocks is skipped. */
-export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
+export function readPemBlocks(text: string, blocksMax: number): PemBlock[] {
   const blocks: PemBlock[] = []
   for (const { label, base64 } of encodedPemBlocks(text)) {
     if (blocks.length === blocksMax) break
@@ -21,7 +21,7 @@ export function pemBlocks(text: string, blocksMax: number): PemBlock[] {
 }
 
 /** Formats one block, ending with a line break. */
-export function pemText(label: string, der: Uint8Array): string {
+export function encodePemBlock(label: string, der: Uint8Array): string {
   const base64 = Buffer.from(der.buffer, der.byteOffset, der.length).toString('base64')
   return formatPemBlock({ label, base64 })
 }

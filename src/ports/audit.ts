@@ -35,14 +35,14 @@ export interface AuditRecord {
   /** The reason that apply or the caller gave; otherwise ''. */
   readonly reason: string
   /**
-   * JSON of the records before and after the entry, without secrets (`KeptChange`); '' if no
+   * JSON of the records before and after the entry, without secrets (`AuditedChange`); '' if no
    * changes are stored for the entry.
    */
   readonly change: string
 }
 
 /** A record that an entry changed, in the form that the audit log stores. */
-export interface KeptChange {
+export interface AuditedChange {
   /** Kind of record to which the table of the record belongs. */
   readonly kind: string
   readonly id: string

@@ -14,37 +14,37 @@ export const FEATURE_LEVEL = 3
  * Feature level that OIDC sessions require, because controllers of older versions would misread
  * them.
  */
-export const OIDC_LEVEL = 2
+export const OIDC_FEATURE_LEVEL = 2
 
 /** Feature level from which the membership configuration lists the keys of removed controllers. */
-export const REMOVED_KEYS_LEVEL = 2
+export const REMOVED_KEYS_FEATURE_LEVEL = 2
 
 /** Feature level of networks that were migrated from OpenZiti. */
-export const MIGRATION_LEVEL = 3
+export const MIGRATION_FEATURE_LEVEL = 3
 
 /** Feature level from which the audit log stores the changes of network records. */
-export const HISTORY_LEVEL = 3
+export const HISTORY_FEATURE_LEVEL = 3
 
 /** Feature level from which service policies and role attributes can have an expiry time. */
-export const ACCESS_EXPIRY_LEVEL = 3
+export const ACCESS_EXPIRY_FEATURE_LEVEL = 3
 
 /**
  * Feature level from which records store when identities were last seen, and since when routers are
  * online or offline.
  */
-export const LAST_SEEN_LEVEL = 3
+export const LAST_SEEN_FEATURE_LEVEL = 3
 
 /**
  * Feature level from which all controllers activate the pending certificate of a router when the
  * router connects with it.
  */
-export const RENEWAL_LEVEL = 3
+export const ROUTER_RENEWAL_FEATURE_LEVEL = 3
 
 /** Feature level from which a log-in accepts once more the code that verified a new MFA factor. */
-export const VERIFIED_CODE_LEVEL = 3
+export const VERIFIED_CODE_FEATURE_LEVEL = 3
 
 /** Feature level from which a session may repeat the MFA code that it passed last. */
-export const REPEATED_CODE_LEVEL = 3
+export const REPEATED_CODE_FEATURE_LEVEL = 3
 
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
@@ -102,10 +102,10 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
   [CommandKind.RESTORE_END]: 2,
   [CommandKind.LOG_TIME_RESET]: 2,
   [CommandKind.ACCESS_REVOKE]: 2,
-  [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_LEVEL,
-  [CommandKind.PASSWORD_REHASH]: MIGRATION_LEVEL,
-  [CommandKind.ACCESS_END]: ACCESS_EXPIRY_LEVEL,
-  [CommandKind.ROUTER_PRESENCE]: LAST_SEEN_LEVEL,
+  [CommandKind.CERTIFICATE_ADOPT]: MIGRATION_FEATURE_LEVEL,
+  [CommandKind.PASSWORD_REHASH]: MIGRATION_FEATURE_LEVEL,
+  [CommandKind.ACCESS_END]: ACCESS_EXPIRY_FEATURE_LEVEL,
+  [CommandKind.ROUTER_PRESENCE]: LAST_SEEN_FEATURE_LEVEL,
   [CommandKind.INTEGRITY_START]: 1,
   [CommandKind.INTEGRITY_CLAIM]: 1,
   [CommandKind.INTEGRITY_END]: 1,
@@ -116,17 +116,19 @@ const commandLevels: Readonly<Record<KnownCommandKind, number>> = {
 }
 
 /** Feature level that a command of this kind needs with any content. */
-export function commandLevel(kind: CommandKind): number {
+export function commandFeatureLevel(kind: CommandKind): number {
   return (commandLevels as Readonly<Record<number, number | undefined>>)[kind] ?? 1
 }
 
 /**
  * The kind of command that stores a renewed certificate without waiting for the router to confirm
- * it over its channel. From `RENEWAL_LEVEL` on, the new certificate is pending until the router
- * connects with it.
+ * it over its channel. From `ROUTER_RENEWAL_FEATURE_LEVEL` on, the new certificate is pending until
+ * the router connects with it.
  */
-export function routerRenewalKind(featureLevel: number): CommandKind {
-  return featureLevel < RENEWAL_LEVEL ? CommandKind.ROUTER_EXTEND : CommandKind.ROUTER_EXTEND_BEGIN
+export function routerRenewalCommandKind(featureLevel: number): CommandKind {
+  return featureLevel < ROUTER_RENEWAL_FEATURE_LEVEL
+    ? CommandKind.ROUTER_EXTEND
+    : CommandKind.ROUTER_EXTEND_BEGIN
 }
 
 /**

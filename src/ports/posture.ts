@@ -1,7 +1,7 @@
 import type { RecordOf } from '../entities/kind-records.ts'
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 import type { Problem } from '../lib/problems.ts'
-import type { DialBind, EvaluatedCheck, PromptedService, CodePrompts } from './state-view.ts'
+import type { DialBind, EvaluatedPostureCheck, PromptedService, CodePrompts } from './state-view.ts'
 import type { EvaluatedPosture } from './evaluated-posture.ts'
 
 /** Reports of an identity's devices about themselves. They are not verified. */
@@ -90,7 +90,7 @@ export type PostureReport =
  * limit of its identity even if it replaced all earlier reports. `full`: this controller has no
  * room.
  */
-export type ReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
+export type PostureReportOutcome = 'taken' | 'same' | 'tooLarge' | 'full'
 
 /** A service session that a controller refused because of the identity's posture. */
 export interface FailedRequest {
@@ -187,7 +187,7 @@ export interface PostureService {
    * The checks of the first policy whose checks all pass. A service session is admitted because of
    * this policy.
    */
-  grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[]
+  grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedPostureCheck[]
   /**
    * The services that soon require a new code because the session's device has woken, in id order.
    */

@@ -26,7 +26,7 @@ export interface AppliedEntry {
 }
 
 /** Digests of the state after an entry. */
-export interface Digests {
+export interface StateDigests {
   readonly index: Index
   /**
    * Digest, in hex, of everything that apply reads. `entities` is the digest, in hex, of everything
@@ -64,7 +64,7 @@ export interface ReplicatedStateMachine {
    * check again at `onPersisted`.
    */
   readonly isBehind: boolean
-  digests(): Digests
+  digests(): StateDigests
   /** Log time of the applied state, UTC ms. */
   readonly logTimeMs: number
   /**

@@ -81,7 +81,7 @@ export interface SoftTopic<T> {
 }
 
 /** The shortest TTL; it tolerates a few lost messages. */
-export const SOFT_TTL_MS_MIN = 3000
+export const SOFT_STATE_TTL_MS_MIN = 3000
 /** Maximum bytes of a value, so that a batch always has room for one value. */
 export const SOFT_VALUE_BYTES_MAX = 32 * 1024
 export const SOFT_VITAL_BYTES_MAX = 64 * 1024

@@ -20,7 +20,7 @@ import {
   SessionUseSchema,
   PostureRecordSchema,
 } from '../../proto/gen/soft_pb.ts'
-import { assertSafeIntegers, integer } from '../lib/text/safe-integer.ts'
+import { assertSafeIntegers, toSafeInteger } from '../lib/text/safe-integer.ts'
 import {
   SOFT_VALUE_BYTES_MAX,
   type SoftStateCounts,
@@ -109,7 +109,7 @@ export const softTopics = {
     ttlMs: 60_000,
     ownerBytesMax: 16 * 1024 * 1024,
     write: (atMs: number) => ({ atMs: BigInt(atMs) }),
-    read: ({ atMs }) => integer(atMs),
+    read: ({ atMs }) => toSafeInteger(atMs),
   }),
   /**
    * The last used refresh token of each OIDC session, by session id. All controllers that receive
@@ -119,7 +119,7 @@ export const softTopics = {
     ttlMs: 60_000,
     ownerBytesMax: 16 * 1024 * 1024,
     write: ({ generation, usedAtMs }: RefreshUse) => ({ generation, usedAtMs: BigInt(usedAtMs) }),
-    read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: integer(usedAtMs) }),
+    read: ({ generation, usedAtMs }) => ({ generation, usedAtMs: toSafeInteger(usedAtMs) }),
   }),
   /**
    * Posture reports of devices by identity id. When a controller fails, its reports remain valid

@@ -67,7 +67,7 @@ export interface HistoryQuery extends ListQuery {
  * reference them are read at each step.
  * @throws as `StateView.list`, from any step.
  */
-export type Listing = Generator<void, ListResult>
+export type SteppedListing = Generator<void, ListResult>
 
 /** The records from which a list is made. */
 export type ListSource =
@@ -112,7 +112,7 @@ export interface RouterIdentities {
 }
 
 /** A service policy and its posture checks; each access looks up the current checks. */
-export interface CheckedPolicy {
+export interface PolicyWithPostureChecks {
   readonly id: string
   readonly name: string
   /** Returns the posture checks in id order. */
@@ -122,7 +122,7 @@ export interface CheckedPolicy {
 }
 
 /** A posture check, evaluated at one time. */
-export interface EvaluatedCheck {
+export interface EvaluatedPostureCheck {
   readonly id: string
   readonly revision: number
 }
@@ -207,7 +207,7 @@ export interface StateView extends RecordSource {
    * The same as `list`, `subList`, `listNaming` or `accessibleServices`, but in steps, because a
    * caller's query may take long. Null where `subList` returns null.
    */
-  listing(source: ListSource, query: ListQuery): Listing | null
+  listing(source: ListSource, query: ListQuery): SteppedListing | null
   /**
    * Lists in one step.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER; COULD_NOT_VALIDATE for the role
@@ -258,9 +258,13 @@ export interface StateView extends RecordSource {
   /** The identities that may use the router; empty if it is not an edge router. */
   audienceOfRouter(routerId: string): RouterIdentities
   /** The service policies of a type that select both the identity and the service, in id order. */
-  policiesBetween(identityId: string, serviceId: string, type: DialBind): readonly CheckedPolicy[]
+  policiesBetween(
+    identityId: string,
+    serviceId: string,
+    type: DialBind,
+  ): readonly PolicyWithPostureChecks[]
   /** The service policies that select the identity, in any order. */
-  policiesOfIdentity(identityId: string): readonly CheckedPolicy[]
+  policiesOfIdentity(identityId: string): readonly PolicyWithPostureChecks[]
   /**
    * Log time of the last change to the services of an API session: to the list of services, to the
    * permissions on them, or to their configs or posture checks. Without such a change, the creation

@@ -7,7 +7,7 @@ export type TrafficKind = (typeof trafficKinds)[number]
  * them. `rxBytes` and `txBytes`: bytes that routers read and wrote; for a service, only on the
  * client side of circuits. `latencyMs` is the sum of `latencies` values.
  */
-export const trafficFigures = [
+export const trafficCounterNames = [
   'rxBytes',
   'txBytes',
   'circuits',
@@ -15,7 +15,7 @@ export const trafficFigures = [
   'latencyMs',
   'latencies',
 ] as const
-export type TrafficFigure = (typeof trafficFigures)[number]
+export type TrafficCounterName = (typeof trafficCounterNames)[number]
 
 /**
  * Spans of time for which controllers count traffic, each divided into periods. Periods are aligned
@@ -57,7 +57,7 @@ export interface LocalTraffic {
 }
 
 /** A result from all controllers, and the ids of the controllers that did not respond in time. */
-export interface FromCluster<T> {
+export interface ClusterWideResult<T> {
   readonly found: T
   /**
    * Ids of the controllers that did not respond, sorted. `found` lacks the traffic that they
@@ -68,7 +68,7 @@ export interface FromCluster<T> {
 
 /** The traffic that all controllers of the cluster have counted. */
 export interface ClusterTraffic {
-  totals(kind: TrafficKind, nowMs: number): Promise<FromCluster<TrafficTotals>>
+  totals(kind: TrafficKind, nowMs: number): Promise<ClusterWideResult<TrafficTotals>>
   series(
     kind: TrafficKind,
     ids: readonly string[],
@@ -78,5 +78,5 @@ export interface ClusterTraffic {
      * them.
      */
     silent?: readonly string[],
-  ): Promise<FromCluster<readonly RecordTraffic[]>>
+  ): Promise<ClusterWideResult<readonly RecordTraffic[]>>
 }

@@ -17,7 +17,7 @@ type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
  * Whether the user entered a code in this session recently enough and, if the check requires it,
  * again after the device woke or was unlocked.
  */
-export function passesFactor(check: Prompted, factor: Factor): boolean {
+export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return (
     timeLeftMs(check, factor) > 0 &&
@@ -43,7 +43,7 @@ export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
  * Time at which a timeout invalidated the last code, UTC ms; 0 while that code still satisfies the
  * check.
  */
-export function factorTimeoutAt(check: Prompted, factor: StoredFactor): number {
+export function mfaTimeoutAtMs(check: Prompted, factor: StoredFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
   if (passedAtMs === null) return 0
   const { timeoutSeconds, promptOnWake, promptOnUnlock } = check
@@ -77,7 +77,7 @@ function graceLeftMs(atMs: number, factor: Factor): number {
  * Times in seconds for clients: -1 if there is no limit, or if the client does not support
  * timeouts.
  */
-export function clientFactorTimes(
+export function clientMfaTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
   factor: Factor,
 ): { readonly timeout: number; readonly timeoutRemaining: number } {

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { FailedRequestSchema, FailedRequestsSchema } from '../../proto/gen/soft_pb.ts'
 import { canonicalJson } from '../lib/text/canonical-json.ts'
-import { integer } from '../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../lib/text/safe-integer.ts'
 import type { FailedRequest } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenSoftTopic } from '../ports/soft-topics.ts'
@@ -106,7 +106,7 @@ function unpack(bytes: Uint8Array): FailedRequest[] {
       serviceId,
       serviceName,
       sessionType,
-      atMs: integer(atMs),
+      atMs: toSafeInteger(atMs),
       policyFailures: arrayOf(policyFailuresJson),
     }),
   )

@@ -2,13 +2,13 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { GrantedRight, Posture, PostureFailure, StoredFactor } from '../ports/posture.ts'
 import type { EvaluatedPosture, PostureQuery } from '../ports/evaluated-posture.ts'
 import type {
-  CheckedPolicy,
-  EvaluatedCheck,
+  PolicyWithPostureChecks,
+  EvaluatedPostureCheck,
   PromptedService,
   CodePrompts,
   StateView,
 } from '../ports/state-view.ts'
-import { clientFactorTimes, timesUntilCodeRequired } from './factor-evaluation.ts'
+import { clientMfaTimes, timesUntilCodeRequired } from './factor-evaluation.ts'
 import {
   expectedAndActualValues,
   passesPostureCheck,
@@ -65,11 +65,11 @@ export function postureFailures(
 }
 
 /** The checks of the first policy whose checks all pass. */
-export function grantingChecks(
+export function grantingPostureChecks(
   state: Policies,
   { identityId, serviceId, type }: GrantedRight,
   posture: EvaluatedPosture,
-): readonly EvaluatedCheck[] {
+): readonly EvaluatedPostureCheck[] {
   for (const policy of state.policiesBetween(identityId, serviceId, type)) {
     const checks = checksOf(policy)
     if (!checks.every((check) => posture.passes(check))) continue
@@ -118,7 +118,7 @@ export function servicesSoonRequiringCode(
   return [...found.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
 }
 
-function checksOf(policy: CheckedPolicy): readonly PostureCheck[] {
+function checksOf(policy: PolicyWithPostureChecks): readonly PostureCheck[] {
   return policy.checks()
 }
 
@@ -166,7 +166,7 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
       const times = [check.updatedAt, factor?.wokenAtMs ?? 0, factor?.unlockedAtMs ?? 0]
       const updatedAt = new Date(Math.max(...times)).toISOString()
       const prompts = { promptOnUnlock, promptOnWake }
-      const timed = clientFactorTimes(check, factor)
+      const timed = clientMfaTimes(check, factor)
       return { processes: [], ...prompts, updatedAt, ...timed, ...timeoutAt(timed, factor) }
     }
     default:

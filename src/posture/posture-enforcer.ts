@@ -4,7 +4,7 @@ import { CommandKind, ServiceSessionEndSchema } from '../../proto/gen/command_pb
 import type { ApiSession } from '../entities/kinds/api-session.ts'
 import type { Session } from '../entities/kinds/session.ts'
 import type { KindName } from '../entities/kind-records.ts'
-import { type Clock, majorityNowMs } from '../lib/clock.ts'
+import { type Clock, earlierOfLocalAndQuorumNowMs } from '../lib/clock.ts'
 import { Problem, fieldProblem } from '../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../ports/actor.ts'
 import type { ChangeFeed } from '../ports/change-feed.ts'
@@ -264,7 +264,7 @@ export class PostureEnforcer {
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
     if (this.#lostMs.has(identityId)) return false
-    const ageMs = (majorityNowMs(this.#deps) ?? createdAt) - createdAt
+    const ageMs = (earlierOfLocalAndQuorumNowMs(this.#deps) ?? createdAt) - createdAt
     if (ageMs >= limits.postureGraceMs) return true
     const isOfOidc = state.get('apiSession', apiSessionId)?.clientId
     return !isOfOidc || !reports.isUnheardOf(identityId)

@@ -4,10 +4,10 @@ import { extractHexDigits } from '../lib/text/hex-digits.ts'
 import { formatTime } from '../lib/text/format-time.ts'
 import { isInVersionRange } from '../lib/text/version-match.ts'
 import {
-  clientFactorTimes,
+  clientMfaTimes,
   isStillWithinPromptGrace,
   isCodeTimedOut,
-  passesFactor,
+  passesMfaCheck,
 } from './factor-evaluation.ts'
 import type { DeviceFactKind, Posture, ProcessReport } from '../ports/posture.ts'
 
@@ -83,7 +83,7 @@ function judge(check: PostureCheck, posture: Posture): boolean {
       return wanted.length > 0 && wanted.every(runs)
     }
     default:
-      return passesFactor(check, posture.factor)
+      return passesMfaCheck(check, posture.factor)
   }
 }
 
@@ -205,7 +205,7 @@ function shownProcess(
 }
 
 function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject {
-  const { timeout, timeoutRemaining } = clientFactorTimes(check, factor)
+  const { timeout, timeoutRemaining } = clientMfaTimes(check, factor)
   return {
     actualValue: {
       passedMfa: (factor?.passedAtMs ?? null) !== null,

@@ -2,13 +2,13 @@ import { create } from '@bufbuild/protobuf'
 
 import { type PostureFact, PostureFactSchema, type PostureRecord } from '../../proto/gen/soft_pb.ts'
 import type { Clock } from '../lib/clock.ts'
-import { integer } from '../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../lib/text/safe-integer.ts'
 import type {
   EndpointState,
   Posture,
   PostureReport,
   ProcessReport,
-  ReportOutcome,
+  PostureReportOutcome,
 } from '../ports/posture.ts'
 import { SOFT_VALUE_BYTES_MAX } from '../ports/soft-state.ts'
 import type { OpenSoftTopic } from '../ports/soft-topics.ts'
@@ -96,7 +96,7 @@ export class PostureReports {
     }
     const processes: ProcessReport[] = []
     for (const [, { what, checkId, atMs: reportedAt }] of sortPostureFacts(facts)) {
-      const atMs = integer(reportedAt)
+      const atMs = toSafeInteger(reportedAt)
       if (what.case === 'os') {
         const { type, version, build } = what.value
         posture.os = { checkId, atMs, type, version, build }
@@ -122,8 +122,8 @@ export class PostureReports {
       if (what.case !== 'endpoint') continue
       const { apiSessionId, wokenAtMs, unlockedAtMs } = what.value
       found.set(apiSessionId, {
-        wokenAtMs: wokenAtMs === 0n ? null : integer(wokenAtMs),
-        unlockedAtMs: unlockedAtMs === 0n ? null : integer(unlockedAtMs),
+        wokenAtMs: wokenAtMs === 0n ? null : toSafeInteger(wokenAtMs),
+        unlockedAtMs: unlockedAtMs === 0n ? null : toSafeInteger(unlockedAtMs),
       })
     }
     return found
@@ -139,7 +139,7 @@ export class PostureReports {
     identityId: string,
     apiSessionId: string,
     reports: readonly PostureReport[],
-  ): ReportOutcome {
+  ): PostureReportOutcome {
     const nowMs = this.#clock.nowMs()
     const merged = this.#merged(identityId)
     const own = this.#ofOwner(this.#selfId, identityId)
@@ -176,7 +176,7 @@ export class PostureReports {
   moves(identityId: string): number {
     let moves = 0
     for (const owner of this.#ownersOf(identityId)) {
-      moves += integer(this.#ofOwner(owner, identityId)?.moves ?? 0n)
+      moves += toSafeInteger(this.#ofOwner(owner, identityId)?.moves ?? 0n)
     }
     return moves
   }
@@ -277,7 +277,7 @@ export class PostureReports {
     moves: bigint,
     facts: PostureFacts,
     fresh: ReadonlySet<string>,
-  ): ReportOutcome {
+  ): PostureReportOutcome {
     let bytes = encodePostureFacts(moves, facts)
     for (const [slot] of sortPostureFacts(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
@@ -297,5 +297,5 @@ function isOverridden(fact: PostureFact, counting: PostureFact | undefined): boo
 }
 
 function isOld({ atMs }: PostureFact, nowMs: number): boolean {
-  return Math.abs(nowMs - integer(atMs)) >= postureLimits.postureRepeatMs
+  return Math.abs(nowMs - toSafeInteger(atMs)) >= postureLimits.postureRepeatMs
 }

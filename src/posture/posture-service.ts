@@ -1,5 +1,5 @@
 import type { ApiSession } from '../entities/kinds/api-session.ts'
-import { majorityNowMs } from '../lib/clock.ts'
+import { earlierOfLocalAndQuorumNowMs } from '../lib/clock.ts'
 import { Problem } from '../lib/problems.ts'
 import {
   deviceKinds,
@@ -14,12 +14,12 @@ import {
 } from '../ports/posture.ts'
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
-import type { EvaluatedCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
+import type { EvaluatedPostureCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
 import { FailedRequests } from './failed-requests.ts'
-import { factorTimeoutAt } from './factor-evaluation.ts'
+import { mfaTimeoutAtMs } from './factor-evaluation.ts'
 import {
   identityPostureChecks,
-  grantingChecks,
+  grantingPostureChecks,
   lazyEvaluatedPosture,
   postureFailures,
   servicesSoonRequiringCode,
@@ -123,7 +123,7 @@ export class ControllerPosture implements PostureService {
   #enforcedOf(session: ApiSession): SessionPosture {
     const { identityId, id } = session
     // @guard clock-of-the-leader--factor
-    const factor = this.#factorAt(session, majorityNowMs(this.#deps) ?? 0)
+    const factor = this.#factorAt(session, earlierOfLocalAndQuorumNowMs(this.#deps) ?? 0)
     return { ...this.#reports.of(identityId, id), factor }
   }
 
@@ -137,7 +137,7 @@ export class ControllerPosture implements PostureService {
     const factor = this.factorOf(session)
     const checks = identityPostureChecks(this.#deps.state, identityId)
     const ofFactor = checks.filter(({ typeId }) => typeId === 'MFA')
-    return Math.max(0, ...ofFactor.map((check) => factorTimeoutAt(check, factor)))
+    return Math.max(0, ...ofFactor.map((check) => mfaTimeoutAtMs(check, factor)))
   }
 
   report(session: ApiSession, reports: readonly PostureReport[]): Promise<void> {
@@ -156,8 +156,11 @@ export class ControllerPosture implements PostureService {
     return postureFailures(this.#deps.state, wanted, posture)
   }
 
-  grantingChecks(wanted: GrantedRight, posture: EvaluatedPosture): readonly EvaluatedCheck[] {
-    return grantingChecks(this.#deps.state, wanted, posture)
+  grantingChecks(
+    wanted: GrantedRight,
+    posture: EvaluatedPosture,
+  ): readonly EvaluatedPostureCheck[] {
+    return grantingPostureChecks(this.#deps.state, wanted, posture)
   }
 
   promptedServices(session: ApiSession, prompts: CodePrompts): readonly PromptedService[] {

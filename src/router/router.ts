@@ -28,7 +28,7 @@ import {
   metricsMessage,
   readInspectionRequest,
 } from '../channel/messages/reports.ts'
-import { tlsAddresses } from './tls-addresses.ts'
+import { routerTlsAddresses } from './tls-addresses.ts'
 import { Edge, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
@@ -131,7 +131,7 @@ export class RouterProgram {
     this.#usages = new UsageReporter({ routerId: this.id, clock, usages, connections })
     const operations = new ControllerOperations(config.forwarder)
     this.#ports = new TlsPorts({
-      addresses: tlsAddresses(config),
+      addresses: routerTlsAddresses(config),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       ...socketLimits,
       log,

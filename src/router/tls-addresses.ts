@@ -3,7 +3,7 @@ import type { HostPort } from '../lib/text/names.ts'
 import { EDGE_BINDING } from './edge/edge.ts'
 
 /** Addresses of all TLS servers of a router. Servers with the same address share a port. */
-export function tlsAddresses({ edge, link, listeners }: RouterConfig): readonly HostPort[] {
+export function routerTlsAddresses({ edge, link, listeners }: RouterConfig): readonly HostPort[] {
   const ofClients = edge === null ? [] : listeners.filter(({ binding }) => binding === EDGE_BINDING)
   return [...ofClients, ...(link?.listeners ?? [])].flatMap(({ bind }) =>
     bind?.protocol === 'tls' || bind?.protocol === 'wss' ? [bind] : [],

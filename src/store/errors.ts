@@ -70,7 +70,7 @@ export function voteLostError(path: string): StoreError {
   return new StoreError('VOTE_LOST', path, message, undefined, finding)
 }
 
-export function isCorrupt(error: unknown): error is StoreError {
+export function isCorruptStoreError(error: unknown): error is StoreError {
   return error instanceof StoreError && error.code === 'CORRUPT'
 }
 

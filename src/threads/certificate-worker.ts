@@ -12,7 +12,7 @@ import type {
   SessionCertificateRequest,
 } from '../ports/certificate-issuer.ts'
 import type { AuthorityKey, CertificateCommand, CertificateResult } from './certificate-messages.ts'
-import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
+import { TaskLimitError, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
   /**
@@ -99,7 +99,7 @@ export class CertificateWorker implements CertificateIssuer {
         return { order, nowMs, authority: { certificatePem, privateKeyPem } }
       })
       .catch((error: unknown) => {
-        throw error instanceof TaskOverrun ? this.#timeout(error) : error
+        throw error instanceof TaskLimitError ? this.#timeout(error) : error
       })
     if (result.type === 'refused') throw toCertificateProblem(result)
     return result.certificates
@@ -113,7 +113,7 @@ export class CertificateWorker implements CertificateIssuer {
     throw new Problem('PEER_UNREACHABLE', { detail, retryAfterSeconds: 1 })
   }
 
-  #timeout({ reason }: TaskOverrun): Problem {
+  #timeout({ reason }: TaskLimitError): Problem {
     const detail =
       reason === 'not started'
         ? 'the controller is too busy to issue certificates now'

@@ -1,18 +1,18 @@
 import { encodeEntries } from '../raft/entry-codec.ts'
 import type { Disk, DiskWrite, Position } from '../raft/types.ts'
 import { type DiskStats, ZERO_DISK_STATS } from '../ports/stats.ts'
-import type { PortLink } from './port-link.ts'
+import type { MessagePortLink } from './message-port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
 /** The Raft thread's proxy for the disk of the WAL thread. Each call sends a message. */
 export class DiskProxy implements Disk {
   onDurable: (token: number) => void = () => undefined
   onFailed: (error: Error) => void = () => undefined
-  readonly #link: PortLink<WalEvent, WalCommand>
+  readonly #link: MessagePortLink<WalEvent, WalCommand>
   #onClosed: () => void = () => undefined
   #vitals: DiskStats = ZERO_DISK_STATS
 
-  constructor(link: PortLink<WalEvent, WalCommand>) {
+  constructor(link: MessagePortLink<WalEvent, WalCommand>) {
     this.#link = link
     link.onMessage = (event) => this.#onEvent(event)
   }

@@ -9,7 +9,7 @@ import { errorMessage } from '../lib/error-code.ts'
 import { decodeEntries } from '../raft/entry-codec.ts'
 import { collectBufferGarbage } from './collect-buffers.ts'
 import { DiskProxy } from './disk-proxy.ts'
-import { PortLink } from './port-link.ts'
+import { MessagePortLink } from './message-port-link.ts'
 import type { WalCommand, WalEvent } from './wal-messages.ts'
 
 // Start data of the Raft thread, which runs consensus and mesh, so that it sends heartbeats in time
@@ -23,13 +23,13 @@ export interface RaftThreadData {
 
 collectBufferGarbage('major', 24 * 1024 * 1024)
 const { host, mainPort, walPort } = workerData as RaftThreadData
-const wal = new PortLink<WalEvent, WalCommand>(walPort)
+const wal = new MessagePortLink<WalEvent, WalCommand>(walPort)
 
 wal.onMessage = (event) => {
   if (event.type !== 'opened') return
   const restored = { ...event, entries: decodeEntries(event.entries) }
   const disk = new DiskProxy(wal)
-  const link = new PortLink<ConsensusThreadCommand, ConsensusThreadEvent>(mainPort)
+  const link = new MessagePortLink<ConsensusThreadCommand, ConsensusThreadEvent>(mainPort)
   try {
     new ConsensusThread(host, {
       link,

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts'
 import { type FieldFault, Problem } from '../lib/problems.ts'
 import type { SchemaValidator } from '../api/schemas/schema-validator.ts'
 import type { SchemaValidationRequest } from './schema-messages.ts'
-import { TaskOverrun, WorkerQueue } from './worker-queue.ts'
+import { TaskLimitError, WorkerQueue } from './worker-queue.ts'
 
 interface SchemaWorkerLimits {
   /**
@@ -63,7 +63,7 @@ export class SchemaWorker implements SchemaValidator {
     try {
       return await this.#queue.run(caller, () => question)
     } catch (error) {
-      if (!(error instanceof TaskOverrun)) throw error
+      if (!(error instanceof TaskLimitError)) throw error
       if (error.reason === 'processor time') {
         return endless(question, `${this.#limits.schemaMsMax} ms`)
       }

@@ -17,10 +17,10 @@ import { type LogOptions, openLog } from '../store/log/open-log.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
 import type { LogRepair } from '../store/log/repair-log.ts'
 import { MeasuredFileSystem } from '../store/log/measured-file-system.ts'
-import { PortLink } from './port-link.ts'
+import { MessagePortLink } from './message-port-link.ts'
 import type { RaftThreadData } from './raft-thread.ts'
 import type { WalReport, WalThreadData } from './wal-messages.ts'
-import { threadFile } from './thread-file.ts'
+import { threadProgramUrl } from './thread-file.ts'
 
 export interface LogAndConsensusStart {
   /** An existing data folder, whose lock the caller holds. */
@@ -57,7 +57,7 @@ export interface StartedLogAndConsensus {
  * spare core.
  * @throws {StoreError} when the log cannot be opened.
  */
-export function startInline(start: LogAndConsensusStart): StartedLogAndConsensus {
+export function startInCallingThread(start: LogAndConsensusStart): StartedLogAndConsensus {
   const timed = new MeasuredFileSystem(nodeFileSystem, systemClock)
   const opened = openLog(start.dir, { ...start.log, files: timed.files })
   const { restored, disk, cutBytes, committedIndex, repair } = opened
@@ -83,14 +83,14 @@ export async function startThreads(start: LogAndConsensusStart): Promise<Started
     mainPort: toRaft.port1,
     walPort: toWal.port2,
   }
-  const wal = spawn('wal', threadFile('wal'), walData, [toWal.port1])
+  const wal = spawn('wal', threadProgramUrl('wal'), walData, [toWal.port1])
   const report = await firstReport(wal)
   if (report.type === 'refused') {
     await wal.terminate()
     const { code, reason, finding } = report
     throw new StoreError(code as StoreErrorCode, start.dir, reason, undefined, finding)
   }
-  const raft = spawn('raft', threadFile('raft'), raftData, [toRaft.port1, toWal.port2])
+  const raft = spawn('raft', threadProgramUrl('raft'), raftData, [toRaft.port1, toWal.port2])
   const link = new WatchedLink(toRaft.port2, wal, raft)
   const close = async (): Promise<void> => {
     await Promise.all([raft.terminate(), wal.terminate()])
@@ -140,7 +140,7 @@ async function firstReport(wal: Worker): Promise<WalReport> {
  * The link to the thread with log and consensus. It also reports when the log thread or the
  * consensus thread stops.
  */
-class WatchedLink extends PortLink<ConsensusThreadEvent, ConsensusThreadCommand> {
+class WatchedLink extends MessagePortLink<ConsensusThreadEvent, ConsensusThreadCommand> {
   #isStopping = false
   #isOver = false
 

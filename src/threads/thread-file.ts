@@ -5,7 +5,7 @@ import type { ResourceLimits } from 'node:worker_threads'
  * Path of a thread's program in this file's folder: a source file, or a built file if this file is
  * built.
  */
-export function threadFile(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
+export function threadProgramUrl(name: 'wal' | 'raft' | 'schema' | 'certificate'): URL {
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
 }
 

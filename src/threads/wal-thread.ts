@@ -11,14 +11,14 @@ import { StoreError } from '../store/errors.ts'
 import { nodeFileSystem } from '../store/file-system.ts'
 import { MeasuredFileSystem } from '../store/log/measured-file-system.ts'
 import { systemClock } from '../lib/clock.ts'
-import { PortLink } from './port-link.ts'
+import { MessagePortLink } from './message-port-link.ts'
 import type { WalCommand, WalEvent, WalReport, WalThreadData } from './wal-messages.ts'
 
 // Program of the WAL thread. Its writes and syncs block, so nothing else runs in this thread.
 
 const { dir, options, port } = workerData as WalThreadData
 const main = requirePresent(parentPort, 'this file runs as the wal thread')
-const raft = new PortLink<WalCommand, WalEvent>(port)
+const raft = new MessagePortLink<WalCommand, WalEvent>(port)
 const timed = new MeasuredFileSystem(nodeFileSystem, systemClock)
 const VITALS_MS = 1000
 

@@ -4,7 +4,7 @@ import { requirePresent } from '../lib/assert.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FairQueue } from '../lib/bounds/fair-queue.ts'
 import { Problem } from '../lib/problems.ts'
-import { heapLimits, threadFile } from './thread-file.ts'
+import { heapLimits, threadProgramUrl } from './thread-file.ts'
 
 interface WorkerQueueLimits {
   /** Maximum processor time of one task; if it takes more, a new thread replaces the thread. */
@@ -40,7 +40,7 @@ interface WorkerQueueDeps {
 type OverrunReason = 'processor time' | 'memory' | 'late' | 'not started'
 
 /** Error of a task that exceeded a limit, after which its thread was terminated. */
-export class TaskOverrun extends Error {
+export class TaskLimitError extends Error {
   readonly reason: OverrunReason
 
   constructor(reason: OverrunReason) {
@@ -94,7 +94,7 @@ export class WorkerQueue<Message, Result> {
    * Runs a task in the thread.
    * @param message creates the message just before it is sent to the thread; if it throws, the task
    * is rejected with that error.
-   * @throws {TaskOverrun}
+   * @throws {TaskLimitError}
    */
   run(caller: string, message: () => Message): Promise<Result> {
     return new Promise((resolve, reject) => {
@@ -131,7 +131,7 @@ export class WorkerQueue<Message, Result> {
 
   #start(): void {
     const { thread, workerData, heapMegabytesMax } = this.#deps
-    const worker = new Worker(threadFile(thread), {
+    const worker = new Worker(threadProgramUrl(thread), {
       name: thread,
       env: {},
       workerData,
@@ -143,7 +143,7 @@ export class WorkerQueue<Message, Result> {
     })
     worker.on('error', (error: Error & { readonly code?: string }) => {
       const isMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-      this.#replace(worker, isMemory ? new TaskOverrun('memory') : error)
+      this.#replace(worker, isMemory ? new TaskLimitError('memory') : error)
     })
     worker.on('exit', (code) => {
       this.#replace(worker, new Error(`the ${thread} thread has ended with code ${code}`))
@@ -151,7 +151,7 @@ export class WorkerQueue<Message, Result> {
     this.#worker = worker
     this.#isReady = false
     this.#timer = setTimeout(() => {
-      this.#replace(worker, new TaskOverrun('not started'))
+      this.#replace(worker, new TaskLimitError('not started'))
     }, START_MS_MAX)
   }
 
@@ -213,8 +213,8 @@ export class WorkerQueue<Message, Result> {
     const leftMs = taskMsMax - (user + system) / 1000
     const isLate = this.#deps.clock.monotonicMs() - begin.atMs >= lateMsMax
     // @guard schema-judge-kept-busy--late
-    if (leftMs <= 0) this.#replace(worker, new TaskOverrun('processor time'))
-    else if (isLate) this.#replace(worker, new TaskOverrun('late'))
+    if (leftMs <= 0) this.#replace(worker, new TaskLimitError('processor time'))
+    else if (isLate) this.#replace(worker, new TaskLimitError('late'))
     else this.#checkIn(Math.max(leftMs, CHECK_MS_MIN), worker, begin)
   }
 

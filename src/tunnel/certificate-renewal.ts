@@ -5,7 +5,7 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,
-  fieldsOf,
+  objectOrEmpty,
   LogInRefusedError,
   readRecords,
   readTextField,
@@ -112,7 +112,9 @@ export class CertificateRenewal {
       return
     }
     const clientCertCsr = await certificate.request(identityId)
-    const answer = fieldsOf(await api.post(`${AUTHENTICATORS}/${id}/extend`, { clientCertCsr }))
+    const answer = objectOrEmpty(
+      await api.post(`${AUTHENTICATORS}/${id}/extend`, { clientCertCsr }),
+    )
     const clientCert = readTextField(answer, 'clientCert')
     // Stores the certificate before the confirmation, because after it the controllers refuse the
     // earlier certificate.

@@ -59,7 +59,7 @@ export class LogInRefusedError extends Error {
 type Fields = Readonly<Record<string, unknown>>
 
 /** The value itself if it is an object, otherwise an empty object. */
-export function fieldsOf(value: unknown): Fields {
+export function objectOrEmpty(value: unknown): Fields {
   return isJsonObject(value) ? value : {}
 }
 
@@ -76,7 +76,7 @@ export function readTextField(fields: Fields, name: string): string {
 }
 
 /** The strings in a field; [] if the field is absent. Values other than strings are dropped. */
-export function readTextsField(fields: Fields, name: string): readonly string[] {
+export function readTextListField(fields: Fields, name: string): readonly string[] {
   const value = fields[name]
   const list: readonly unknown[] = Array.isArray(value) ? value : []
   return list.filter((one) => typeof one === 'string')

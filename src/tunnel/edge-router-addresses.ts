@@ -1,5 +1,5 @@
 import { type HostPort, parseHostPort } from '../lib/text/names.ts'
-import { fieldsOf, readRecords, readTextField } from './controller-api.ts'
+import { objectOrEmpty, readRecords, readTextField } from './controller-api.ts'
 import { tunnelLimits } from './limits.ts'
 
 /** An edge router that the identity may use, with its addresses for clients. */
@@ -16,7 +16,7 @@ export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
     .filter((router) => router['disabled'] !== true)
     .map((router) => ({
       name: readTextField(router, 'name'),
-      addresses: addressesIn({ ...fieldsOf(router['supportedProtocols']) }),
+      addresses: addressesIn({ ...objectOrEmpty(router['supportedProtocols']) }),
     }))
     .filter(({ name, addresses }) => name !== '' && addresses.length > 0)
     .slice(0, tunnelLimits.edgeRoutersMax)
@@ -42,7 +42,7 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
  */
 export function readControllerOrigins(shown: unknown): readonly string[] {
   const urls = readRecords(shown).flatMap((controller) =>
-    readRecords(fieldsOf(controller['apiAddresses'])['edge-client']).map((one) =>
+    readRecords(objectOrEmpty(controller['apiAddresses'])['edge-client']).map((one) =>
       readTextField(one, 'url'),
     ),
   )

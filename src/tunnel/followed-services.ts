@@ -11,7 +11,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { UsableServices } from '../overlay/services/usable-services.ts'
-import { fieldsOf, readTextField, readTextsField } from './controller-api.ts'
+import { objectOrEmpty, readTextField, readTextListField } from './controller-api.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -61,17 +61,17 @@ export class FollowedServices implements UsableServices {
       defaultHostingCost: costOf(shown['defaultHostingCost']) ?? 0,
       defaultHostingPrecedence: precedenceOf(shown['defaultHostingPrecedence']),
       serviceHostingCosts: Object.fromEntries(
-        Object.entries(fieldsOf(shown['serviceHostingCosts'])).flatMap(([id, value]) => {
+        Object.entries(objectOrEmpty(shown['serviceHostingCosts'])).flatMap(([id, value]) => {
           const cost = costOf(value)
           return cost === null ? [] : [[id, cost] as const]
         }),
       ),
       serviceHostingPrecedences: Object.fromEntries(
-        Object.entries(fieldsOf(shown['serviceHostingPrecedences'])).map(
+        Object.entries(objectOrEmpty(shown['serviceHostingPrecedences'])).map(
           ([id, value]) => [id, precedenceOf(value)] as const,
         ),
       ),
-      appDataJson: new TextEncoder().encode(JSON.stringify(fieldsOf(shown['appData']))),
+      appDataJson: new TextEncoder().encode(JSON.stringify(objectOrEmpty(shown['appData']))),
     })
     return JSON.stringify(plain(before)) !== JSON.stringify(plain(this.#identity))
   }
@@ -91,7 +91,7 @@ function plain(identity: ModelIdentity | undefined): object | null {
 
 function followedService(shown: Fields): FollowedService {
   const [id, name] = [readTextField(shown, 'id'), readTextField(shown, 'name')]
-  const configs = Object.entries(fieldsOf(shown['config'])).map(([type, data]) => {
+  const configs = Object.entries(objectOrEmpty(shown['config'])).map(([type, data]) => {
     const dataJson = JSON.stringify(data)
     return [type, create(ModelConfigSchema, { id: `${id} ${type}`, name: type, dataJson })] as const
   })
@@ -102,7 +102,7 @@ function followedService(shown: Fields): FollowedService {
       // Encryption is required, unless the field explicitly disables it.
       encryptionRequired: shown['encryptionRequired'] !== false,
     }),
-    permissions: new Set(readTextsField(shown, 'permissions')),
+    permissions: new Set(readTextListField(shown, 'permissions')),
     configs: new Map(configs),
   }
 }

@@ -6,7 +6,7 @@ import type { ProgramLogger } from '../overlay/logger.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import {
   type ControllerApi,
-  fieldsOf,
+  objectOrEmpty,
   LogInRefusedError,
   readRecords,
   SessionEndedError,
@@ -220,7 +220,7 @@ export class IdentitySession {
 
   async #follow(): Promise<void> {
     const { api, clock, knowsRouters } = this.#deps
-    const updates = fieldsOf(await api.get('/current-api-session/service-updates'))
+    const updates = objectOrEmpty(await api.get('/current-api-session/service-updates'))
     const changedAt = readTextField(updates, 'lastChangeAt')
     const isOld = clock.monotonicMs() - this.#refreshedMs >= refreshedEveryMs
     const isDue = isOld || !knowsRouters()
@@ -234,7 +234,7 @@ export class IdentitySession {
 
   async #refresh(): Promise<void> {
     const { api, services, onRouters, onServices, clock } = this.#deps
-    const isOther = services.setIdentity(fieldsOf(await api.get('/current-identity')))
+    const isOther = services.setIdentity(objectOrEmpty(await api.get('/current-identity')))
     onRouters(readEdgeRouters(await this.#all('/current-identity/edge-routers')))
     const controllers = readControllerOrigins(await api.get('/controllers'))
     if (controllers.length > 0) {

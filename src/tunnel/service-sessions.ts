@@ -1,4 +1,4 @@
-import { type ControllerApi, fieldsOf, readTextField } from './controller-api.ts'
+import { type ControllerApi, objectOrEmpty, readTextField } from './controller-api.ts'
 import { readEdgeRouters } from './edge-router-addresses.ts'
 
 /** A service session: the right to dial or host one service. Edge routers require its token. */
@@ -75,7 +75,7 @@ export class ServiceSessions {
   }
 
   async #open(serviceId: string, type: 'Dial' | 'Bind'): Promise<OpenedServiceSession> {
-    const shown = fieldsOf(await this.#deps.api.post('/sessions', { serviceId, type }))
+    const shown = objectOrEmpty(await this.#deps.api.post('/sessions', { serviceId, type }))
     const token = readTextField(shown, 'token')
     if (token === '') throw new Error('the controller has answered without a service session')
     const routers = readEdgeRouters(shown['edgeRouters']).map(({ name }) => name)

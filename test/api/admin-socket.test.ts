@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { allOperations } from '../../src/api/operations.ts'
 import type { Operation } from '../../src/api/http/operation.ts'
 import { createServices } from '../../src/api/services.ts'
-import { socketOnlyOperations } from '../../src/auth/principal/host-user.ts'
+import { adminSocketOnlyOperations } from '../../src/auth/principal/host-user.ts'
 import { createApi } from '../../src/api/server.ts'
 import { createSystemActor } from '../../src/ports/actor.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -79,12 +79,12 @@ test('a write at the admin socket is attributed to the host user', async () => {
 
 describe('the operations that only the admin socket serves', () => {
   const only = operations.filter(({ operationId }) =>
-    Object.hasOwn(socketOnlyOperations, operationId),
+    Object.hasOwn(adminSocketOnlyOperations, operationId),
   )
 
-  test('are exactly the operations in the list socketOnlyOperations', () => {
+  test('are exactly the operations in the list adminSocketOnlyOperations', () => {
     expect(only.map(({ operationId }) => operationId).sort()).toEqual(
-      Object.keys(socketOnlyOperations).sort(),
+      Object.keys(adminSocketOnlyOperations).sort(),
     )
     expect(only.every(({ refusals }) => refusals?.includes(403))).toBe(true)
   })

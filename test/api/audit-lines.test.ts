@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
-import { createLogWithSink } from '../../src/cli/controller/log.ts'
+import { createControllerLogWithSink } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { newCa } from '../support/authorities.ts'
@@ -18,7 +18,7 @@ const folder = mkdtempSync(join(tmpdir(), 'flotilla-audit-'))
 const path = join(folder, 'log')
 const fd = openSync(path, 'a')
 const config = { id: 'ctrl1', logLevel: 'silent', audit: { log: true } } as const
-controller.cluster.audit = createLogWithSink(new LineWriter(fd), config).audit
+controller.cluster.audit = createControllerLogWithSink(new LineWriter(fd), config).audit
 
 afterAll(() => {
   closeSync(fd)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { DataPathCounts } from '../../src/api/metrics/data-path-counts.ts'
 import {
   addDataPathMetrics,
-  type DataPathSources,
+  type DataPathMetricsSources,
   type MeasuredService,
 } from '../../src/api/metrics/data-path-metrics.ts'
 import { metricsLimits } from '../../src/api/metrics/limits.ts'
@@ -13,7 +13,7 @@ import type { LiveLink } from '../../src/ports/live-table.ts'
 const link = (state: LiveLink['state'], isDown = false): LiveLink =>
   ({ id: 'l', state, isDown }) as LiveLink
 
-const nothing: DataPathSources = {
+const nothing: DataPathMetricsSources = {
   counts: new DataPathCounts(),
   routers: () => [],
   services: () => [],
@@ -22,7 +22,7 @@ const nothing: DataPathSources = {
   links: { list: () => [] },
 }
 
-async function textOf(changes: Partial<DataPathSources> = {}): Promise<string> {
+async function textOf(changes: Partial<DataPathMetricsSources> = {}): Promise<string> {
   const registry = new Registry()
   addDataPathMetrics(registry, { ...nothing, counts: new DataPathCounts(), ...changes })
   const text = await registry.metrics()

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { CommandKind } from '../../proto/gen/command_pb.ts'
-import { LAST_SEEN_LEVEL } from '../../src/ports/feature-level.ts'
+import { LAST_SEEN_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { listed, newIdentity, shown } from './support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
-const older = await controllerForFile({}, undefined, undefined, LAST_SEEN_LEVEL - 1)
+const older = await controllerForFile({}, undefined, undefined, LAST_SEEN_FEATURE_LEVEL - 1)
 const { clock, machine, cluster, scheduler } = controller
 const { activityLogMs } = controller.parts.limits
 const identities = `${management}/identities`

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { deviceLimits } from '../../src/auth/oidc/device-log-ins.ts'
+import { deviceLogInLimits } from '../../src/auth/oidc/device-log-ins.ts'
 import { newShortId } from '../../src/lib/random.ts'
 import { CallerOf, client, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -49,7 +49,7 @@ class Device {
 
   /** Polls at the interval that it received. */
   ask(changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
-    controller.clock.advance(deviceLimits.devicePollMs)
+    controller.clock.advance(deviceLogInLimits.devicePollMs)
     return this.askAtOnce(changes)
   }
 
@@ -172,7 +172,7 @@ describe('a device in the OAuth device flow', () => {
 
   test('gets expired_token if the user does not approve in time, and its code is then invalid', async () => {
     const device = await begunDevice()
-    controller.clock.advance(deviceLimits.deviceLogInMs)
+    controller.clock.advance(deviceLogInLimits.deviceLogInMs)
     expect((await device.ask()).json['error']).toBe('expired_token')
     expect((await enter(device.userCode)).status).toBe(404)
   })

@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { describe, expect, test } from 'vitest'
-import { bodyFormats } from '../../src/api/schemas/validator.ts'
+import { bodyFormats } from '../../src/api/schemas/request-body-validator.ts'
 import { type ContractedApi, readContract, readMissing } from '../contract/facts.ts'
 import { faultsOf, type ServedDocument, type ServedOperation } from '../contract/judge.ts'
 import { bases } from '../support/served-answers.ts'

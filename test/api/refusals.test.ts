@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
+import { SessionTokenSigner } from '../../src/auth/sessions/session-token-signer.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
 import { admin, user } from './support/controller.ts'
@@ -132,7 +132,7 @@ describe('a request that needs a session', () => {
 
   test('gets 401 and a challenge with the reason if its token is forged, foreign or unknown', async () => {
     const foreignKeys = new TestTokenKeys()
-    const foreign = new TokenSigner(foreignKeys).tokenOf('someSession')
+    const foreign = new SessionTokenSigner(foreignKeys).tokenOf('someSession')
     const own = root.token ?? ''
     const changed = own.slice(0, -1) + (own.endsWith('A') ? 'B' : 'A')
     for (const token of [foreign, changed, 'x', 'eyJh.eyJz.', `${own}, ${own}`]) {

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 
-import { FigureRing } from '../../src/api/metrics/figure-ring.ts'
+import { RowRingBuffer } from '../../src/api/metrics/row-ring-buffer.ts'
 import { trafficLimits } from '../../src/api/traffic/limits.ts'
 import { TrafficCounts } from '../../src/api/traffic/traffic-counts.ts'
 import type { CircuitUsage, Observation, UsageKind } from '../../src/ports/observations.ts'
-import { type TrafficKind, trafficFigures } from '../../src/ports/traffic.ts'
+import { type TrafficKind, trafficCounterNames } from '../../src/ports/traffic.ts'
 import { fabric, management } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { ManualClock } from './support/manual-time.ts'
@@ -78,7 +78,7 @@ function counting() {
 function minutesOf(counts: TrafficCounts, kind: TrafficKind, id: string, nowMs: number) {
   const [found] = counts.series(kind, [id], nowMs)
   const { hour = [] } = found?.figures ?? {}
-  const width = trafficFigures.length
+  const width = trafficCounterNames.length
   const rows = Array.from({ length: 60 }, (_, n) => hour.slice(n * width, (n + 1) * width))
   return Object.fromEntries(
     rows.flatMap((row, n) => (row.some((value) => value !== 0) ? [[n - 59, row]] : [])),
@@ -87,7 +87,7 @@ function minutesOf(counts: TrafficCounts, kind: TrafficKind, id: string, nowMs: 
 
 describe('A ring buffer of traffic counts', () => {
   test('keeps the newest rows, ignores reports about older ones, and starts each row with zeros', () => {
-    const ring = new FigureRing(3, 2)
+    const ring = new RowRingBuffer(3, 2)
     ring.add(10, 0, 1)
     ring.add(11, 1, 2)
     ring.add(12, 0, 3)
@@ -102,7 +102,7 @@ describe('A ring buffer of traffic counts', () => {
   })
 
   test('adds the rows of another ring buffer', () => {
-    const [one, other] = [new FigureRing(3, 1), new FigureRing(3, 1)]
+    const [one, other] = [new RowRingBuffer(3, 1), new RowRingBuffer(3, 1)]
     one.add(5, 0, 1)
     one.add(7, 0, 2)
     other.add(7, 0, 10)
@@ -191,7 +191,7 @@ describe('The traffic', () => {
       counts.note(report('r', [usage('ingress.rx', 10, `service ${n}`, 0)]))
     }
     const [large] = counts.series('service', ['large'], now.nowMs())
-    expect(large?.figures.hour.at(-trafficFigures.length)).toBe(1_000_000)
+    expect(large?.figures.hour.at(-trafficCounterNames.length)).toBe(1_000_000)
   })
 })
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import { ContainerWriter } from '../../src/backup/container.ts'
-import { type BackupManifest, encodeJson } from '../../src/backup/manifest.ts'
+import { BackupContainerWriter } from '../../src/backup/container.ts'
+import { type BackupManifest, encodeCanonicalJson } from '../../src/backup/manifest.ts'
 import { checkBackup } from '../../src/backup/read-backup.ts'
 import { BackedUp, pieces } from '../backup/backup-fixture.ts'
 import { runHere } from '../cli/run-here.ts'
@@ -31,8 +31,8 @@ afterAll(() => rmSync(folder, { recursive: true }))
 /** A container with valid checksums, the content of the valid backup and another head. */
 async function withHead(changes: Record<string, unknown>): Promise<Buffer> {
   const { summary } = await checkBackup(pieces(plain))
-  const container = new ContainerWriter()
-  const parts = container.head(encodeJson({ ...head, ...changes }))
+  const container = new BackupContainerWriter()
+  const parts = container.head(encodeCanonicalJson({ ...head, ...changes }))
   let at = 12 + plain.readUInt32LE(8) + 32
   for (let length = plain.readUInt32LE(at); length > 0; length = plain.readUInt32LE(at)) {
     parts.push(...container.frame(plain.subarray(at + 4, at + 4 + length)))

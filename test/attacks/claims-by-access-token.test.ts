@@ -6,7 +6,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
-import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
+import { SessionTokenSigner } from '../../src/auth/sessions/session-token-signer.ts'
 import type { ClientAccessRequest } from '../../src/ports/router-clients.ts'
 import type { ModelEvent } from '../../src/ports/router-model.ts'
 import { client, management } from '../api/support/caller.ts'
@@ -99,7 +99,7 @@ describe('an access token of a client that a router presents (a claim)', () => {
     const { tokens } = await newPerson()
     const claim = await claimOf(tokens)
     const id = String(claimsOf(tokens.access_token)['z_asid'])
-    const derived = new TokenSigner(parts.keys).tokenOf(id)
+    const derived = new SessionTokenSigner(parts.keys).tokenOf(id)
     for (const apiSessionToken of [tokens.refresh_token, tokens.id_token, derived]) {
       expect(await clients.judge({ ...claim, apiSessionToken })).toEqual(noSession)
     }

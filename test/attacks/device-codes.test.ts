@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { deviceLimits } from '../../src/auth/oidc/device-log-ins.ts'
+import { deviceLogInLimits } from '../../src/auth/oidc/device-log-ins.ts'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { turnOnMfa } from '../api/support/mfa.ts'
@@ -73,7 +73,7 @@ function ask({ deviceCode }: Begun, clientId = 'native'): Promise<Answer> {
 }
 
 async function errorOf(device: Begun, clientId?: string): Promise<unknown> {
-  controller.clock.advance(deviceLimits.devicePollMs)
+  controller.clock.advance(deviceLogInLimits.devicePollMs)
   return (await ask(device, clientId)).json['error']
 }
 
@@ -104,7 +104,7 @@ test('one source can try only a few device codes per minute, even if it has a va
   const address = '198.51.100.1'
   const own = await begin(address)
   const statuses: number[] = []
-  for (let count = 0; count < deviceLimits.userCodesAtOnceMax; count += 1) {
+  for (let count = 0; count < deviceLogInLimits.userCodesAtOnceMax; count += 1) {
     statuses.push((await enter(count % 3 === 0 ? own.userCode : 'BCDF-GHJK', address)).status)
   }
   expect(statuses).not.toContain(429)
@@ -116,7 +116,7 @@ test('one source can try only a few device codes per minute, even if it has a va
 test('all sources together can try too few device codes per minute to find a valid one', async () => {
   controller.clock.advance(60_000)
   let refused = 0
-  for (let count = 0; count <= deviceLimits.userCodesOfAllAtOnceMax; count += 1) {
+  for (let count = 0; count <= deviceLogInLimits.userCodesOfAllAtOnceMax; count += 1) {
     const address = `10.1.${count >> 8}.${count & 255}`
     if ((await enter('BCDF-GHJK', address)).status === 429) refused += 1
   }
@@ -127,12 +127,12 @@ test('all sources together can try too few device codes per minute to find a val
 test('one source cannot use up the limit of pending device log-ins', async () => {
   const address = '203.0.113.1'
   let last = 200
-  for (let count = 0; count < deviceLimits.deviceLogInsMax && last === 200; count += 1) {
+  for (let count = 0; count < deviceLogInLimits.deviceLogInsMax && last === 200; count += 1) {
     last = (await begin(address)).status
   }
   expect(last).toBe(429)
   expect((await begin('203.0.113.2')).status).toBe(200)
-  controller.clock.advance(deviceLimits.deviceLogInMs)
+  controller.clock.advance(deviceLogInLimits.deviceLogInMs)
   expect((await begin(address)).status).toBe(200)
 })
 
@@ -150,7 +150,7 @@ test('a person who sees the device code on a screen can neither approve nor refu
   expect(await logIn(id, owner)).toBe(302)
   expect(await logIn(id, thief)).toBe(401)
   expect((await enter(device.userCode)).status).toBe(404)
-  controller.clock.advance(deviceLimits.devicePollMs)
+  controller.clock.advance(deviceLogInLimits.devicePollMs)
   const { json } = await ask(device)
   expect(await logIn(id, thief)).toBe(401)
   const headers = { authorization: `Bearer ${String(json['access_token'])}` }

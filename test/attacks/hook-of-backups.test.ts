@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { runHook } from '../../src/controller/backups/backup-hook.ts'
+import { runBackupHook } from '../../src/controller/backups/backup-hook.ts'
 
 // The attack: the name of a backup file, or an argument of the command, contains text that a shell
 // would execute.
@@ -23,7 +23,7 @@ test('a shell never interprets the name of a backup file', async () => {
   const name = `; touch ${path('pwned')}`
   const command = [path('hook'), `$(touch ${path('pwned')})`]
   const stop = new AbortController().signal
-  expect(await runHook({ command, timeoutMs: 20_000 }, name, stop)).toBeNull()
+  expect(await runBackupHook({ command, timeoutMs: 20_000 }, name, stop)).toBeNull()
   expect(readFileSync(path('noted'), 'utf8')).toBe(`$(touch ${path('pwned')}) ${name}`)
   expect(existsSync(path('pwned'))).toBe(false)
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import { createRouterGate } from '../../src/controller/service/router-gate.ts'
+import { createRouterAdmitter } from '../../src/controller/service/router-admitter.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { issueLeafForKey, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
@@ -56,7 +56,7 @@ async function certificateFor(publicKeySpki: Uint8Array, id: string): Promise<st
 describe('A connected router whose record has another certificate', () => {
   test('is disconnected; its links stay open only if the certificate has the same key', async () => {
     const { machine, authorities, clock } = controller
-    const gate = createRouterGate({ machine, authorities, isOutOfService: () => false })
+    const gate = createRouterAdmitter({ machine, authorities, isOutOfService: () => false })
     const id = await made(root, `${management}/edge-routers`, { name: 'stolen' })
     const { certificatePem: certPem } = await clientKey(authorities.issuing, id, clock.nowMs())
     record(id, certPem)

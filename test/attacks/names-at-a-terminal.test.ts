@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { CaEnrollSchema, CommandKind, TokenEnrollSchema } from '../../proto/gen/command_pb.ts'
 import { eventLine } from '../../src/cli/events/follow.ts'
 import { createSystemActor } from '../../src/ports/actor.ts'
-import { jsonLogger, HumanReadableLines } from '../../src/cli/terminal/log-lines.ts'
+import { createJsonLogger, HumanReadableLines } from '../../src/cli/terminal/log-lines.ts'
 import { formatTable, printLine } from '../../src/cli/terminal/output.ts'
 import { promptLine } from '../../src/cli/terminal/prompt.ts'
 import { raiseLevel } from '../api/support/raise-level.ts'
@@ -126,8 +126,8 @@ describe('Names with control characters that were stored by a release that accep
     const lines = [eventLine(event)]
     const sink = { write: (line: string) => void lines.push(line.trimEnd()) }
     const fields = { [evil('key')]: evil('value') }
-    jsonLogger(sink, { level: 'info', base: {} }).info(fields, evil('message'))
-    jsonLogger(new HumanReadableLines(sink, false), { level: 'info', base: {} }).info(
+    createJsonLogger(sink, { level: 'info', base: {} }).info(fields, evil('message'))
+    createJsonLogger(new HumanReadableLines(sink, false), { level: 'info', base: {} }).info(
       fields,
       evil('message'),
     )

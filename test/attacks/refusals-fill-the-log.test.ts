@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { refusalLogLimits } from '../../src/api/http/refusal-log-quota.ts'
+import { refusedWriteLogLimits } from '../../src/api/http/refused-write-log-quota.ts'
 import { startController } from '../api/support/controller.ts'
 
 // The attack: somebody with or without a session causes many refused writes, each of which adds a
@@ -24,7 +24,7 @@ test('a caller whose writes are rejected repeatedly causes a limited number of l
     }
   }
   try {
-    const { linesOfOneMax, windowMs } = refusalLogLimits
+    const { linesOfOneMax, windowMs } = refusedWriteLogLimits
     await refusedFor('alice-id', linesOfOneMax + 20)
     expect(told).toHaveLength(linesOfOneMax)
     controller.clock.advance(windowMs)

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { afterAll, expect, test } from 'vitest'
 
-import { listenerTls } from '../../src/api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../src/api/http/transport/tls.ts'
 import { encodeText } from '../../src/channel/headers.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -20,7 +20,7 @@ import { memberLeaf } from '../support/member-leaf.ts'
 const clock = new ManualClock()
 const { channels } = new RouterStage()
 const listener = await RouterListener.open(
-  { channels, clock, tls: listenerTls, room: new FairShare(1000) },
+  { channels, clock, tls: listenerTlsOptions, room: new FairShare(1000) },
   await memberLeaf('ctrl1'),
   onLoopback,
 )

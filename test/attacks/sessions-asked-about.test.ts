@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SessionRemovedSchema, ValidateSessionsSchema } from '../../proto/gen/router_pb.ts'
-import { unverifiedSessionId } from '../../src/auth/sessions/service-session-token.ts'
+import { unverifiedServiceSessionId } from '../../src/auth/sessions/service-session-token.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
@@ -23,7 +23,7 @@ function staged(processor?: RouterChannelsDeps['processor']): RouterStage {
   stage = new RouterStage(processor)
   const clients = {
     ...admittingClients,
-    goneSession: (token: string) => ({ token, id: unverifiedSessionId(token) ?? token }),
+    goneSession: (token: string) => ({ token, id: unverifiedServiceSessionId(token) ?? token }),
   }
   stage.channels.add(
     new SessionHandler({

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { KeyEndpoint, type KeyEndpointRules } from '../../src/auth/tokens/key-endpoint.ts'
+import { KeyFetcher, type KeyFetchRules } from '../../src/auth/tokens/key-fetcher.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 import { ecKey, jwkOf, KeyServer } from '../support/identity-provider.ts'
@@ -14,14 +14,14 @@ const hasty = { ...defaultApiLimits, keyFetchMsMax: 500 }
 const server = await KeyServer.open([jwkOf(ecKey('one'))])
 const { answer } = server
 const attacked = await controllerWithProvider()
-const open: KeyEndpointRules = {
+const open: KeyFetchRules = {
   allowsReserved: true,
   allowsHttp: false,
   refusedNetworks: [],
   caPem: server.caPem,
 }
-const endpointBy = (rules: Partial<KeyEndpointRules>, limits = defaultApiLimits): KeyEndpoint =>
-  new KeyEndpoint(limits, { ...open, ...rules })
+const endpointBy = (rules: Partial<KeyFetchRules>, limits = defaultApiLimits): KeyFetcher =>
+  new KeyFetcher(limits, { ...open, ...rules })
 
 afterAll(() => server.close())
 afterEach(() => {
@@ -98,7 +98,7 @@ test('a controller sends no key request to a name that resolves to a metadata se
       { address: '127.0.0.1', family: 4 },
       { address, family: isIP(address) },
     ]
-    const endpoint = new KeyEndpoint(defaultApiLimits, open, () => Promise.resolve(judged))
+    const endpoint = new KeyFetcher(defaultApiLimits, open, () => Promise.resolve(judged))
     await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
   }
   expect(server.requests).toBe(before)
@@ -109,7 +109,7 @@ test('a controller connects to the address that it checked, even if the DNS resp
   // The check sees an address for documentation (RFC 5737); the operating system would resolve the
   // same name to this host.
   const judged = { address: '203.0.113.1', family: 4 }
-  const endpoint = new KeyEndpoint(hasty, open, () => Promise.resolve([judged]))
+  const endpoint = new KeyFetcher(hasty, open, () => Promise.resolve([judged]))
   await expect(endpoint.fetch(server.url)).rejects.toThrow()
   expect(server.requests).toBe(before)
 })
@@ -120,7 +120,7 @@ test('DNS lookups that hang do not occupy the threads of the program', async () 
     lookups += 1
     return new Promise(() => undefined)
   }
-  const endpoint = new KeyEndpoint({ ...hasty, keyFetchMsMax: 50 }, open, hanging)
+  const endpoint = new KeyFetcher({ ...hasty, keyFetchMsMax: 50 }, open, hanging)
   for (let at = 0; at < 10; at += 1) {
     await expect(endpoint.fetch(`https://name${at}.test/keys`)).rejects.toThrow()
   }
@@ -133,7 +133,7 @@ test('a controller sends no key request to a name if any of its addresses is ref
     { address: '10.1.2.3', family: 4 },
   ]
   const rules = { ...open, refusedNetworks: ['10.0.0.0/8'] }
-  const endpoint = new KeyEndpoint(defaultApiLimits, rules, () => Promise.resolve(addresses))
+  const endpoint = new KeyFetcher(defaultApiLimits, rules, () => Promise.resolve(addresses))
   await expect(endpoint.fetch(server.url)).rejects.toThrow('an address that is not allowed')
 })
 

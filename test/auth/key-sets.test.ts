@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { KeyFetchError } from '../../src/auth/tokens/key-endpoint.ts'
+import { KeyFetchError } from '../../src/auth/tokens/key-fetcher.ts'
 import { SignerKeyCache } from '../../src/auth/tokens/signer-key-cache.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import type { ExternalJwtSigner } from '../../src/entities/kinds/external-jwt-signer.ts'

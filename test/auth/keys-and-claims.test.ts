@@ -1,9 +1,9 @@
 import { createSecretKey, generateKeyPairSync } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { selectClaim, selectTextClaim } from '../../src/auth/tokens/claims.ts'
-import { bearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/unverified-token.ts'
+import { parseBearerTokens, parseUnverifiedToken } from '../../src/auth/tokens/unverified-token.ts'
 import {
-  signatureAlgorithms,
+  supportedSignatureAlgorithms,
   verificationKeyFromCertificate,
   verificationKeyFromJwk,
 } from '../../src/auth/tokens/verification-key.ts'
@@ -28,7 +28,7 @@ describe('a verification key of a provider', () => {
       ['P-521', 'ES512'],
     ] as const) {
       const { publicKey } = generateKeyPairSync('ec', { namedCurve })
-      expect([...signatureAlgorithms(publicKey)]).toEqual([algorithm])
+      expect([...supportedSignatureAlgorithms(publicKey)]).toEqual([algorithm])
     }
   })
 
@@ -51,7 +51,7 @@ describe('a verification key of a provider', () => {
   test('is rejected if it is not an object', () => {
     for (const jwk of [null, 'key', 1, [rsa] as unknown as Json])
       expect(verificationKeyFromJwk(jwk)).toBe(null)
-    expect([...signatureAlgorithms(createSecretKey(Buffer.alloc(32)))]).toEqual([])
+    expect([...supportedSignatureAlgorithms(createSecretKey(Buffer.alloc(32)))]).toEqual([])
   })
 
   test('is valid between the start and end dates of the certificate that contains it', async () => {
@@ -170,7 +170,7 @@ describe('parsing a token', () => {
 
 test('only the first three bearer tokens of a request are read, and no other authorization scheme', () => {
   expect(
-    bearerTokens([
+    parseBearerTokens([
       'Basic abc',
       'Bearer',
       'Bearer ',

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
+import { SessionTokenSigner } from '../../src/auth/sessions/session-token-signer.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import { newClusterKey } from '../../src/pki/secrets/cluster-key.ts'
 import { TestTokenKeys } from '../support/token-keys.ts'
@@ -8,9 +8,9 @@ import { TestTokenKeys } from '../support/token-keys.ts'
 const sessionId = 'Ab3-_kdjeiwo'
 const nowMs = 1_700_000_000_000
 
-function newSigner(): { readonly keys: TestTokenKeys; readonly signer: TokenSigner } {
+function newSigner(): { readonly keys: TestTokenKeys; readonly signer: SessionTokenSigner } {
   const keys = new TestTokenKeys()
-  return { keys, signer: new TokenSigner(keys) }
+  return { keys, signer: new SessionTokenSigner(keys) }
 }
 
 test('a session token contains the key version, the session id and an HMAC-SHA256 over the id', () => {

@@ -14,13 +14,13 @@ import { parseRecipient } from '../../src/backup/encryption.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
 import {
   type BackupDeps,
-  type TakeBackupOptions,
-  bytesOf,
+  type StartBackupOptions,
+  streamBackupBytes,
   startBackup,
 } from '../../src/controller/backups/start-backup.ts'
 import { normalizeBody } from '../../src/entities/normalize-body.ts'
 import { findEntity } from '../../src/entities/registry.ts'
-import { initialRecords } from '../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../src/lib/text/canonical-json.ts'
 import type { ProblemCode } from '../../src/lib/problems.ts'
 import { SecretsCluster, TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
@@ -41,7 +41,7 @@ export function newKeyPair(type: 'ec' | 'rsa' = 'ec'): { publicPem: string; priv
 
 function networkSeeds(): SeedRecord[] {
   const admin = { adminId: 'admin', adminAuthenticatorId: 'admin-updb', adminName: 'admin' }
-  return initialRecords({ ...admin, passwordHash: '$argon2id$test' })
+  return initialSeedRecords({ ...admin, passwordHash: '$argon2id$test' })
 }
 
 /** A second factor of the administrator, encrypted with the first version of the factor key. */
@@ -112,7 +112,7 @@ export class BackedUp {
 
   /** Saves a backup. @returns the bytes of the file. */
   async save(
-    options: Partial<TakeBackupOptions> & { readonly publicPem?: string } = {},
+    options: Partial<StartBackupOptions> & { readonly publicPem?: string } = {},
   ): Promise<Buffer> {
     const { publicPem, ...rest } = options
     const recipient = publicPem === undefined ? null : parseRecipient(publicPem)
@@ -122,7 +122,7 @@ export class BackedUp {
       isLinearizable: true,
       ...rest,
     })
-    return await gathered(bytesOf(this.parts, taken))
+    return await gathered(streamBackupBytes(this.parts, taken))
   }
 
   /** Saves a backup with a part of the secrets, like a controller that lacks the others. */

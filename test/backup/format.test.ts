@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 
-import { ContainerWriter } from '../../src/backup/container.ts'
+import { BackupContainerWriter } from '../../src/backup/container.ts'
 import { encodeSecrets } from '../../src/backup/content.ts'
 import { checkWholeBackup } from '../../src/backup/load-backup.ts'
-import { type BackupManifest, encodeJson } from '../../src/backup/manifest.ts'
+import { type BackupManifest, encodeCanonicalJson } from '../../src/backup/manifest.ts'
 import { checkBackup } from '../../src/backup/read-backup.ts'
 import { newCa } from '../support/authorities.ts'
 import { BackedUp, faultOf, newKeyPair, pieces } from './backup-fixture.ts'
@@ -38,8 +38,8 @@ function boundaries(bytes: Buffer): number[] {
 /** A container with the same content and another manifest. */
 async function withManifest(changes: Partial<BackupManifest>): Promise<Buffer> {
   const { manifest, summary } = await checkBackup(pieces(plain))
-  const container = new ContainerWriter()
-  const parts = container.head(encodeJson({ ...manifest, ...changes }))
+  const container = new BackupContainerWriter()
+  const parts = container.head(encodeCanonicalJson({ ...manifest, ...changes }))
   const bounds = boundaries(plain)
   for (let at = 3; at + 1 < bounds.length; at += 2) {
     const from = bounds[at + 1] ?? 0
@@ -129,9 +129,9 @@ test('backup frames that were swapped, omitted or encrypted for another header a
   // head.
   const head = (await checkBackup(pieces(sealed))).manifest
   const somebodyElse = await newCa('somebody else', Date.now())
-  const container = new ContainerWriter()
+  const container = new BackupContainerWriter()
   const bounds = boundaries(sealed)
-  const parts = container.head(encodeJson({ ...head, caPem: somebodyElse.certificatePem }))
+  const parts = container.head(encodeCanonicalJson({ ...head, caPem: somebodyElse.certificatePem }))
   for (let at = 3; sealed.readUInt32LE(bounds[at] ?? 0) !== 0; at += 2) {
     const from = bounds[at + 1] ?? 0
     const length = sealed.readUInt32LE(bounds[at] ?? 0)
@@ -156,9 +156,9 @@ test('a backup with the header of another cluster’s backup is refused, whether
   )
   const head = (await checkBackup(pieces(sealed))).manifest
   const { summary } = await checkBackup(pieces(sealed))
-  const container = new ContainerWriter()
+  const container = new BackupContainerWriter()
   const bytes = Buffer.concat([
-    ...container.head(encodeJson({ ...head, clusterId: 'another' })),
+    ...container.head(encodeCanonicalJson({ ...head, clusterId: 'another' })),
     ...container.tail({ ...summary, frames: 0 }),
   ])
   // The wrapped key is bound to its cluster.
@@ -182,13 +182,13 @@ test('a file that is not a backup is reported as such', async () => {
 })
 
 test('malformed secrets in a backup are refused, and the error does not contain them', async () => {
-  const container = new ContainerWriter()
+  const container = new BackupContainerWriter()
   const { manifest, summary } = await checkBackup(pieces(plain))
   const json = Buffer.from('[{"name":"issuingAuthority","secret":"c2VjcmV0"}]')
   const secrets = Buffer.concat([Buffer.alloc(4), json])
   secrets.writeUInt32LE(json.length)
   const bytes = Buffer.concat([
-    ...container.head(encodeJson(manifest)),
+    ...container.head(encodeCanonicalJson(manifest)),
     ...container.frame(secrets),
     ...container.tail({ ...summary, frames: 1 }),
   ])

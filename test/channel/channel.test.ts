@@ -7,7 +7,7 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { helloAcceptedMessage, helloRefusedMessage, readHello } from '../../src/channel/hello.ts'
 import { encodeFlag, encodeInt32, encodeText, encodeUint64 } from '../../src/channel/headers.ts'
 import { channelLimits, type ChannelLimits } from '../../src/channel/limits.ts'
-import { OTHER_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
+import { UNLISTED_BODY_BYTES_MAX } from '../../src/channel/message-bounds.ts'
 import { addressesMessage } from '../../src/channel/messages/control.ts'
 import { scheduleByIntervals, scheduleBySharedTimer } from '../support/fake-schedule.ts'
 import { frameOf, Pipe, settle } from './pipe.ts'
@@ -365,7 +365,7 @@ describe('data messages on a channel', () => {
 
   test('count toward the rate limit if the channel skips their body because it is too large', async () => {
     const rig = await opened({ messagesPerSecondMax: 2, unmeteredTypes })
-    const body = new Uint8Array(OTHER_BODY_BYTES_MAX + 1)
+    const body = new Uint8Array(UNLISTED_BODY_BYTES_MAX + 1)
     for (let at = 0; at < 2; at += 1) rig.pipe.say({ contentType: 1103, body })
     rig.pipe.push(times(5, 1007))
     await settle()

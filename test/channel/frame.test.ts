@@ -4,7 +4,7 @@ import { type ChannelMessage, encodeFrame, FrameDecoder } from '../../src/channe
 import {
   encodeFlag,
   encodeInt32,
-  encodeMask,
+  encodeBitMask,
   encodeText,
   encodeUint64,
 } from '../../src/channel/headers.ts'
@@ -85,9 +85,9 @@ describe('frames', () => {
   )
 
   test('encode a capability mask in big-endian order, with as few bytes as possible', () => {
-    expect(encodeMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
-    expect(encodeMask([0, 8])).toEqual(Uint8Array.of(0x01, 0x01))
-    expect(encodeMask([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
+    expect(encodeBitMask([1, 2, 3, 4, 6])).toEqual(Uint8Array.of(0x5e))
+    expect(encodeBitMask([0, 8])).toEqual(Uint8Array.of(0x01, 0x01))
+    expect(encodeBitMask([62])).toEqual(Uint8Array.of(0x40, 0, 0, 0, 0, 0, 0, 0))
   })
 
   test('are decoded completely, however the stream is split', () => {

@@ -9,7 +9,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import {
-  bodyFault,
+  protobufBodyFault,
   decodeIncrementally,
   FIELD_UNITS_MAX,
   MALFORMED_BODY_FAULT,
@@ -41,7 +41,7 @@ test('messages of routers with several thousand links, circuits and clients are 
   for (const [name, number, body] of heaviestBodies()) {
     const { schema = null, elementsMax = 0, bytesMax = 0 } = byNumber.get(number) ?? {}
     expect(body.length, name).toBeLessThanOrEqual(bytesMax)
-    if (schema !== null) expect(bodyFault(schema, body, elementsMax), name).toBeNull()
+    if (schema !== null) expect(protobufBodyFault(schema, body, elementsMax), name).toBeNull()
   }
 })
 
@@ -76,34 +76,37 @@ test('decoding a message in steps gives the same result as decoding it in one st
 test('each field of a message counts as one element, and a nested message as four more elements', () => {
   const listener = { address: 'a', protocol: 'p', groups: ['g', 'h'], localBinding: 'b' }
   const body = toBinary(LinkListenersSchema, create(LinkListenersSchema, { listeners: [listener] }))
-  expect(bodyFault(LinkListenersSchema, body, 10)).toBeNull()
-  expect(bodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
+  expect(protobufBodyFault(LinkListenersSchema, body, 10)).toBeNull()
+  expect(protobufBodyFault(LinkListenersSchema, body, 9)).toBe('more than 9 elements')
 })
 
 test('the element count of a message includes the fields that the decoder creates for absent members', () => {
   const { fields } = LinkListenersSchema
   const within = fields.find(({ number }) => number === 1)?.message?.members.length ?? 0
   const body = empties(1, 2)
-  expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within))).toBeNull()
-  expect(bodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within) - 1)).toContain('more than')
+  expect(protobufBodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within))).toBeNull()
+  expect(protobufBodyFault(LinkListenersSchema, body, 2 * (1 + 4 + within) - 1)).toContain(
+    'more than',
+  )
   // Decoding creates the value of a map entry even if it is absent on the wire.
   const figures = empties(8, 1)
   const value = MetricsSchema.fields.find(({ number }) => number === 8)
   const made = value?.fieldKind === 'map' ? (value.message?.members.length ?? 0) : 0
   expect(made).toBeGreaterThan(1)
-  expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made)).toBeNull()
-  expect(bodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
+  expect(protobufBodyFault(MetricsSchema, figures, 1 + 4 + 4 + made)).toBeNull()
+  expect(protobufBodyFault(MetricsSchema, figures, 1 + 4 + 4 + made - 1)).toContain('more than')
 })
 
 test('a message is refused if one of its fields has more content than a single decoding step may process', () => {
   const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents
-  expect(bodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')
+  expect(protobufBodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')
 })
 
 test('invalid fields, including protobuf groups, are refused as malformed', () => {
-  const judge = (...bytes: number[]) => bodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
+  const judge = (...bytes: number[]) =>
+    protobufBodyFault(RouterLinksSchema, Uint8Array.from(bytes), 100)
   expect(judge()).toBeNull()
   expect(judge(0x0a)).toBe(MALFORMED_BODY_FAULT)
   expect(judge(0x0a, 0x05, 0x00)).toBe(MALFORMED_BODY_FAULT)
@@ -122,7 +125,7 @@ test('random bytes are rejected or decoded, and have no other effect', () => {
   for (let at = 0; at < 20_000; at += 1) {
     const bytes = Uint8Array.from({ length: random.integer(0, 60) }, () => random.integer(0, 40))
     const body = random.next() < 0.5 ? bytes : wrapped(1, bytes)
-    if (bodyFault(RouterLinksSchema, body, 1000) !== null) continue
+    if (protobufBodyFault(RouterLinksSchema, body, 1000) !== null) continue
     try {
       last(decodeIncrementally(RouterLinksSchema, body))
     } catch (error) {

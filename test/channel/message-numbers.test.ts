@@ -59,7 +59,7 @@ const otherTables: readonly string[] = [
   'edgeFlag',
   'messageContentLimits',
   'payloadFlag',
-  'reflectedKeys',
+  'reflectedHeaderKeys',
   'retryHint',
   'terminatorPrecedence',
 ]

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
-  AdminError,
-  type AdminRequest,
+  AdminSocketError,
+  type AdminSocketRequest,
   sendToAdminSocket,
   streamFromAdminSocket,
 } from '../../src/cli/client/admin-socket.ts'
@@ -36,19 +36,19 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-async function faultOf(asked: Promise<unknown>): Promise<AdminError> {
+async function faultOf(asked: Promise<unknown>): Promise<AdminSocketError> {
   try {
     await asked
   } catch (error) {
-    if (error instanceof AdminError) return error
+    if (error instanceof AdminSocketError) return error
     throw error
   }
   throw new Error('it was answered')
 }
 
 const codeOf = async (asked: Promise<unknown>): Promise<string> => (await faultOf(asked)).code
-const get = (path: string): AdminRequest => ({ method: 'GET', path })
-const post = (path: string, body?: object): AdminRequest => ({ method: 'POST', path, body })
+const get = (path: string): AdminSocketRequest => ({ method: 'GET', path })
+const post = (path: string, body?: object): AdminSocketRequest => ({ method: 'POST', path, body })
 
 /** Sends bytes, and returns everything that arrives until the server closes the connection. */
 function exchange(bytes: string): Promise<string> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { ClusterStatus, MemberStatus } from '../../src/api/cluster/cluster-status.ts'
 import { evaluateClusterHealth, healthText } from '../../src/cli/cluster/health.ts'
-import { statusText } from '../../src/cli/cluster/status-screen.ts'
+import { clusterStatusText } from '../../src/cli/cluster/status-screen.ts'
 
 // Goal: a monitoring system and an operator read the same state from one line, without
 // contradictions.
@@ -106,17 +106,17 @@ describe('the health of a cluster', () => {
 
 describe('the status of a cluster', () => {
   test('does not claim that writes survive a failure if there is no leader', () => {
-    const text = statusText({ ...status, leaderId: null })
+    const text = clusterStatusText({ ...status, leaderId: null })
     expect(text).toContain('no leader: writes wait until one is elected')
     expect(text).not.toContain('survive')
   })
 
   test('marks an alarm about voters as over if its cause has ended', () => {
     const alarms = [alarm('NO_QUORUM_SPARE', false)]
-    expect(statusText({ ...status, alarms })).toContain(
+    expect(clusterStatusText({ ...status, alarms })).toContain(
       'alarm NO_QUORUM_SPARE: why (over: the alarm ends within 30 s)',
     )
-    expect(statusText({ ...status, alarms, failureTolerance: 0 })).toMatch(
+    expect(clusterStatusText({ ...status, alarms, failureTolerance: 0 })).toMatch(
       /^alarm NO_QUORUM_SPARE: why$/m,
     )
   })

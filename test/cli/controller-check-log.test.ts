@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
-import { checkLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
+import { checkRaftLog, NO_FINDINGS } from '../../src/cli/controller/check-command.ts'
 import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import { writeMembershipCacheFile } from '../../src/store/folder/membership-cache-file.ts'
 import { someEntries } from '../store/support/entries.ts'
@@ -23,7 +23,7 @@ afterEach(() => {
 })
 
 const check = (): typeof NO_FINDINGS =>
-  checkLog({ id: 'ctrl1', data, identity: { key: join(data, 'key') }, cluster: { seeds: [] } })
+  checkRaftLog({ id: 'ctrl1', data, identity: { key: join(data, 'key') }, cluster: { seeds: [] } })
 
 function knowVoters(...ids: readonly string[]): void {
   const members = ids.map((id) => ({ id, voter: true, address: `${id}:6262` }))

@@ -7,7 +7,7 @@ import {
   OutcomeUnknownError,
   UnreachableError,
 } from '../../src/client/client-errors.ts'
-import { AdminError } from '../../src/cli/client/admin-socket.ts'
+import { AdminSocketError } from '../../src/cli/client/admin-socket.ts'
 import { ApiRefusal } from '../../src/cli/client/api-refusal.ts'
 import { exitCodes, findFailureCause } from '../../src/cli/terminal/exit-codes.ts'
 import {
@@ -31,7 +31,7 @@ test.each([
   ['a refused log-in', wrapped(new ApiRefusal(401, 'INVALID_AUTH', 'no')), 3, 'INVALID_AUTH'],
   [
     'an admin socket of another user',
-    wrapped(new AdminError('NO_PERMISSION', 'no')),
+    wrapped(new AdminSocketError('NO_PERMISSION', 'no')),
     3,
     'NO_PERMISSION',
   ],
@@ -43,7 +43,7 @@ test.each([
     5,
     'CLUSTER_NO_LEADER',
   ],
-  ['a stopped controller', wrapped(new AdminError('NOT_RUNNING', 'no')), 5, 'NOT_RUNNING'],
+  ['a stopped controller', wrapped(new AdminSocketError('NOT_RUNNING', 'no')), 5, 'NOT_RUNNING'],
   ['controllers that do not answer', wrapped(new UnreachableError([silent])), 5, 'UNREACHABLE'],
   ['an address without a server', wrapped(new NoResponseError('no', false)), 5, 'UNREACHABLE'],
   [

@@ -26,7 +26,11 @@ import {
   createRootAuthority,
   issueControllerCertificate,
 } from '../../src/pki/authority/authority.ts'
-import { checkChain, leafControllerId, parseCertificates } from '../../src/pki/certificate.ts'
+import {
+  checkCertificateChain,
+  leafControllerId,
+  parseCertificates,
+} from '../../src/pki/certificate.ts'
 import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { freePortBlock } from '../support/ports.ts'
@@ -107,7 +111,7 @@ describe('cluster init with an external CA', () => {
     expect(existsSync(join(folder, 'etc', 'pki', 'root.key'))).toBe(false)
     expect(etc('ca.pem')).toBe(root.certificatePem)
     const chain = parseCertificates(etc('cert.pem'))
-    checkChain(chain, parseCertificates(root.certificatePem), Date.now())
+    checkCertificateChain(chain, parseCertificates(root.certificatePem), Date.now())
     expect(chain[0].native.checkIssued(parseCertificates(issuing.certificatePem)[0].native)).toBe(
       true,
     )
@@ -178,7 +182,7 @@ describe('cluster init', () => {
     expect(result).toMatchObject({ id: 'a', trustDomain: 'prod.example.net', admin: 'admin' })
     const chain = parseCertificates(readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8'))
     expect(leafControllerId(chain[0], 'prod.example.net')).toBe('a')
-    checkChain(chain, parseCertificates(readFileSync(result.ca, 'utf8')), Date.now())
+    checkCertificateChain(chain, parseCertificates(readFileSync(result.ca, 'utf8')), Date.now())
     expect(readDataIdentity(join(folder, 'etc', 'data'))).toMatchObject({
       nodeId: 'a',
       clusterId: result.clusterId,

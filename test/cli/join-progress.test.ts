@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from 'vitest'
 
 import type {
   ClusterStatus,
-  ListedMember,
+  OpenZitiMember,
   MemberStatus,
 } from '../../src/api/cluster/cluster-status.ts'
 import { JoinProgress } from '../../src/cli/bootstrap/run-joined-controller.ts'
@@ -38,7 +38,7 @@ function seen(members: readonly MemberStatus[], leaderId: string | null): Cluste
   return { clusterId: 'c-1', generation: 1, selfId: 'ctrl2', leaderId, members, ...risk }
 }
 
-function listed(id: string, voter: boolean): ListedMember {
+function listed(id: string, voter: boolean): OpenZitiMember {
   return { id, address: '', voter, leader: id === 'ctrl1', connected: true, version: '' }
 }
 

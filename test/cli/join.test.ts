@@ -17,7 +17,7 @@ import { CheckList } from '../../src/cli/terminal/check-list.ts'
 import { type ConfigFlags, planConfig } from '../../src/cli/bootstrap/config-from-flags.ts'
 import { prepareJoin } from '../../src/cli/bootstrap/join.ts'
 import { requestJoin } from '../../src/cli/bootstrap/join-request.ts'
-import { checkMembers, checkTicket } from '../../src/cli/bootstrap/join-preflight.ts'
+import { checkJoinMembers, checkJoinTicket } from '../../src/cli/bootstrap/join-preflight.ts'
 import {
   createJoinState,
   JOIN_STATE_FILE_NAME,
@@ -73,7 +73,7 @@ afterEach(() => {
 /** Joins without starting the controller. @returns the printed checks. */
 async function attempt(text: string, changes: ConfigFlags = {}): Promise<CheckList> {
   const checks = new CheckList(true)
-  const ticket = checkTicket(text, checks, Date.now())
+  const ticket = checkJoinTicket(text, checks, Date.now())
   const planned = planConfig(config, { ...flags, ...changes }, ticket.trustDomain)
   await prepareJoin(planned, ticket, text, checks)
   return checks
@@ -510,7 +510,7 @@ describe('The members in a join ticket', () => {
     const nowhere = `https://127.0.0.1:${port}/fabric/v1`
     const checks = new CheckList(true)
     const text = member.ticket({ addresses: [nowhere, member.address] })
-    const reached = await checkMembers(parseTicket(text), checks)
+    const reached = await checkJoinMembers(parseTicket(text), checks)
     expect(reached.map(({ id }) => id)).toEqual(['ctrl1'])
     expect(checks.checks[0]).toMatchObject({ check: 'members', result: 'warning' })
     expect(checks.checks[0]?.detail).toContain(`${nowhere} refused the connection`)

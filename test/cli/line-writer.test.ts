@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { type ControllerLog, createLogWithSink } from '../../src/cli/controller/log.ts'
+import { type ControllerLog, createControllerLogWithSink } from '../../src/cli/controller/log.ts'
 import { LineWriter, lineBufferLimits } from '../../src/cli/terminal/line-writer.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
@@ -75,7 +75,7 @@ function pipe(): Pipe {
   execFileSync('mkfifo', [path])
   const from = open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   const writer = new LineWriter(open(path, constants.O_WRONLY | constants.O_NONBLOCK))
-  const { log, audit } = createLogWithSink(writer, config)
+  const { log, audit } = createControllerLogWithSink(writer, config)
   const bytes = Buffer.alloc(1024 * 1024)
   const read = (): string => {
     try {
@@ -131,7 +131,7 @@ test('the log writer limits the total size of its buffered lines', () => {
 test('the log writer writes its buffered lines completely and in order when the process ends', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
-  const { log } = createLogWithSink(writer, config)
+  const { log } = createControllerLogWithSink(writer, config)
   for (let i = 0; i < 1000; i += 1) log.warn({ i }, 'ü')
   writer.flushSync()
   await eventually(() => expect(linesOf(readFileSync(path, 'utf8'))).toHaveLength(1000))
@@ -141,7 +141,7 @@ test('the log writer writes its buffered lines completely and in order when the 
 
 test('the log writer drops lines without a further warning if the disk is full', async () => {
   const writer = new LineWriter(open('/dev/full', 'w'))
-  const { log } = createLogWithSink(writer, config)
+  const { log } = createControllerLogWithSink(writer, config)
   const spy = vi.spyOn(log, 'warn')
   for (let i = 0; i < 5000; i += 1) log.warn({ i }, 'lost')
   await eventually(() => {
@@ -155,5 +155,5 @@ test('the log writer drops lines without a further warning if the disk is full',
 
 test('no audit line is written if the configuration disables the audit log', () => {
   const writer = new LineWriter(open(join(folder, 'log'), 'a'))
-  expect(createLogWithSink(writer, { ...config, audit: { log: false } }).audit).toBeNull()
+  expect(createControllerLogWithSink(writer, { ...config, audit: { log: false } }).audit).toBeNull()
 })

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest'
 
-import { jsonLogger, HumanReadableLines, wantsColor } from '../../src/cli/terminal/log-lines.ts'
+import {
+  createJsonLogger,
+  HumanReadableLines,
+  wantsColor,
+} from '../../src/cli/terminal/log-lines.ts'
 
 // Goal: a person can read a log on a terminal, and a program finds level names in JSON.
 
@@ -11,7 +15,10 @@ function sink(): { readonly lines: string[]; write(line: string): void } {
 
 test('a log line for programs is JSON with the name of the level', () => {
   const out = sink()
-  jsonLogger(out, { level: 'info', base: { id: 'ctrl1' } }).warn({ term: 3 }, 'a leader is gone')
+  createJsonLogger(out, { level: 'info', base: { id: 'ctrl1' } }).warn(
+    { term: 3 },
+    'a leader is gone',
+  )
   expect(JSON.parse(out.lines[0] ?? '')).toEqual({
     level: 'warn',
     time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
@@ -23,7 +30,7 @@ test('a log line for programs is JSON with the name of the level', () => {
 
 test('a log line for people contains time, level, controller, message and fields', () => {
   const out = sink()
-  const log = jsonLogger(new HumanReadableLines(out, false), {
+  const log = createJsonLogger(new HumanReadableLines(out, false), {
     level: 'debug',
     base: { id: 'ctrl1' },
   })
@@ -35,7 +42,7 @@ test('a log line for people contains time, level, controller, message and fields
 
 test('a log line with an error contains the stack trace on the following lines', () => {
   const out = sink()
-  const log = jsonLogger(new HumanReadableLines(out, false), { level: 'debug', base: {} })
+  const log = createJsonLogger(new HumanReadableLines(out, false), { level: 'debug', base: {} })
   log.error({ err: new Error('broken') }, 'a component failed')
   const [first, second, third] = (out.lines[0] ?? '').split('\n')
   expect(first).toMatch(/ERROR a component failed$/)
@@ -45,7 +52,7 @@ test('a log line with an error contains the stack trace on the following lines',
 
 test('a log line shows its level by color, and control characters in its text as printable characters', () => {
   const out = sink()
-  const log = jsonLogger(new HumanReadableLines(out, true), { level: 'debug', base: {} })
+  const log = createJsonLogger(new HumanReadableLines(out, true), { level: 'debug', base: {} })
   log.error({ name: '\u001b[2Jgone\nERROR forged' }, 'a \u001b[31mname\nWARN forged')
   expect(out.lines[0]).toContain('\u001b[31mERROR\u001b[0m')
   expect(out.lines[0]).not.toContain('\u001b[2J')

@@ -19,7 +19,11 @@ import {
   type ValidityPeriod,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
-import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import {
+  checkCertificateChain,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/secret-file.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere as run } from './run-here.ts'
@@ -257,7 +261,7 @@ describe('pki renew and reload', () => {
     const done = await renewOf(away.certificatePem)
     expect([done.code, done.stderr]).toEqual([0, ''])
     const next = read(join(folder, 'new.pem'))
-    checkChain(next, anchors(), Date.now())
+    checkCertificateChain(next, anchors(), Date.now())
     checkKeyMatches(next[0], away.privateKeyPem)
     expect(next[0].uris).toEqual([`spiffe://${trustDomain}/controller/ctrl3`])
     rmSync(join(folder, 'new.pem'))
@@ -309,8 +313,10 @@ describe('pki renew-issuing', () => {
     expect(next.commonName).toBe('issuing')
     expect((await run(['pki', 'inspect', '--config', configPath])).code).toBe(0)
     await eventually(() => expect(read(own('cert.pem'))[1]?.sha256).toBe(next.sha256))
-    checkChain(read(own('cert.pem')), anchors(), Date.now())
-    expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors(), now)).not.toThrow()
+    checkCertificateChain(read(own('cert.pem')), anchors(), Date.now())
+    expect(() =>
+      checkCertificateChain(parseCertificates(leaf.certificatePem), anchors(), now),
+    ).not.toThrow()
   })
 
   test('keeps the key with --keep-key, so that no key is transferred', async () => {
@@ -400,7 +406,7 @@ describe('pki issue', () => {
     ])
     expect(own.notAfterMs - own.notBeforeMs).toBeLessThan(31 * DAY_MS)
     expect(own.isAuthority).toBe(false)
-    checkChain([own, ...chain], anchors(), Date.now())
+    checkCertificateChain([own, ...chain], anchors(), Date.now())
     const key = readFileSync(`${out}.key`, 'utf8')
     checkKeyMatches(own, key)
     expect(statSync(`${out}.key`).mode & 0o777).toBe(0o600)

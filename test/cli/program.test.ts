@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { Problem } from '../../src/lib/problems.ts'
-import { statusText } from '../../src/cli/cluster/status-screen.ts'
+import { clusterStatusText } from '../../src/cli/cluster/status-screen.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { nodeHealthExample } from '../api/support/node-examples.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
@@ -281,14 +281,14 @@ describe('The cluster verbs', () => {
       nextRisk: '',
       alarms: [],
     }
-    expect(statusText(status)).toMatch(/^feature level: 1$/m)
+    expect(clusterStatusText(status)).toMatch(/^feature level: 1$/m)
     const nextFeatureLevel = { level: 2, waitsFor: ['b', 'c'] }
-    expect(statusText({ ...status, nextFeatureLevel })).toMatch(
+    expect(clusterStatusText({ ...status, nextFeatureLevel })).toMatch(
       /^feature level: 1; 2 waits for b \(supports up to 1\), c \(not connected\)$/m,
     )
-    expect(statusText({ ...status, nextFeatureLevel: { level: 2, waitsFor: [] } })).toContain(
-      '2 is about to be activated',
-    )
+    expect(
+      clusterStatusText({ ...status, nextFeatureLevel: { level: 2, waitsFor: [] } }),
+    ).toContain('2 is about to be activated')
   })
 
   test('print a status as YAML with the same fields', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { exitMessage } from '../../src/cli/quickstart/quickstart.ts'
+import { processExitMessage } from '../../src/cli/quickstart/quickstart.ts'
 import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/plan.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
@@ -63,7 +63,9 @@ afterEach(async () => {
 })
 
 const told = async (): Promise<string> => {
-  return (await exitMessage(gone, 'ended with exit code 0', others, '/bin/flotilla')).join('\n')
+  return (await processExitMessage(gone, 'ended with exit code 0', others, '/bin/flotilla')).join(
+    '\n',
+  )
 }
 
 test('quickstart reports that a controller was removed, and prints no start command for it', async () => {

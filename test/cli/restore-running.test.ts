@@ -4,7 +4,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import type { RestoreRunningResult } from '../../src/cli/snapshot/restore-running.ts'
+import type { RestoreIntoClusterResult } from '../../src/cli/snapshot/restore-running.ts'
 import { readFileChunks } from '../../src/backup/backup-files.ts'
 import { loadBackup } from '../../src/backup/load-backup.ts'
 import { BackupWriter } from '../../src/backup/write-backup.ts'
@@ -14,7 +14,7 @@ import { SnapshotFolder } from '../../src/controller/backups/snapshot-folder.ts'
 import type { BackupDeps } from '../../src/controller/backups/start-backup.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
+import { decryptFactorSecrets, encryptFactorSecrets } from '../../src/pki/secrets/factor-secrets.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
 import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
@@ -170,7 +170,7 @@ test('a restore into a running cluster prints one JSON document for scripts', as
   await using damaged = await Damaged.make()
   const { code, stdout, stderr } = await restore('--confirm', damaged.clusterId, '--json')
   expect(code, stderr).toBe(0)
-  const told = JSON.parse(stdout) as RestoreRunningResult
+  const told = JSON.parse(stdout) as RestoreIntoClusterResult
   expect(told).toMatchObject({ isRestored: true, applied: ['ctrl1', 'ctrl2'] })
   expect(told.changes.find(({ kind }) => kind === 'service')?.ids).toEqual({
     created: ['s1'],
@@ -226,7 +226,7 @@ async function ofAnotherCluster(): Promise<Buffer> {
     version: 1,
     secret: Uint8Array.from(Buffer.alloc(32, 9)),
   } as const
-  const sealed = sealFactor(own.secret, factor, { ...ofAdmin, clusterId })
+  const sealed = encryptFactorSecrets(own.secret, factor, { ...ofAdmin, clusterId })
   const base = { id: 'admin', createdAt: 1, updatedAt: 1, revision: 1, keyVersion: 1 }
   state.put('mfa', { ...base, ...ofAdmin, isVerified: true, sealed })
   await store.write(state.takeDirty(), currentStorePosition(state))
@@ -259,9 +259,9 @@ test('a restore from another cluster requires --other-cluster, and then the rest
   const [inForce] = damaged.of.parts.secrets.held().filter(({ name }) => name === 'factorKey')
   const mfa = machine.get('mfa', 'admin')
   const context = { ...ofAdmin, clusterId: damaged.clusterId }
-  expect(openFactor(inForce?.secret ?? Buffer.alloc(32), mfa?.sealed ?? '', context)).toEqual(
-    factor,
-  )
+  expect(
+    decryptFactorSecrets(inForce?.secret ?? Buffer.alloc(32), mfa?.sealed ?? '', context),
+  ).toEqual(factor)
 })
 
 test('a failed restore into a running cluster removes its staged data, so that the next restore can begin', async () => {

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { CommandFailure, EXIT_FAILED } from '../../src/controller/command-failure.ts'
-import { statusText } from '../../src/cli/cluster/status-screen.ts'
-import { type WatchDeps, watchStatus } from '../../src/cli/cluster/status-watch.ts'
+import { clusterStatusText } from '../../src/cli/cluster/status-screen.ts'
+import { type StatusWatchDeps, watchStatus } from '../../src/cli/cluster/status-watch.ts'
 
 const member = {
   id: 'ctrl1',
@@ -35,7 +35,7 @@ const status: ClusterStatus = {
 }
 
 /** A controller that answers, stops, and returns. */
-async function watched(form: WatchDeps['form']): Promise<string> {
+async function watched(form: StatusWatchDeps['form']): Promise<string> {
   const looks: (() => Promise<ClusterStatus>)[] = [
     () => Promise.resolve(status),
     () => Promise.reject(new CommandFailure(EXIT_FAILED, 'ctrl1: no controller is running')),
@@ -82,6 +82,6 @@ test('cluster status --watch prints one line or one JSON document for each poll 
 })
 
 test('cluster status shows a member that reports a failure as not serving', () => {
-  const text = statusText({ ...status, members: [{ ...member, isFailing: true }] })
+  const text = clusterStatusText({ ...status, members: [{ ...member, isFailing: true }] })
   expect(text).toMatch(/^ctrl1 +leader, not serving +3 /m)
 })

@@ -9,7 +9,7 @@ import {
 } from '../../src/client/cluster-client.ts'
 import { clusterTrafficLimits } from '../../src/cluster/traffic/limits.ts'
 import { MemberOrder } from '../../src/client/member-order.ts'
-import { laterPosition } from '../../src/client/log-position.ts'
+import { laterLogPosition } from '../../src/client/log-position.ts'
 import {
   ApiRefusalError,
   NoResponseError,
@@ -361,10 +361,10 @@ test('the client reads the error code and message from any error response', () =
 })
 
 test('the client orders log positions by generation, then by index', () => {
-  expect(laterPosition('1:9', '2:1')).toBe('2:1')
-  expect(laterPosition('2:1', '1:9')).toBe('2:1')
-  expect(laterPosition('1:9', '1:10')).toBe('1:10')
-  expect(laterPosition(null, 'no position')).toBeNull()
+  expect(laterLogPosition('1:9', '2:1')).toBe('2:1')
+  expect(laterLogPosition('2:1', '1:9')).toBe('2:1')
+  expect(laterLogPosition('1:9', '1:10')).toBe('1:10')
+  expect(laterLogPosition(null, 'no position')).toBeNull()
 })
 
 test('the client creates UUIDv7 request IDs that begin with their creation time', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { signerBody, signerPreset, signerPresets } from '../../src/client/signer-presets.ts'
+import { buildSignerBody, signerPreset, signerPresets } from '../../src/client/signer-presets.ts'
 
 // Goal: for each provider, the few values that a person knows determine the issuer that the
 // provider writes into its tokens, and a signer that accepts only these tokens.
@@ -53,7 +53,7 @@ test('a signer made from a preset accepts only ID tokens for its client, and ide
   }
   const entra = presetOf('entra')
   const chosen = { name: 'staff', claim: entra.claim }
-  expect(signerBody(entra, { clientId: ' c1 ' }, chosen, found)).toEqual({
+  expect(buildSignerBody(entra, { clientId: ' c1 ' }, chosen, found)).toEqual({
     name: 'staff',
     issuer: 'https://idp.test',
     audience: 'c1',
@@ -67,7 +67,7 @@ test('a signer made from a preset accepts only ID tokens for its client, and ide
     targetToken: 'ID',
   })
   const withoutLogIn = { ...found, authorizationEndpoint: null }
-  expect(signerBody(entra, { clientId: 'c1' }, chosen, withoutLogIn)).not.toHaveProperty(
+  expect(buildSignerBody(entra, { clientId: 'c1' }, chosen, withoutLogIn)).not.toHaveProperty(
     'externalAuthUrl',
   )
   expect(signerPresets.map(({ claim }) => claim)).not.toContain('/email')

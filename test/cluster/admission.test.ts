@@ -7,7 +7,7 @@ import { rotateClusterKey } from '../../src/cluster/secrets/secret-rotation.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
@@ -142,7 +142,7 @@ describe('A new controller', () => {
     const { members } = fromBinary(ConfigurationSchema, answer.configuration)
     expect(members.map(({ id }) => id)).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
     const chain = parseCertificates(answer.certificatePem)
-    checkChain(chain, parseCertificates(answer.caPem), startMs)
+    checkCertificateChain(chain, parseCertificates(answer.caPem), startMs)
     checkKeyMatches(chain[0], privateKeyPem)
     expect(leafControllerId(chain[0], TRUST_DOMAIN)).toBe('ctrl4')
     expect(chain[0].dnsNames).toEqual(['ctrl4.example'])

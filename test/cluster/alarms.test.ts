@@ -8,7 +8,7 @@ import { type Configuration, ConfigurationSchema } from '../../proto/gen/members
 import { AlarmWatch, LOW_SPACE_BYTES } from '../../src/cluster/health/alarm-watch.ts'
 import { Alarms } from '../../src/cluster/health/alarms.ts'
 import { DivergenceWatch } from '../../src/cluster/state-transfer/state-divergence-handler.ts'
-import { configurationTolerance } from '../../src/cluster/health/failure-tolerance.ts'
+import { configurationFailureTolerance } from '../../src/cluster/health/failure-tolerance.ts'
 import { type KnownMember, MemberDescriptions } from '../../src/cluster/soft-state/known-members.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { alarmTable } from '../../src/cluster/alarm-table.ts'
@@ -215,7 +215,9 @@ test.each([
 ])(
   'in a cluster with the voters %j, of which %j are connected, %i more may fail',
   (voters, connected, spare, sentence) => {
-    const found = configurationTolerance(configurationOf(voters), (id) => connected.includes(id))
+    const found = configurationFailureTolerance(configurationOf(voters), (id) =>
+      connected.includes(id),
+    )
     expect(found.spare).toBe(spare)
     expect(found.nextRisk).toContain(sentence)
   },
@@ -223,8 +225,11 @@ test.each([
 
 test('the failure tolerance of a joint configuration is the lower one of its two halves', () => {
   const joint = configurationOf(['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'f'])
-  expect(configurationTolerance(joint, (id) => id !== 'f')).toMatchObject({ spare: 0, voters: 6 })
-  expect(configurationTolerance(joint, () => true).spare).toBe(1)
+  expect(configurationFailureTolerance(joint, (id) => id !== 'f')).toMatchObject({
+    spare: 0,
+    voters: 6,
+  })
+  expect(configurationFailureTolerance(joint, () => true).spare).toBe(1)
 })
 
 test('an alarm about a clock is raised if the clock is wrong for five seconds without interruption, but not after a single late message', () => {

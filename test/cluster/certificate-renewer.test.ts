@@ -25,7 +25,11 @@ import {
   renewIssuingAuthority,
   type ValidityPeriod,
 } from '../../src/pki/authority/authority.ts'
-import { checkChain, checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
+import {
+  checkCertificateChain,
+  checkKeyMatches,
+  parseCertificates,
+} from '../../src/pki/certificate.ts'
 import { writeSecretFile } from '../../src/pki/secret-file.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -142,7 +146,7 @@ describe('A certificate issued by the cluster’s CA', () => {
       },
     ])
     checkKeyMatches(next, leaf.privateKeyPem)
-    checkChain([next, ...above], parseCertificates(root.certificatePem), nowMs)
+    checkCertificateChain([next, ...above], parseCertificates(root.certificatePem), nowMs)
     expect(next.notAfterMs).toBe(at(565))
     expect(next.uris).toEqual(['spiffe://test.example/controller/ctrl1'])
     expect(statSync(paths.cert).mode & 0o777).toBe(0o644)

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
 
-import { majorityNowMs, systemClock } from '../../src/lib/clock.ts'
+import { earlierOfLocalAndQuorumNowMs, systemClock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { AppliedProposal } from '../../src/ports/proposer.ts'
 import {
@@ -369,7 +369,7 @@ test('the clock of the majority does not follow a jump of the leader’s clock',
   )
   const { id, clusterNode } = await formed.leader()
   const errorMs = (): number => {
-    const nowMs = majorityNowMs({ cluster: clusterNode, clock: clockOf(id) })
+    const nowMs = earlierOfLocalAndQuorumNowMs({ cluster: clusterNode, clock: clockOf(id) })
     return nowMs === null ? Infinity : Math.abs(nowMs - systemClock.nowMs())
   }
   const isRight = (): boolean => errorMs() < 10_000

@@ -9,7 +9,10 @@ import type { MembershipControl } from '../../src/ports/membership.ts'
 import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../src/cluster/membership/rejoin-loop.ts'
 import type { AdmissionOutcome } from '../../src/cluster/membership/decide-admission.ts'
-import { manageMembers, type MemberManagement } from '../../src/cluster/membership/manage.ts'
+import {
+  createMemberManagement,
+  type MemberManagement,
+} from '../../src/cluster/membership/manage.ts'
 import { eventually } from '../support/eventually.ts'
 import { RecordedActions, anOperator } from '../support/recorded-actions.ts'
 import {
@@ -170,7 +173,7 @@ export class ManagedCluster {
   }
 
   #manage(node: TestNode): TestNode {
-    const management = manageMembers({
+    const management = createMemberManagement({
       consensus: node.clusterNode,
       state: {
         get: (entity, id) =>

@@ -13,12 +13,12 @@ import {
   type AdmissionRequestFacts,
   decideAdmission,
 } from '../../src/cluster/membership/decide-admission.ts'
-import { planChange } from '../../src/cluster/membership/plan.ts'
+import { planMembershipChange } from '../../src/cluster/membership/plan.ts'
 import type { MembershipSnapshot } from '../../src/cluster/membership/membership-snapshot.ts'
 import { membershipLimits } from '../../src/cluster/membership/limits.ts'
 import { addRemovedKey } from '../../src/cluster/membership/member-keys.ts'
 import { isWellFormedTarget } from '../../src/raft/configuration.ts'
-import { FEATURE_LEVEL, REMOVED_KEYS_LEVEL } from '../../src/ports/feature-level.ts'
+import { FEATURE_LEVEL, REMOVED_KEYS_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { MembershipChange } from '../../src/ports/membership.ts'
 
 // Tests the pure functions that decide about members: from known facts to a plan or a refusal.
@@ -95,7 +95,7 @@ describe('The plan for a membership change', () => {
   test.each(plans)(
     'for the members %s, the change %s results in %s',
     (members, change, after, before, then, confirmation) => {
-      const planned = planChange(nowOf(members), changeOf(change))
+      const planned = planMembershipChange(nowOf(members), changeOf(change))
       if (!planned.ok) throw new Error(planned.reason)
       expect(namesOf(planned.target)).toBe(after)
       expect(isWellFormedTarget(planned.target)).toBe(true)
@@ -119,7 +119,7 @@ describe('The plan for a membership change', () => {
     'for the members %s, the change %s changes nothing and needs no confirmation',
     (members, change) => {
       const now = nowOf(members, { out: ['c2', 'c4'] })
-      const planned = planChange(now, changeOf(change))
+      const planned = planMembershipChange(now, changeOf(change))
       expect(planned).toMatchObject({ ok: true, plan: { isNeeded: false, confirmation: null } })
     },
   )
@@ -143,7 +143,7 @@ describe('The plan for a membership change', () => {
   test.each(refusals)(
     'for the members %s, the change %s is refused (%o): %s',
     (members, change, changes, reason) => {
-      const planned = planChange(nowOf(members, changes), changeOf(change))
+      const planned = planMembershipChange(nowOf(members, changes), changeOf(change))
       expect(planned).toMatchObject({
         ok: false,
         reason: expect.stringContaining(reason) as string,
@@ -152,13 +152,13 @@ describe('The plan for a membership change', () => {
   )
 
   test('allows the removal of a dead voter while the other voters have a majority', () => {
-    const planned = planChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
+    const planned = planMembershipChange(nowOf('C1 C2 C3', { out: ['c3'] }), changeOf('remove c3'))
     expect(planned).toMatchObject({ ok: true, plan: { isNeeded: true } })
   })
 
   test('warns of an even number of voters, of removing the leader, and of unreachable voters', () => {
     const warningsOf = (members: string, change: string, changes: Changes = {}): string => {
-      const planned = planChange(nowOf(members, changes), changeOf(change))
+      const planned = planMembershipChange(nowOf(members, changes), changeOf(change))
       return planned.ok ? planned.plan.warnings.join('; ') : planned.reason
     }
     expect(warningsOf('C1 C2 C3', 'remove c3')).toContain('prefer an odd number')
@@ -185,13 +185,19 @@ describe('The plan for a membership change', () => {
   })
 
   test('that removes a controller adds one entry to the list of departed controllers, which a later report of a compromise changes', () => {
-    const first = planChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
+    const first = planMembershipChange(nowOf('C1 C2 C3'), changeOf('remove c3'))
     if (!first.ok) throw new Error(first.reason)
     expect(first.target.departed).toMatchObject([{ id: 'c3', compromised: false }])
     const { departed } = first.target
-    const again = planChange(nowOf('C1 C2', { departed, admitted: ['c3'] }), changeOf('remove c3'))
+    const again = planMembershipChange(
+      nowOf('C1 C2', { departed, admitted: ['c3'] }),
+      changeOf('remove c3'),
+    )
     expect(again).toMatchObject({ ok: true, plan: { isNeeded: false } })
-    const worse = planChange(nowOf('C1 C2', { departed }), changeOf('remove c3 compromised'))
+    const worse = planMembershipChange(
+      nowOf('C1 C2', { departed }),
+      changeOf('remove c3 compromised'),
+    )
     if (!worse.ok) throw new Error(worse.reason)
     expect(worse.plan.isNeeded).toBe(true)
     expect(worse.target.departed).toMatchObject([{ id: 'c3', compromised: true }])
@@ -199,12 +205,17 @@ describe('The plan for a membership change', () => {
 
   test('that removes a controller records its key, which routers must refuse, if every member supports this', () => {
     const removed = (levelInForce: number) => {
-      const planned = planChange(nowOf('C1 C2 C3', { levelInForce }), changeOf('remove c3'))
+      const planned = planMembershipChange(
+        nowOf('C1 C2 C3', { levelInForce }),
+        changeOf('remove c3'),
+      )
       if (!planned.ok) throw new Error(planned.reason)
       return planned.target.removed
     }
-    expect(removed(REMOVED_KEYS_LEVEL)).toMatchObject([{ id: 'c3', publicKeySha256: keyOf('c3') }])
-    expect(removed(REMOVED_KEYS_LEVEL - 1)).toEqual([])
+    expect(removed(REMOVED_KEYS_FEATURE_LEVEL)).toMatchObject([
+      { id: 'c3', publicKeySha256: keyOf('c3') },
+    ])
+    expect(removed(REMOVED_KEYS_FEATURE_LEVEL - 1)).toEqual([])
   })
 
   test('keeps only the newest removed keys that routers must refuse, without duplicates', () => {
@@ -218,7 +229,10 @@ describe('The plan for a membership change', () => {
   })
 
   test('that removes an admitted controller that never connected revokes the controller’s admission', () => {
-    const planned = planChange(nowOf('C1 C2', { admitted: ['c3'] }), changeOf('remove c3'))
+    const planned = planMembershipChange(
+      nowOf('C1 C2', { admitted: ['c3'] }),
+      changeOf('remove c3'),
+    )
     if (!planned.ok) throw new Error(planned.reason)
     expect(planned.target.departed).toMatchObject([{ id: 'c3' }])
     expect(planned.plan.warnings).toEqual([

@@ -4,7 +4,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { Member } from '../../proto/gen/membership_pb.ts'
 import { type Hello, PositionSchema } from '../../proto/gen/mesh_pb.ts'
-import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
+import {
+  encodeForwardFrame,
+  encodeRaftHello,
+  MessageEncoder,
+} from '../../src/cluster/message-codec.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { attackMesh, type End } from './mesh-attacker.ts'
 import {
@@ -58,7 +62,8 @@ async function attack(
   method: 'raft' | 'forward' = 'raft',
 ): Promise<End> {
   const value = { ...helloOf('b'), ...hello }
-  const first = method === 'raft' ? encodeRaftHello(value) : encodeForward({ case: 'hello', value })
+  const first =
+    method === 'raft' ? encodeRaftHello(value) : encodeForwardFrame({ case: 'hello', value })
   const { caPem } = authority
   return await attackMesh({
     port: victim.port,

@@ -13,8 +13,12 @@ import {
   ReadIndexResponseSchema,
   RosterSchema,
 } from '../../proto/gen/mesh_pb.ts'
-import { encodeForward, encodeRaftHello, MessageEncoder } from '../../src/cluster/message-codec.ts'
-import { FRAME_BYTES_MAX, type MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
+import {
+  encodeForwardFrame,
+  encodeRaftHello,
+  MessageEncoder,
+} from '../../src/cluster/message-codec.ts'
+import { MESH_FRAME_BYTES_MAX, type MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { controllerSpiffeId } from '../../src/pki/spiffe.ts'
 import { attackMesh, type End } from './mesh-attacker.ts'
 import {
@@ -175,8 +179,8 @@ const attacks: readonly Attack[] = [
     name: 'a roster from a controller that is not a member',
     identity: () => controllerIdentity(authority, 'z'),
     frames: [
-      encodeForward({ case: 'hello', value: helloOf('z') }),
-      encodeForward({ case: 'roster', value: create(RosterSchema, { index: 99n }) }),
+      encodeForwardFrame({ case: 'hello', value: helloOf('z') }),
+      encodeForwardFrame({ case: 'roster', value: create(RosterSchema, { index: 99n }) }),
     ],
     method: 'forward',
     code: Status.PERMISSION_DENIED,
@@ -202,7 +206,7 @@ const attacks: readonly Attack[] = [
   },
   {
     name: 'a member that proposes before its Hello',
-    frames: [encodeForward({ case: 'propose', value: create(ProposeSchema, {}) })],
+    frames: [encodeForwardFrame({ case: 'propose', value: create(ProposeSchema, {}) })],
     method: 'forward',
     code: Status.INVALID_ARGUMENT,
     reason: /no Hello/,
@@ -241,7 +245,7 @@ test('repeated refusals of a peer by the mesh are logged once', async () => {
 test('a second Hello closes the mesh stream', async () => {
   for (const method of ['raft', 'forward'] as const) {
     const first =
-      method === 'raft' ? hello() : encodeForward({ case: 'hello', value: helloOf('b') })
+      method === 'raft' ? hello() : encodeForwardFrame({ case: 'hello', value: helloOf('b') })
     const end = await attack(b, [first, first], method)
     expect(end).toMatchObject({ code: Status.INVALID_ARGUMENT, details: 'it sent Hello twice' })
   }
@@ -266,7 +270,7 @@ test('a malformed frame, or entries with a gap, close the mesh stream', async ()
 
 test('a mesh frame above the size limit is never assembled', async () => {
   const before = victim.raft.length
-  const end = await attack(b, [hello(), new Uint8Array(FRAME_BYTES_MAX + 1)])
+  const end = await attack(b, [hello(), new Uint8Array(MESH_FRAME_BYTES_MAX + 1)])
   expect(end.code).toBe(Status.RESOURCE_EXHAUSTED)
   expect(victim.raft.length).toBe(before)
 })

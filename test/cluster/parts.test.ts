@@ -5,7 +5,7 @@ import { DigestRing } from '../../src/cluster/state-transfer/digest-ring.ts'
 import { LeaderForwarder } from '../../src/cluster/replication/leader-forwarder.ts'
 import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { LogThrottle } from '../../src/cluster/logger.ts'
-import { decodeRaft, integer, MessageEncoder } from '../../src/cluster/message-codec.ts'
+import { decodeRaftFrame, toSafeInteger, MessageEncoder } from '../../src/cluster/message-codec.ts'
 import {
   type OutstandingProposal,
   OutstandingProposals,
@@ -82,7 +82,7 @@ test('every Raft message is the same after encoding and decoding', () => {
     { ...envelope, type: 'timeoutNow' },
   ]
   for (const message of messages) {
-    const decoded = decodeRaft(encoder.encode(message), 'a', 'b')
+    const decoded = decodeRaftFrame(encoder.encode(message), 'a', 'b')
     expect(decoded).toEqual({ kind: 'message', message })
   }
 })
@@ -100,7 +100,7 @@ test('the cached encoding of packed entries is reused only for the same entries'
       to: 'b',
       term: 9,
     }
-    expect(decodeRaft(encoder.encode(message), 'a', 'b')).toEqual({ kind: 'message', message })
+    expect(decodeRaftFrame(encoder.encode(message), 'a', 'b')).toEqual({ kind: 'message', message })
   }
   send([entry(5), entry(6)])
   send([entry(5), entry(6)])
@@ -111,8 +111,8 @@ test('the cached encoding of packed entries is reused only for the same entries'
 })
 
 test('a number that is not a safe integer is rejected during decoding', () => {
-  expect(integer(BigInt(Number.MAX_SAFE_INTEGER))).toBe(Number.MAX_SAFE_INTEGER)
-  expect(() => integer(BigInt(Number.MAX_SAFE_INTEGER) + 1n)).toThrow(RangeError)
+  expect(toSafeInteger(BigInt(Number.MAX_SAFE_INTEGER))).toBe(Number.MAX_SAFE_INTEGER)
+  expect(() => toSafeInteger(BigInt(Number.MAX_SAFE_INTEGER) + 1n)).toThrow(RangeError)
 })
 
 test('packed proposals are unpacked without changes', () => {

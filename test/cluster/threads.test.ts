@@ -15,7 +15,7 @@ import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import {
   type LogAndConsensusStart,
   type StartedLogAndConsensus,
-  startInline,
+  startInCallingThread,
   startThreads,
 } from '../../src/threads/start-threads.ts'
 import { command } from './cluster-fixture.ts'
@@ -138,7 +138,7 @@ test('the WAL thread reports the latency of its disk syncs, and the Raft thread 
 test('acknowledged writes exist after a restart, with separate threads and with one thread', async () => {
   const start = await formedHost()
   const expected: string[] = []
-  for (const [round, open] of [startThreads, startInline, startThreads].entries()) {
+  for (const [round, open] of [startThreads, startInCallingThread, startThreads].entries()) {
     const started = await open(start)
     expect(started.boot).toBe(round + 1)
     const { clusterNode, effects, fatal } = clusterNodeOf(start, started)

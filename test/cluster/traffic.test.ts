@@ -8,7 +8,7 @@ import { clusterTrafficLimits } from '../../src/cluster/traffic/limits.ts'
 import {
   type LocalTraffic,
   type RecordTraffic,
-  trafficFigures,
+  trafficCounterNames,
   type TrafficSeries,
   trafficSpans,
   type TrafficTotals,
@@ -23,7 +23,7 @@ afterEach(async () => {
 })
 
 const NOW_MS = 1_800_000_000_000
-const width = trafficFigures.length
+const width = trafficCounterNames.length
 
 function filled(hour: number, day: number, value: number): TrafficSeries {
   return {

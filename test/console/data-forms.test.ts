@@ -1,32 +1,32 @@
 import { describe, expect, test } from 'vitest'
 
-import type { JsonSchema } from '../../src/console/client/api-document.ts'
+import type { ServedSchema } from '../../src/console/client/api-document.ts'
 import {
-  canShow,
+  canWidgetShow,
   emptyDraft,
-  faultWithinGroup,
-  faultOfItem,
+  groupFieldFault,
+  itemFault,
   groupWidget,
 } from '../../src/console/pages/records/form-model.ts'
 import {
   conditionalRequirements,
-  hasFormOf,
+  matchesSchemaForm,
   resolveDataSchema,
 } from '../../src/console/pages/records/data-schema.ts'
 import type { FormField, GroupWidget } from '../../src/console/pages/records/form-field.ts'
-import { withValue } from '../../src/console/pages/records/json-values.ts'
+import { withMember } from '../../src/console/pages/records/json-values.ts'
 import { seededConfigTypes } from '../../src/fsm/seed/seed-config-types.ts'
 
 // Goal: the form of a config follows from the schema of its type. A value that a form cannot
 // express is shown as JSON, and no change in the form removes a member that it does not show.
 
-function schemaOf(name: string): JsonSchema {
+function schemaOf(name: string): ServedSchema {
   const type = seededConfigTypes.find((one) => one.name === name)
   if (type === undefined) throw new Error(`no config type is named ${name}`)
-  return resolveDataSchema(type.schema as JsonSchema)
+  return resolveDataSchema(type.schema as ServedSchema)
 }
 
-function formOf(schema: JsonSchema): GroupWidget {
+function formOf(schema: ServedSchema): GroupWidget {
   const widget = groupWidget(resolveDataSchema(schema))
   if (widget === null) throw new Error('the schema has no form')
   return widget
@@ -121,7 +121,7 @@ describe('The console’s form of a config type', () => {
   )
 
   test('shows those members of an operator’s config type as JSON for which a form has no field', () => {
-    const schema: JsonSchema = {
+    const schema: ServedSchema = {
       type: 'object',
       required: ['mode', 'level'],
       properties: {
@@ -148,7 +148,7 @@ describe('The console’s form of a config type', () => {
 
   test('has a limited size if the schema refers to itself endlessly', () => {
     const members = Object.fromEntries(
-      Array.from({ length: 40 }, (_, k) => [`m${k}`, { $ref: '#' } as JsonSchema]),
+      Array.from({ length: 40 }, (_, k) => [`m${k}`, { $ref: '#' } as ServedSchema]),
     )
     const text = JSON.stringify(resolveDataSchema({ type: 'object', properties: members }))
     expect(text.length).toBeLessThan(200_000)
@@ -177,36 +177,42 @@ describe('A config value in the console’s form', () => {
   test('is shown in a field only if the field can express all of it', () => {
     const number = { is: 'number', minimum: null, maximum: null } as const
     const choice = { is: 'choice', options: ['tcp'], names: {}, mayBeNone: false } as const
-    expect([canShow(number, '80'), canShow(number, 80), canShow(number, undefined)]).toEqual([
-      false,
-      true,
-      true,
-    ])
-    expect([canShow(choice, 'sctp'), canShow(choice, 'tcp')]).toEqual([false, true])
-    expect([canShow({ is: 'texts' }, ['a', 1]), canShow({ is: 'texts' }, ['a\nb'])]).toEqual([
-      false,
-      false,
-    ])
-    expect(canShow({ is: 'flag', isOnlyTrue: true }, false)).toBe(false)
+    expect([
+      canWidgetShow(number, '80'),
+      canWidgetShow(number, 80),
+      canWidgetShow(number, undefined),
+    ]).toEqual([false, true, true])
+    expect([canWidgetShow(choice, 'sctp'), canWidgetShow(choice, 'tcp')]).toEqual([false, true])
+    expect([
+      canWidgetShow({ is: 'texts' }, ['a', 1]),
+      canWidgetShow({ is: 'texts' }, ['a\nb']),
+    ]).toEqual([false, false])
+    expect(canWidgetShow({ is: 'flag', isOnlyTrue: true }, false)).toBe(false)
   })
 
   test('keeps members that the form does not show, and keeps their order', () => {
     const data = { port: 80, own: { a: 1 }, address: 'x' }
-    expect(JSON.stringify(withValue(data, 'port', 443))).toBe(
+    expect(JSON.stringify(withMember(data, 'port', 443))).toBe(
       '{"port":443,"own":{"a":1},"address":"x"}',
     )
-    expect(withValue(data, 'port', undefined)).toEqual({ own: { a: 1 }, address: 'x' })
+    expect(withMember(data, 'port', undefined)).toEqual({ own: { a: 1 }, address: 'x' })
   })
 
   test('selects the form that matches it if the schema offers several forms', () => {
-    const [v4, v6] = ['ipv4', 'ipv6'].map((format): JsonSchema => ({
+    const [v4, v6] = ['ipv4', 'ipv6'].map((format): ServedSchema => ({
       type: 'object',
       additionalProperties: false,
       properties: { from: { type: 'string', format } },
     }))
-    expect([v4, v6].map((one) => hasFormOf(one ?? {}, { from: '10.0.0.1' }))).toEqual([true, false])
-    expect([v4, v6].map((one) => hasFormOf(one ?? {}, { from: 'fd00::1' }))).toEqual([false, true])
-    expect(hasFormOf(v4 ?? {}, { to: 1 })).toBe(false)
+    expect([v4, v6].map((one) => matchesSchemaForm(one ?? {}, { from: '10.0.0.1' }))).toEqual([
+      true,
+      false,
+    ])
+    expect([v4, v6].map((one) => matchesSchemaForm(one ?? {}, { from: 'fd00::1' }))).toEqual([
+      false,
+      true,
+    ])
+    expect(matchesSchemaForm(v4 ?? {}, { to: 1 })).toBe(false)
   })
 })
 
@@ -214,10 +220,10 @@ describe('A fault in the console’s form', () => {
   test('of an item in a list is shown at that item, at the faulty field', () => {
     const fault = { name: 'portRanges', below: '1.low', reason: 'Must be integer' }
     const { fields } = formOf({ type: 'object', properties: { low: { type: 'integer' } } })
-    expect(faultOfItem(fault, 0)).toBeNull()
-    const item = faultOfItem(fault, 1)
+    expect(itemFault(fault, 0)).toBeNull()
+    const item = itemFault(fault, 1)
     expect(item).toEqual({ name: '1', below: 'low', reason: 'Must be integer' })
-    expect(faultWithinGroup(item, fields)).toEqual({
+    expect(groupFieldFault(item, fields)).toEqual({
       name: 'low',
       below: '',
       reason: 'Must be integer',

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest'
 
 import type { SessionTokenSource } from '../../src/client/cluster-client.ts'
-import { ApiClient } from '../../src/console/client/api-client.ts'
+import { ConsoleApiClient } from '../../src/console/client/api-client.ts'
 import { EventFeed } from '../../src/console/client/event-feed.ts'
-import { Members } from '../../src/console/client/members.ts'
+import { MemberOrigins } from '../../src/console/client/members.ts'
 import { eventually } from '../support/eventually.ts'
 
 // Goal: all tabs of an identity in a browser share one event stream, and each tab shows all events.
@@ -58,7 +58,7 @@ function tab(): EventFeed {
     if (status === 200) return Promise.resolve(streamOf(lastId, init?.signal))
     return Promise.resolve(new Response('{}', { status }))
   }
-  const client = new ApiClient(new Members('https://one.test'), session, fetcher)
+  const client = new ConsoleApiClient(new MemberOrigins('https://one.test'), session, fetcher)
   const feed = new EventFeed(client, navigator.locks)
   feeds.push(feed)
   return feed

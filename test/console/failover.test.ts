@@ -6,9 +6,9 @@ import {
   OutcomeUnknownError,
   UnreachableError,
 } from '../../src/client/client-errors.ts'
-import { ApiClient } from '../../src/console/client/api-client.ts'
+import { ConsoleApiClient } from '../../src/console/client/api-client.ts'
 import { EventLines } from '../../src/console/client/event-lines.ts'
-import { Members } from '../../src/console/client/members.ts'
+import { MemberOrigins } from '../../src/console/client/members.ts'
 
 // Goal: the console continues with another controller, makes each change once, and never shows an
 // older state than before.
@@ -24,7 +24,7 @@ type Answering = (sent: Sent) => Response
 const one = 'https://one.test'
 const two = 'https://two.test:1281'
 
-type MemberRow = Parameters<Members['learn']>[0][number]
+type MemberRow = Parameters<MemberOrigins['learn']>[0][number]
 
 const row = (id: string, origin: string): MemberRow => ({
   id,
@@ -47,7 +47,7 @@ const session: SessionTokenSource = {
 
 /** A client of two controllers, of which the first one has served the page. */
 function clientOf(answering: Answering, source = session) {
-  const members = new Members(one)
+  const members = new MemberOrigins(one)
   members.learn([row('ctrl1', one), row('ctrl2', two)])
   const sent: Sent[] = []
   const fetcher: typeof fetch = (input, init) => {
@@ -64,7 +64,7 @@ function clientOf(answering: Answering, source = session) {
       return Promise.reject(error as Error)
     }
   }
-  return { client: new ApiClient(members, source, fetcher), members, sent }
+  return { client: new ConsoleApiClient(members, source, fetcher), members, sent }
 }
 
 const refusing = (): never => {
@@ -160,7 +160,7 @@ test('the refusal of a request contains the name of the faulty field', async () 
 })
 
 test('the client sends the token only to addresses that the cluster lists, and only over TLS', () => {
-  const members = new Members(one)
+  const members = new MemberOrigins(one)
   members.learn([
     row('plain', 'http://plain.test'),
     { id: 'none', apiAddresses: {} },

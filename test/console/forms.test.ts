@@ -13,13 +13,13 @@ import {
   changedFormFields,
   draftFromRecord,
   emptyDraft,
-  faultWithinGroup,
+  groupFieldFault,
   toFormFault,
-  fieldsOf,
+  buildFormFields,
   fieldLabel,
-  isShown,
-  patchBody,
-  shownDraft,
+  isFieldShown,
+  buildPatchBody,
+  pickShownFields,
   removeDraftSecrets,
 } from '../../src/console/pages/records/form-model.ts'
 import type { FormField } from '../../src/console/pages/records/form-field.ts'
@@ -27,7 +27,7 @@ import { postureFields } from '../../src/entities/kinds/posture-check.ts'
 import { isDeepEqual } from '../../src/console/pages/records/json-values.ts'
 import { texts } from '../../src/console/texts.ts'
 import { visibleText } from '../../src/console/app/visible-text.ts'
-import { computedColumns, kindAt, kinds } from '../../src/console/pages/records/kinds.ts'
+import { computedColumns, findKindAtPath, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
 // Goal: for every kind of record, the form follows from the schema that a controller serves, and
@@ -70,7 +70,7 @@ function formsOf(method: 'post' | 'patch'): Record<string, string[]> {
       const path = method === 'post' ? `/${kind.path}` : `/${kind.path}/{id}`
       const schema = served.operation(method, path)?.body
       if (schema === null || schema === undefined) return []
-      return [[kind.path, fieldsOf(schema, kind).map(shown)]]
+      return [[kind.path, buildFormFields(schema, kind).map(shown)]]
     }),
   )
 }
@@ -91,7 +91,7 @@ test('every kind of record that can be created has a page in the console', () =>
       served.operation('post', path) !== null &&
       served.operation('get', `${path}/{id}`) !== null,
   )
-  expect(created.filter((path) => kindAt(path.slice(1)) === null)).toEqual([])
+  expect(created.filter((path) => findKindAtPath(path.slice(1)) === null)).toEqual([])
   expect(created.length).toBeGreaterThan(12)
 })
 
@@ -111,10 +111,10 @@ test('the columns and hints of the console’s lists refer to existing fields', 
   expect(broken).toEqual([])
 })
 
-const service = kindAt('services')
+const service = findKindAtPath('services')
 if (service === null) throw new Error('services are a kind')
 const creation = served.operation('post', '/services')
-const fields = fieldsOf(creation?.body ?? {}, service)
+const fields = buildFormFields(creation?.body ?? {}, service)
 
 test('the form of a new record initially shows the required fields', () => {
   expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
@@ -134,14 +134,16 @@ test('the console’s draft of a record contains references as IDs, and its patc
   const draft = draftFromRecord(record, fields)
   expect(Object.keys(draft)).not.toContain('_links')
   const changed = { ...draft, name: 'mail', tags: { a: [2], b: 1 }, configs: ['c', ''] }
-  expect(patchBody(changedFormFields(draft, changed, fields))).toEqual({
+  expect(buildPatchBody(changedFormFields(draft, changed, fields))).toEqual({
     name: 'mail',
     configs: ['c', ''],
   })
   const { terminatorStrategy: _, ...without } = draft
-  expect(patchBody(changedFormFields(draft, without, fields))).toEqual({ terminatorStrategy: null })
-  const terminator = kindAt('terminators')
-  const ofTerminator = fieldsOf(
+  expect(buildPatchBody(changedFormFields(draft, without, fields))).toEqual({
+    terminatorStrategy: null,
+  })
+  const terminator = findKindAtPath('terminators')
+  const ofTerminator = buildFormFields(
     served.operation('post', '/terminators')?.body ?? {},
     terminator ?? service,
   )
@@ -153,8 +155,8 @@ test('the console’s draft of a record contains references as IDs, and its patc
 })
 
 test('a patch by the console contains empty values for the cleared members of a group, because the API keeps members that are absent', () => {
-  const policy = kindAt('auth-policies')
-  const ofPolicy = fieldsOf(
+  const policy = findKindAtPath('auth-policies')
+  const ofPolicy = buildFormFields(
     served.operation('patch', '/auth-policies/{id}')?.body ?? {},
     policy ?? service,
   )
@@ -166,7 +168,7 @@ test('a patch by the console contains empty values for the cleared members of a 
     primary: { extJwt: { allowed: true }, cert: { allowed: true } },
     secondary: { requireTotp: false },
   }
-  expect(patchBody(changedFormFields(before, after, ofPolicy))).toEqual({
+  expect(buildPatchBody(changedFormFields(before, after, ofPolicy))).toEqual({
     primary: { extJwt: { allowed: true, allowedSigners: [] }, cert: { allowed: true } },
     secondary: { requireTotp: false, requireExtJwtSigner: '' },
   })
@@ -179,9 +181,9 @@ test('a draft that was not changed does not count as unsaved', () => {
 })
 
 test('a stored draft contains no password', () => {
-  const authenticator = kindAt('authenticators')
+  const authenticator = findKindAtPath('authenticators')
   const schema = served.operation('post', '/authenticators')?.body
-  const ofAuthenticator = fieldsOf(schema ?? {}, authenticator ?? service)
+  const ofAuthenticator = buildFormFields(schema ?? {}, authenticator ?? service)
   expect(removeDraftSecrets({ username: 'ada', password: 'secret' }, ofAuthenticator)).toEqual({
     username: 'ada',
   })
@@ -196,8 +198,11 @@ test('a refusal by the API is shown at the field that it concerns, without terms
     texts.faults.duplicate,
   )
   expect(faultOf('name', 'name is required')?.reason).toBe(texts.faults.required)
-  const config = kindAt('configs')
-  const ofConfig = fieldsOf(served.operation('post', '/configs')?.body ?? {}, config ?? service)
+  const config = findKindAtPath('configs')
+  const ofConfig = buildFormFields(
+    served.operation('post', '/configs')?.body ?? {},
+    config ?? service,
+  )
   expect(faultOf('(root)', '(root) is invalid: must be object', ofConfig)).toEqual({
     name: 'data',
     below: '',
@@ -217,8 +222,8 @@ test('a refusal by the API is shown at the field that it concerns, without terms
 })
 
 test('a refusal of a field in a group is shown at the inner field', () => {
-  const policy = kindAt('auth-policies')
-  const ofPolicy = fieldsOf(
+  const policy = findKindAtPath('auth-policies')
+  const ofPolicy = buildFormFields(
     served.operation('post', '/auth-policies')?.body ?? {},
     policy ?? service,
   )
@@ -231,7 +236,7 @@ test('a refusal of a field in a group is shown at the inner field', () => {
   })
   const primary = ofPolicy.find(({ name }) => name === 'primary')?.widget
   const inner = primary?.is === 'group' ? primary.fields : []
-  expect(faultWithinGroup(fault, inner)).toEqual({
+  expect(groupFieldFault(fault, inner)).toEqual({
     name: 'updb',
     below: 'maxAttempts',
     reason: 'Must be an integer',
@@ -279,14 +284,14 @@ test('the address of a list page contains the filters, sorting and page number',
 })
 
 test('the form of a posture check shows the fields of its type, and requires those that the type requires', () => {
-  const posture = kindAt('posture-checks')
-  const ofPosture = fieldsOf(
+  const posture = findKindAtPath('posture-checks')
+  const ofPosture = buildFormFields(
     served.operation('post', '/posture-checks')?.body ?? {},
     posture ?? service,
   )
   const common = ['name', 'typeId', 'roleAttributes', 'tags']
   const shownFor = (typeId: string) =>
-    ofPosture.filter((field) => isShown(field, { typeId }) && !common.includes(field.name))
+    ofPosture.filter((field) => isFieldShown(field, { typeId }) && !common.includes(field.name))
   const of = Object.keys(postureFields).map((typeId) => [
     typeId,
     shownFor(typeId)
@@ -300,5 +305,9 @@ test('the form of a posture check shows the fields of its type, and requires tho
     ]),
   )
   const draft = { ...emptyDraft(ofPosture), name: 'a', typeId: 'MAC', macAddresses: ['b'] }
-  expect(shownDraft(draft, ofPosture)).toEqual({ name: 'a', typeId: 'MAC', macAddresses: ['b'] })
+  expect(pickShownFields(draft, ofPosture)).toEqual({
+    name: 'a',
+    typeId: 'MAC',
+    macAddresses: ['b'],
+  })
 })

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { sessionHeader } from '../../src/client/cluster-client.ts'
-import { ApiClient } from '../../src/console/client/api-client.ts'
-import { Members } from '../../src/console/client/members.ts'
+import { ConsoleApiClient } from '../../src/console/client/api-client.ts'
+import { MemberOrigins } from '../../src/console/client/members.ts'
 import { TabSession } from '../../src/console/client/session.ts'
 import {
   beginProviderSignIn,
@@ -167,7 +167,7 @@ describe('An access token of the console', () => {
       const headers = { 'content-type': 'application/json' }
       return Promise.resolve(new Response(body, { status, headers }))
     }
-    session.attach(new ApiClient(new Members(origin), session, fetcher))
+    session.attach(new ConsoleApiClient(new MemberOrigins(origin), session, fetcher))
     return session
   }
 

@@ -8,7 +8,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls'
 
 import type { ApiLimits } from '../../src/api/limits.ts'
 import { createApi } from '../../src/api/server.ts'
-import { listenerTls } from '../../src/api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../src/api/http/transport/tls.ts'
 import { encodeText } from '../../src/channel/headers.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import { Listeners } from '../../src/controller/service/listeners.ts'
@@ -96,7 +96,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
     this.#routers = await RouterListener.open(
       {
         channels: this.stage.channels,
-        tls: listenerTls,
+        tls: listenerTlsOptions,
         clock: systemClock,
         room: new FairShare(10_000),
       },

@@ -23,7 +23,7 @@ import { eventLimits } from '../../src/events/limits.ts'
 import { ObservationEvents } from '../../src/events/sources/observation-events.ts'
 import { MetricSampler } from '../../src/events/sources/metric-sampler.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { Host, HostedService } from '../../src/fabric/circuits/host-lookup.ts'
+import type { ServiceHost, HostedService } from '../../src/fabric/circuits/host-lookup.ts'
 import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
 import type {
   ClientAccessRequest,
@@ -55,7 +55,7 @@ let tunnels: Tunnels
 let circuits: CircuitTable
 let told: EventLog
 let judged: ClientAccessDecision
-let hosts: Host[]
+let hosts: ServiceHost[]
 let claims: ClientAccessRequest[]
 let encryptionRequired: boolean
 let strategy: HostedService['strategy']
@@ -124,7 +124,7 @@ beforeEach(() => {
 })
 afterEach(() => stage.channels.stop())
 
-function host(terminatorId: string, routerId: string): Host {
+function host(terminatorId: string, routerId: string): ServiceHost {
   return {
     terminatorId,
     routerId,

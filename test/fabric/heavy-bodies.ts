@@ -9,7 +9,7 @@ import {
   RouterLinksSchema,
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
-import { bodyFault } from '../../src/channel/wire-scan.ts'
+import { protobufBodyFault } from '../../src/channel/wire-scan.ts'
 
 // The bodies that are most expensive to decode for their size, and the largest that OpenZiti
 // routers may send.
@@ -63,7 +63,7 @@ function within(name: Bound, field: number): [string, number, Uint8Array] {
   const { number, schema, elementsMax, bytesMax } = messageBounds[name]
   const body = empties(field, bytesMax / 2 - 1)
   const fits = (count: number): boolean =>
-    schema !== null && bodyFault(schema, body.subarray(0, 2 * count), elementsMax) === null
+    schema !== null && protobufBodyFault(schema, body.subarray(0, 2 * count), elementsMax) === null
   let [count, beyond] = [1, bytesMax / 2]
   while (beyond - count > 1) {
     const middle = Math.floor((count + beyond) / 2)

@@ -5,7 +5,7 @@ import { encodeText } from '../../src/channel/headers.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { encodeCircuit } from '../../src/fabric/circuits/circuit-codec.ts'
 import { type Circuit, createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
-import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
+import type { ServiceHost } from '../../src/fabric/circuits/host-lookup.ts'
 import { SharedCircuits } from '../../src/fabric/circuits/shared-circuits.ts'
 import { createLinkHandler, closeLinkMessage } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -121,7 +121,7 @@ export class HeirStage {
   }
 }
 
-function hostAt(terminatorId: string, routerId: string): Host {
+function hostAt(terminatorId: string, routerId: string): ServiceHost {
   return {
     terminatorId,
     routerId,

@@ -2,13 +2,13 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { beforeEach, expect, test } from 'vitest'
 
 import { CommandKind, EntityDeleteSchema, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
-import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
+import type { ServiceHost } from '../../src/fabric/circuits/host-lookup.ts'
 import { UnknownTerminatorHandler } from '../../src/fabric/circuits/unknown-terminator-handler.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
 import { eventually } from '../support/eventually.ts'
 
-const host: Host = {
+const host: ServiceHost = {
   terminatorId: 't1',
   routerId: 'er1',
   hostId: 'i1',
@@ -52,7 +52,7 @@ test('a terminator that a router created but no longer knows is deleted after a 
 })
 
 test('a terminator that an operator created gets the precedence failed, with one write, if it proves to be invalid', () => {
-  const fixed: Host = { ...host, isMadeByRouter: false, binding: 'transport' }
+  const fixed: ServiceHost = { ...host, isMadeByRouter: false, binding: 'transport' }
   invalid.note(fixed)
   invalid.note({ ...fixed, terminatorId: 't2', precedence: 'failed' })
   expect(proposed.map(({ kind }) => kind)).toEqual([CommandKind.ENTITY_PATCH])

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { CreateFabricCircuitSchema, type Route, RouteSchema } from '../../proto/gen/router_pb.ts'
 import { encodeInt32, readInt32, encodeText } from '../../src/channel/headers.ts'
-import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
+import type { ServiceHost } from '../../src/fabric/circuits/host-lookup.ts'
 import { CircuitHandler } from '../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../src/fabric/circuits/circuit-table.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -21,7 +21,7 @@ const client = {
   identityId: 'i1',
   identityName: 'clerk',
 }
-const host: Host = {
+const host: ServiceHost = {
   terminatorId: 't1',
   routerId: 'er1',
   hostId: 'i2',
@@ -38,7 +38,7 @@ let stage: RouterStage
 let tunnels: Tunnels
 let judged: ClientAccessDecision
 let judgements: number
-let hosts: Host[]
+let hosts: ServiceHost[]
 let links: LinkTable
 let handler: CircuitHandler
 let nowMs: number

@@ -5,11 +5,11 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
 import { peerCertificateChain } from '../../src/api/http/transport/peer-certificate-chain.ts'
-import { listenerTls } from '../../src/api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../src/api/http/transport/tls.ts'
 import { type ChannelMessage, FrameDecoder } from '../../src/channel/frame.ts'
-import { encodeMask, encodeText } from '../../src/channel/headers.ts'
+import { encodeBitMask, encodeText } from '../../src/channel/headers.ts'
 import { CertificateAdoption } from '../../src/auth/certificates/certificate-adoption.ts'
-import { createRouterGate } from '../../src/controller/service/router-gate.ts'
+import { createRouterAdmitter } from '../../src/controller/service/router-admitter.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
@@ -62,7 +62,7 @@ beforeAll(async () => {
       clusterId: 'c',
       version: { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' },
     },
-    gate: createRouterGate({ machine, authorities, isOutOfService: () => isOutOfService }),
+    gate: createRouterAdmitter({ machine, authorities, isOutOfService: () => isOutOfService }),
     cluster: { addresses: () => null, leaderIndex: () => null, unreachable: () => [] },
     statuses,
     feed: machine,
@@ -79,7 +79,7 @@ beforeAll(async () => {
   const parts = {
     channels,
     limits,
-    tls: listenerTls,
+    tls: listenerTlsOptions,
     clock: systemClock,
     room: new FairShare(100),
     isReady: () => isReady,
@@ -151,7 +151,7 @@ async function dial(
   })
   const headers = new Map([
     [4, encodeText('v2.0.3|r|d|linux|amd64')],
-    [1002, encodeMask([1, 2, 6, 20, 62])],
+    [1002, encodeBitMask([1, 2, 6, 20, 62])],
   ])
   socket.write(frameOf({ contentType: 0, sequence: -1, headers, body: encodeText(id) }))
   return { socket, answer: await answer }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import { seededRandom } from '../../src/lib/random.ts'
 import type { LiveLink, LiveLinks } from '../../src/ports/live-table.ts'
-import type { Host } from '../../src/fabric/circuits/host-lookup.ts'
+import type { ServiceHost } from '../../src/fabric/circuits/host-lookup.ts'
 import { chooseHost, type HostCandidate } from '../../src/fabric/circuits/choose-host.ts'
 import { cheapestPaths, type PathRules } from '../../src/fabric/circuits/path.ts'
 
@@ -95,9 +95,9 @@ function everyCost(ids: readonly string[], links: readonly LiveLink[]): Map<stri
 }
 
 describe('for a service with several hosts,', () => {
-  const candidate = (id: string, cost: number, precedence: Host['precedence'] = 'default') =>
+  const candidate = (id: string, cost: number, precedence: ServiceHost['precedence'] = 'default') =>
     ({
-      host: { terminatorId: id, cost, precedence } as Host,
+      host: { terminatorId: id, cost, precedence } as ServiceHost,
       path: { routerIds: ['a'], links: [], cost: 0 },
     }) satisfies HostCandidate
   const chosen = (

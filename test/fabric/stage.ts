@@ -1,6 +1,6 @@
 import type { TLSSocket } from 'node:tls'
 
-import { encodeFlag, encodeMask, encodeText } from '../../src/channel/headers.ts'
+import { encodeFlag, encodeBitMask, encodeText } from '../../src/channel/headers.ts'
 import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { defaultApiLimits } from '../../src/api/limits.ts'
 import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
@@ -89,7 +89,7 @@ export class RouterStage {
       [7, encodeText('ctrl.default')],
       [9, encodeFlag(true)],
       [11, encodeFlag(true)],
-      [1002, encodeMask([1, 2])],
+      [1002, encodeBitMask([1, 2])],
       ...headers,
     ])
     pipe.say({ contentType: 0, sequence: -1, headers: own, body: encodeText(id) })

@@ -11,7 +11,7 @@ import {
   RequestIdSchema,
 } from '../../proto/gen/command_pb.ts'
 import {
-  deduplicationLimits010,
+  release010DeduplicationLimits,
   ProposerDeduplication,
   requestIdAheadMsMax,
   requestIdsBytesMax,
@@ -267,8 +267,11 @@ test('one caller cannot use up the request ids of other callers, and can use mor
 })
 
 test('below feature level 2, a caller may use as many request ids as the controllers of release 0.1.0 allow', () => {
-  expect(deduplicationLimits010).toMatchObject({ countMax: 1_000_000, countPerCallerMax: 750_000 })
-  const former = { ...deduplicationLimits010, countMax: 1000, countPerCallerMax: 750 }
+  expect(release010DeduplicationLimits).toMatchObject({
+    countMax: 1_000_000,
+    countPerCallerMax: 750_000,
+  })
+  const former = { ...release010DeduplicationLimits, countMax: 1000, countPerCallerMax: 750 }
   const table = new RequestDeduplication(new SetDigest(), former)
   const request = { level: 1, id: 'x', countMax: 2000 }
   expect(fill(table, { ...request, caller: 'greedy' })).toBe(750)

@@ -10,7 +10,7 @@ import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
 import {
   FEATURE_LEVEL,
   FeatureLevelUnknownError,
-  commandLevel,
+  commandFeatureLevel,
 } from '../../src/ports/feature-level.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { MemoryStateStore } from '../../src/store/state/memory-state-store.ts'
@@ -259,7 +259,7 @@ describe('a field or record kind that a release introduces', () => {
       ...Object.values(fields).map((field) => field.since),
     ])
     for (const kind of Object.values(CommandKind)) {
-      if (typeof kind === 'number') levels.push(commandLevel(kind))
+      if (typeof kind === 'number') levels.push(commandFeatureLevel(kind))
     }
     expect(Math.max(...levels)).toBeLessThanOrEqual(FEATURE_LEVEL)
     expect(Math.min(...levels)).toBe(1)

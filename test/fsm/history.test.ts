@@ -1,19 +1,19 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import { describe, expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema } from '../../proto/gen/command_pb.ts'
-import { parseKeptChanges, listHistory } from '../../src/fsm/audit-query.ts'
+import { parseAuditedChanges, listHistory } from '../../src/fsm/audit-query.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 import { auditLimits } from '../../src/fsm/records/audit-line.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { currentStorePosition } from '../../src/fsm/records/write-behind.ts'
-import { HISTORY_LEVEL } from '../../src/ports/feature-level.ts'
+import { HISTORY_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import type { HistoryQuery, ListResult } from '../../src/ports/state-view.ts'
 import { formedState, identity, LogWriter, service } from './support/log.ts'
 import { TestStore } from './support/store.ts'
 
 function withHistory() {
   const formed = formedState()
-  const raise = create(FeatureLevelRaiseSchema, { level: HISTORY_LEVEL })
+  const raise = create(FeatureLevelRaiseSchema, { level: HISTORY_FEATURE_LEVEL })
   formed.log.command(CommandKind.FEATURE_LEVEL_RAISE, toBinary(FeatureLevelRaiseSchema, raise))
   return formed
 }
@@ -30,7 +30,7 @@ function history(state: ClusterState, query: Partial<HistoryQuery> = {}) {
   return records.map((entry) => ({
     action: entry['action'],
     name: entry['entityName'],
-    ...parseKeptChanges(entry),
+    ...parseAuditedChanges(entry),
   }))
 }
 
@@ -148,9 +148,9 @@ describe('the history of a record', () => {
 
   test('contains neither changes nor record names for log entries below feature level 3', () => {
     const { state, log } = withHistory()
-    state.featureLevel = HISTORY_LEVEL - 1
+    state.featureLevel = HISTORY_FEATURE_LEVEL - 1
     log.create('service', 's1', service('wiki'))
-    state.featureLevel = HISTORY_LEVEL
+    state.featureLevel = HISTORY_FEATURE_LEVEL
     expect(history(state, { record: 'wiki' })).toEqual([
       { action: 'create', name: '', changes: [], omitted: 0 },
     ])

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 import { CommandKind, FeatureLevelRaiseSchema, FormSchema } from '../../proto/gen/command_pb.ts'
 import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
-import { initialRecords } from '../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../src/fsm/seed/seed.ts'
 import { LogWriter, formedState, identity } from './support/log.ts'
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
@@ -20,7 +20,7 @@ function raise(log: LogWriter): void {
 function clusterOfOld(): { readonly state: ClusterState; readonly log: LogWriter } {
   const state = new ClusterState()
   const log = new LogWriter((entry) => applyLogEntry(state, entry))
-  const all = initialRecords({
+  const all = initialSeedRecords({
     adminId: 'admin',
     adminAuthenticatorId: 'admin-updb',
     adminName: 'admin',

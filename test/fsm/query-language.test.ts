@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import { defineEntity } from '../../src/entities/define-entity.ts'
-import { nameField, idReferenceField, texts } from '../../src/entities/fields.ts'
+import { nameField, idReferenceField, textListField } from '../../src/entities/fields.ts'
 import { findEntity } from '../../src/entities/registry.ts'
 import { digestLanes } from '../../src/fsm/records/digest.ts'
-import { noLinks } from '../../src/fsm/query/evaluate.ts'
-import { Lister } from '../../src/fsm/query/list.ts'
+import { noQueryLinks } from '../../src/fsm/query/evaluate.ts'
+import { RecordLister } from '../../src/fsm/query/list.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { symbolNames } from '../../src/fsm/query/symbols.ts'
 import { StateReader } from '../../src/fsm/state-reader.ts'
@@ -359,7 +359,7 @@ describe('a filter symbol for a field of a referenced record', () => {
     name: 'place',
     plural: 'places',
     operations: {},
-    fields: { name: nameField(), floors: texts() },
+    fields: { name: nameField(), floors: textListField() },
     symbols: ['name', 'floors'],
   })
   const desk = defineEntity({
@@ -398,8 +398,8 @@ describe('a filter symbol for a field of a referenced record', () => {
   ]) {
     put(desks, { id, placeId } as { id: string })
   }
-  const lister = new Lister({
-    ...noLinks,
+  const lister = new RecordLister({
+    ...noQueryLinks,
     table: (kind) => (kind === 'configType' ? places : null),
   })
   const list = (query: ListQuery): string[] =>

@@ -5,8 +5,8 @@ import type { Expression } from '../../src/fsm/query/ast.ts'
 import { parseQuery } from '../../src/fsm/query/parser.ts'
 import { configType } from '../../src/entities/kinds/config-type.ts'
 import { digestLanes } from '../../src/fsm/records/digest.ts'
-import { noLinks } from '../../src/fsm/query/evaluate.ts'
-import { Lister, pageLimits } from '../../src/fsm/query/list.ts'
+import { noQueryLinks } from '../../src/fsm/query/evaluate.ts'
+import { RecordLister, pageLimits } from '../../src/fsm/query/list.ts'
 import { StateReader } from '../../src/fsm/state-reader.ts'
 import { Table } from '../../src/fsm/records/table.ts'
 import type { JsonObject } from '../../src/lib/text/canonical-json.ts'
@@ -355,7 +355,7 @@ describe('an unpaged list', () => {
     const record = { ...row, createdAt: i % 7, updatedAt: 0, revision: 0 }
     table.change(record.id, { record, lanes: noLanes })
   }
-  const lister = new Lister(noLinks)
+  const lister = new RecordLister(noQueryLinks)
   const listed = (query: ListQuery) => lister.list(table, query, null)
   const id = (i: number): string => `id < "t${String(i).padStart(6, '0')}"`
   const { wholeListRowsMax } = pageLimits

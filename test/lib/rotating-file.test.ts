@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { createLog, createLogWithSink } from '../../src/cli/controller/log.ts'
+import { createControllerLog, createControllerLogWithSink } from '../../src/cli/controller/log.ts'
 import { LineWriter } from '../../src/cli/terminal/line-writer.ts'
 import { RotatingFile } from '../../src/lib/runtime/rotating-file.ts'
 import { eventually } from '../support/eventually.ts'
@@ -66,7 +66,7 @@ test('a full log file is renamed, and the configured number of earlier files is 
 })
 
 test('every line of a burst that fills several log files is written once and completely into one of the files', async () => {
-  const { log } = createLogWithSink(new LineWriter(openFile(128 * 1024, 100)), config)
+  const { log } = createControllerLogWithSink(new LineWriter(openFile(128 * 1024, 100)), config)
   for (let i = 0; i < 10_000; i += 1) log.info({ i }, 'a line of the burst')
   const files = (): string[] =>
     [path, ...Array.from({ length: 100 }, (_, at) => `${path}.${at + 1}`)].filter((one) =>
@@ -132,7 +132,7 @@ test('lines that were lost because the disk was full are counted in the log once
       return file.current
     },
   })
-  const { log } = createLogWithSink(writer, config)
+  const { log } = createControllerLogWithSink(writer, config)
   for (let n = 0; n < 7; n += 1) log.info('lost')
   await eventually(() => expect(asked).toHaveBeenCalled())
   isFull = false
@@ -154,7 +154,9 @@ test.each([
   (_what, make) => {
     make(path)
     const logFile = { path, bytesMax: 1000, keep: 1 }
-    expect(() => createLog({ ...config, logFile })).toThrow(/logFile\.path: .* cannot be written/)
+    expect(() => createControllerLog({ ...config, logFile })).toThrow(
+      /logFile\.path: .* cannot be written/,
+    )
     expect(existsSync(join(folder, 'elsewhere'))).toBe(false)
   },
 )

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 
-import { BoltFile, type Bucket } from '../../src/migrate/bolt/bolt-file.ts'
+import { BoltFile, type BoltBucket } from '../../src/migrate/bolt/bolt-file.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
-import { MigrateFault } from '../../src/migrate/fault.ts'
+import { MigrationFault } from '../../src/migrate/fault.ts'
 import { type BoltTree, bucketOf, writeBolt } from '../support/bolt-writer.ts'
 
 const text = (value: string): Buffer => Buffer.from(value, 'utf8')
@@ -28,9 +28,9 @@ const tree = bucketOf({
 })
 
 /** The content of a bucket as plain values; nested buckets become objects. */
-function contents(file: BoltFile, bucket: Bucket): Record<string, unknown> {
+function contents(file: BoltFile, bucket: BoltBucket): Record<string, unknown> {
   const visited = file.visitedPages()
-  const read = (one: Bucket): Record<string, unknown> =>
+  const read = (one: BoltBucket): Record<string, unknown> =>
     Object.fromEntries(
       [...file.entries(one, visited)].map(({ key, value, bucket: inner }) => [
         Buffer.from(key).toString('utf8'),
@@ -54,7 +54,7 @@ function faultOf(bytes: Uint8Array): string {
   try {
     new BoltFile(new MemorySource(bytes)).check()
   } catch (error) {
-    if (error instanceof MigrateFault) return `${error.code}: ${error.message}`
+    if (error instanceof MigrationFault) return `${error.code}: ${error.message}`
     throw error
   }
   return 'none'

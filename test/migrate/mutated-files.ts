@@ -1,9 +1,9 @@
 import { seededRandom, type Random } from '../../src/lib/random.ts'
-import { BoltFile, type Bucket } from '../../src/migrate/bolt/bolt-file.ts'
+import { BoltFile, type BoltBucket } from '../../src/migrate/bolt/bolt-file.ts'
 import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { fnv1a } from '../../src/migrate/bolt/meta.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
-import { MigrateFault } from '../../src/migrate/fault.ts'
+import { MigrationFault } from '../../src/migrate/fault.ts'
 import { convertDatabase } from '../../src/migrate/database-conversion.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { IntegrityScan } from '../../src/fsm/cluster/integrity-scan.ts'
@@ -78,14 +78,14 @@ function judge(bytes: Buffer): 'refused' | 'converted' {
     if (scan.findings[0] !== undefined) throw new Error(scan.findings[0].description)
     return 'converted'
   } catch (error) {
-    if (error instanceof MigrateFault) return 'refused'
+    if (error instanceof MigrationFault) return 'refused'
     throw error
   }
 }
 
 function contentBytes(file: BoltFile): number {
   const visited = file.visitedPages()
-  const read = (bucket: Bucket): number => {
+  const read = (bucket: BoltBucket): number => {
     let sum = 0
     for (const { key, value, bucket: inner } of file.entries(bucket, visited)) {
       sum += key.length + (inner === null ? value.length : read(inner))

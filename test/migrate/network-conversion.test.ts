@@ -5,7 +5,7 @@ import { MemorySource } from '../../src/migrate/bolt/byte-source.ts'
 import { OpenZitiDatabase } from '../../src/migrate/database.ts'
 import { MigrationReport } from '../../src/migrate/report.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import { openFactor } from '../../src/pki/secrets/sealed-factor.ts'
+import { decryptFactorSecrets } from '../../src/pki/secrets/factor-secrets.ts'
 import { decodeBase32 } from '../../src/pki/secrets/totp.ts'
 import type { KindName } from '../../src/entities/kind-records.ts'
 import type { State } from '../../src/fsm/records/state.ts'
@@ -205,7 +205,7 @@ describe('A converted OpenZiti network', () => {
     if (mfa === undefined) return
     const { identityId, secretId, codesId, sealed } = mfa
     const context = { clusterId: 'cluster-1', identityId, secretId, codesId }
-    expect(openFactor(factorKey, sealed, context)).toEqual({
+    expect(decryptFactorSecrets(factorKey, sealed, context)).toEqual({
       secret: decodeBase32('3WVOILVLEVIRJ22B'),
       recoveryCodes: ['ABCDEF', 'Q2W3E4'],
     })

@@ -15,7 +15,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import {
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   checkValidityTime,
   leafControllerId,
@@ -88,7 +88,9 @@ describe('The certificate that is issued to a controller', () => {
 
   test('is verified by a peer that has only the root certificate', () => {
     const anchors = parseCertificates(root.certificatePem)
-    expect(() => checkChain(parseCertificates(leaf.certificatePem), anchors, now)).not.toThrow()
+    expect(() =>
+      checkCertificateChain(parseCertificates(leaf.certificatePem), anchors, now),
+    ).not.toThrow()
   })
 
   test('contains only the key for which it was issued', async () => {
@@ -177,14 +179,14 @@ describe('The verification of a controller certificate:', () => {
     expect(faultOf(() => checkValidityTime(second, now + 1.5 * DAY_MS))).toBe('none')
     const anchors = parseCertificates(root.certificatePem)
     const chain = parseCertificates(expired.certificatePem)
-    expect(faultOf(() => checkChain(chain, anchors, now))).toBe('expired')
+    expect(faultOf(() => checkCertificateChain(chain, anchors, now))).toBe('expired')
   })
 
   test('a chain to another root CA with the same name is not trusted', async () => {
     const otherRoot = await createRootAuthority({ commonName: 'test root', validity })
     const anchors = parseCertificates(otherRoot.certificatePem)
     const chain = parseCertificates(leaf.certificatePem)
-    expect(faultOf(() => checkChain(chain, anchors, now))).toBe('untrusted')
+    expect(faultOf(() => checkCertificateChain(chain, anchors, now))).toBe('untrusted')
   })
 
   test('a certificate that a leaf has issued is refused', async () => {
@@ -197,9 +199,9 @@ describe('The verification of a controller certificate:', () => {
       usages: ['client'],
     })
     const anchors = parseCertificates(root.certificatePem)
-    expect(faultOf(() => checkChain(parseCertificates(forged.certificatePem), anchors, now))).toBe(
-      'untrusted',
-    )
+    expect(
+      faultOf(() => checkCertificateChain(parseCertificates(forged.certificatePem), anchors, now)),
+    ).toBe('untrusted')
   })
 
   test('a CA that an issuing CA has issued is refused', async () => {
@@ -214,9 +216,9 @@ describe('The verification of a controller certificate:', () => {
       usages: ['client'],
     })
     const anchors = parseCertificates(root.certificatePem)
-    expect(faultOf(() => checkChain(parseCertificates(forged.certificatePem), anchors, now))).toBe(
-      'untrusted',
-    )
+    expect(
+      faultOf(() => checkCertificateChain(parseCertificates(forged.certificatePem), anchors, now)),
+    ).toBe('untrusted')
   })
 })
 
@@ -246,7 +248,9 @@ describe('The parser of certificate chains:', () => {
     for (let at = 0; at < own.der.length; at += 7) {
       const damaged = Uint8Array.from(own.der)
       damaged[at] = (damaged[at] ?? 0) ^ 0x01
-      faults.add(faultOf(() => checkChain([parseCertificate(damaged), ...chain], anchors, now)))
+      faults.add(
+        faultOf(() => checkCertificateChain([parseCertificate(damaged), ...chain], anchors, now)),
+      )
     }
     expect(faults).not.toContain('none')
     expect(faults).toContain('untrusted')

@@ -9,7 +9,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import {
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
@@ -67,7 +67,7 @@ describe('A certificate request', () => {
     expect(leafControllerId(chain[0], 'test.internal')).toBe('ctrl4')
     expect(chain[0].dnsNames).toEqual(['ctrl4.example'])
     checkKeyMatches(chain[0], privateKeyPem)
-    checkChain(chain, parseCertificates(root.certificatePem), nowMs)
+    checkCertificateChain(chain, parseCertificates(root.certificatePem), nowMs)
   })
 
   test('is refused if its key is too weak', async () => {

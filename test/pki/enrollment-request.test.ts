@@ -10,7 +10,7 @@ import {
   generatePrivateKeyPem,
 } from '../../src/pki/authority/certificate-request.ts'
 import { readEnrollmentRequest } from '../../src/pki/authority/enrollment-request.ts'
-import { pemText } from '../../src/pki/pem.ts'
+import { encodePemBlock } from '../../src/pki/pem.ts'
 import {
   alternativeNames,
   basicConstraints,
@@ -89,14 +89,14 @@ test('a certificate request with any flipped bit is refused', () => {
   for (let at = 0; at < der.length; at += 1) {
     const harmed = Buffer.from(der)
     harmed[at] = (harmed[at] ?? 0) ^ 1
-    expect(() => readEnrollmentRequest(pemText('CERTIFICATE REQUEST', harmed))).toThrow()
+    expect(() => readEnrollmentRequest(encodePemBlock('CERTIFICATE REQUEST', harmed))).toThrow()
   }
 })
 
 test('a certificate request truncated anywhere is refused', () => {
   const der = requestDer()
   for (let length = 0; length < der.length; length += 1) {
-    const part = pemText('CERTIFICATE REQUEST', der.subarray(0, length))
+    const part = encodePemBlock('CERTIFICATE REQUEST', der.subarray(0, length))
     expect(() => readEnrollmentRequest(part)).toThrow()
   }
 })
@@ -180,8 +180,8 @@ test('a certificate request is refused if there is text before or after its PEM 
     `hello\n${pem}`,
     pem.replaceAll('CERTIFICATE REQUEST', 'CERTIFICATE'),
     pem.replace('BEGIN CERT', 'BEGIN NEW CERT'),
-    pemText('CERTIFICATE REQUEST', Buffer.concat([der, Buffer.from([0])])),
-    pemText('CERTIFICATE REQUEST', Buffer.concat([der, der])),
+    encodePemBlock('CERTIFICATE REQUEST', Buffer.concat([der, Buffer.from([0])])),
+    encodePemBlock('CERTIFICATE REQUEST', Buffer.concat([der, der])),
     pem.padEnd(17 * 1024, '\n'),
   ]) {
     expect(() => readEnrollmentRequest(text), text.slice(0, 40)).toThrow()

@@ -13,7 +13,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import {
   type Certificate,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   parseCertificates,
 } from '../../src/pki/certificate.ts'
@@ -178,7 +178,7 @@ describe('A controller’s leaf certificate is renewed', () => {
       expect(reasonAt(chain, at(1), { issuer: next })).toBe('new-authority')
       const under = await leafOf(days(0, 300), { issuer: next })
       expect(reasonAt(under, at(1), { issuer: next })).toBeNull()
-      expect(() => checkChain(under, anchors, at(1))).not.toThrow()
+      expect(() => checkCertificateChain(under, anchors, at(1))).not.toThrow()
     }
   })
 
@@ -218,8 +218,8 @@ test('a leaf that was issued before its CA’s certificate was renewed is valid 
     validity: days(0, 2000),
   })
   const [after] = parseCertificates(kept.certificatePem)
-  expect(() => checkChain(chain, anchors, at(100))).not.toThrow()
-  expect(() => checkChain([chain[0], after], anchors, at(100))).not.toThrow()
+  expect(() => checkCertificateChain(chain, anchors, at(100))).not.toThrow()
+  expect(() => checkCertificateChain([chain[0], after], anchors, at(100))).not.toThrow()
 })
 
 test('if a CA has two certificates for one key, the currently valid one is used, in whatever order they are listed', async () => {
@@ -233,9 +233,9 @@ test('if a CA has two certificates for one key, the currently valid one is used,
     validity: days(0, 10),
   })
   const [ended] = parseCertificates(certificatePem)
-  expect(() => checkChain([long, ended, before], anchors, at(100))).not.toThrow()
-  expect(() => checkChain([long, before, ended], anchors, at(100))).not.toThrow()
-  expect(() => checkChain([long, ended], anchors, at(100))).toThrow('it expired at')
+  expect(() => checkCertificateChain([long, ended, before], anchors, at(100))).not.toThrow()
+  expect(() => checkCertificateChain([long, before, ended], anchors, at(100))).not.toThrow()
+  expect(() => checkCertificateChain([long, ended], anchors, at(100))).toThrow('it expired at')
 })
 
 test('a leaf can be issued for a public key, so that the private key never leaves its controller', async () => {

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { generateFactor, openFactor, sealFactor } from '../../src/pki/secrets/sealed-factor.ts'
+import {
+  generateFactor,
+  decryptFactorSecrets,
+  encryptFactorSecrets,
+} from '../../src/pki/secrets/factor-secrets.ts'
 import {
   encodeBase32,
   equalsInConstantTime,
@@ -84,34 +88,34 @@ describe('an encrypted MFA secret', () => {
   const key = randomBytes(32)
   const context = { clusterId: 'c', identityId: 'i', secretId: 's', codesId: 'k' }
   const factor = generateFactor(20)
-  const sealed = sealFactor(key, factor, context)
+  const sealed = encryptFactorSecrets(key, factor, context)
 
   test('can be decrypted with its key and context', () => {
-    expect(openFactor(key, sealed, context)).toEqual(factor)
+    expect(decryptFactorSecrets(key, sealed, context)).toEqual(factor)
     expect(factor.secret).toHaveLength(20)
     expect(new Set(factor.recoveryCodes).size).toBe(20)
   })
 
   test('is different at each encryption, and fits into the size limit of the record', () => {
-    expect(sealFactor(key, factor, context)).not.toBe(sealed)
+    expect(encryptFactorSecrets(key, factor, context)).not.toBe(sealed)
     expect(sealed.length).toBeLessThan(1024)
   })
 
   test.each(Object.keys(context))('cannot be decrypted in a context with another %s', (member) => {
-    expect(openFactor(key, sealed, { ...context, [member]: 'another' })).toBeNull()
+    expect(decryptFactorSecrets(key, sealed, { ...context, [member]: 'another' })).toBeNull()
   })
 
   test('cannot be decrypted with another key, or with a changed or missing byte', () => {
-    expect(openFactor(randomBytes(32), sealed, context)).toBeNull()
+    expect(decryptFactorSecrets(randomBytes(32), sealed, context)).toBeNull()
     const bytes = Buffer.from(sealed, 'base64url')
     for (let at = 0; at < bytes.length; at += 1) {
       const changed = Buffer.from(bytes)
       changed.writeUInt8(changed.readUInt8(at) ^ 1, at)
-      expect(openFactor(key, changed.toString('base64url'), context)).toBeNull()
+      expect(decryptFactorSecrets(key, changed.toString('base64url'), context)).toBeNull()
     }
     for (const end of [0, 12, 28, bytes.length - 1]) {
       const cut = bytes.subarray(0, end).toString('base64url')
-      expect(openFactor(key, cut, context)).toBeNull()
+      expect(decryptFactorSecrets(key, cut, context)).toBeNull()
     }
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { postureCheck, type PostureCheck } from '../../src/entities/kinds/posture-check.ts'
-import { clientFactorTimes } from '../../src/posture/factor-evaluation.ts'
+import { clientMfaTimes } from '../../src/posture/factor-evaluation.ts'
 import {
   expectedAndActualValues,
   passesPostureCheck,
@@ -170,15 +170,15 @@ describe('an MFA check', () => {
     const given = (agoMs: number) => shown({ passedAtMs: nowMs - agoMs })
     expect(passesPostureCheck(timed, given(minutes(10) - 1))).toBe(true)
     expect(passesPostureCheck(timed, given(minutes(10)))).toBe(false)
-    expect(clientFactorTimes(timed, given(minutes(4)).factor)).toEqual({
+    expect(clientMfaTimes(timed, given(minutes(4)).factor)).toEqual({
       timeout: 600,
       timeoutRemaining: 360,
     })
-    expect(clientFactorTimes(timed, given(minutes(11)).factor)).toMatchObject({
+    expect(clientMfaTimes(timed, given(minutes(11)).factor)).toMatchObject({
       timeoutRemaining: 0,
     })
-    expect(clientFactorTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
-    expect(clientFactorTimes(mfa({}), shown({}).factor)).toEqual({
+    expect(clientMfaTimes(timed, shown({}).factor)).toMatchObject({ timeoutRemaining: 0 })
+    expect(clientMfaTimes(mfa({}), shown({}).factor)).toEqual({
       timeout: -1,
       timeoutRemaining: -1,
     })
@@ -201,7 +201,7 @@ describe('an MFA check', () => {
       expect(passesPostureCheck(prompted, woken(minutes(5) - 1))).toBe(true)
       expect(passesPostureCheck(prompted, woken(minutes(5)))).toBe(false)
       expect(passesPostureCheck(mfa({}), woken(minutes(6)))).toBe(true)
-      expect(clientFactorTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
+      expect(clientMfaTimes(prompted, woken(minutes(2)).factor)).toMatchObject({
         timeoutRemaining: 180,
       })
       expect(expectedAndActualValues(prompted, woken(minutes(6)))).toMatchObject({
@@ -214,7 +214,7 @@ describe('an MFA check', () => {
   test('hides the timeout from clients that do not support it, and still enforces it', () => {
     const timed = mfa({ timeoutSeconds: 600, ignoreLegacyEndpoints: true })
     const late = shown({ passedAtMs: nowMs - minutes(11), isLegacyClient: true })
-    expect(clientFactorTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
+    expect(clientMfaTimes(timed, late.factor)).toEqual({ timeout: -1, timeoutRemaining: -1 })
     expect(passesPostureCheck(timed, late)).toBe(false)
   })
 })

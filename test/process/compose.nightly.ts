@@ -9,7 +9,7 @@ import { connect } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 
-import type { ListedMember } from '../../src/api/cluster/cluster-status.ts'
+import type { OpenZitiMember } from '../../src/api/cluster/cluster-status.ts'
 import { freePort } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { type AdminFile, until } from './support/client.ts'
@@ -127,7 +127,7 @@ async function untilThreeVoters(): Promise<void> {
     async () => {
       const words = ['flotilla', 'cluster', 'list', '--json', '--config', CONFIG]
       const text = await inside('ctrl1', ...words).catch(() => '[]')
-      const members = JSON.parse(text) as readonly ListedMember[]
+      const members = JSON.parse(text) as readonly OpenZitiMember[]
       return members.filter(({ voter, connected }) => voter && connected).length === 3
     },
     SLOW_MS,

@@ -19,7 +19,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
-import type { ListedMember } from '../../src/api/cluster/cluster-status.ts'
+import type { OpenZitiMember } from '../../src/api/cluster/cluster-status.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
@@ -149,12 +149,12 @@ async function startAll(): Promise<void> {
   start('ctrl1', ['member', volume('ctrl1'), tickets, 'ctrl1', 'ctrl1', ...flags], addresses)
 }
 
-async function members(k: number): Promise<readonly ListedMember[]> {
+async function members(k: number): Promise<readonly OpenZitiMember[]> {
   const config = join(volume(`ctrl${k}`), 'config.yml')
   const { stdout } = await run(entrypoint, ['cluster', 'list', '--json', '--config', config], {
     env,
   })
-  return JSON.parse(stdout) as readonly ListedMember[]
+  return JSON.parse(stdout) as readonly OpenZitiMember[]
 }
 
 async function health(name: string): Promise<void> {
@@ -170,7 +170,7 @@ async function hasVoters(name: string, count: number): Promise<boolean> {
   const listed = (await sendToAdminSocket(
     folder,
     clusterVerbRequest('list'),
-  )) as readonly ListedMember[]
+  )) as readonly OpenZitiMember[]
   return listed.filter(({ voter, connected }) => voter && connected).length === count
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { checkChain, parseCertificates } from '../../src/pki/certificate.ts'
+import { checkCertificateChain, parseCertificates } from '../../src/pki/certificate.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { isRunning } from './support/client.ts'
@@ -45,7 +45,7 @@ test('the commands of docs/operate/own-pki.md work when pasted in order', async 
   const authorities = ['ctrl1/cert.pem', 'ctrl2/cert.pem', 'laptop.pem', 'router/cert.pem'].map(
     (name) => {
       const chain = parseCertificates(file(name))
-      checkChain(chain, root, Date.now())
+      checkCertificateChain(chain, root, Date.now())
       return chain[0].native.issuer
     },
   )

@@ -2,7 +2,7 @@ import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TokenSigner } from '../../src/auth/sessions/token-signer.ts'
+import { SessionTokenSigner } from '../../src/auth/sessions/session-token-signer.ts'
 import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
@@ -57,7 +57,7 @@ async function tokensFrom(folder: string, k: number): Promise<string[]> {
     })
     await keyring.refresh()
     const keys = keyring.clusterKeys()
-    const signer = new TokenSigner({ clusterKeys: () => keys })
+    const signer = new SessionTokenSigner({ clusterKeys: () => keys })
     const { records } = machine.list('apiSession', { limit: -1 })
     return records.flatMap(({ id }) => keys.map(({ version }) => signer.tokenOf(id, version)))
   } finally {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 
-import type { ListedMember } from '../../src/api/cluster/cluster-status.ts'
+import type { OpenZitiMember } from '../../src/api/cluster/cluster-status.ts'
 import { buildPackages, type Packages, programVersion } from '../support/packages.ts'
 import { pageText, shellBlocks } from '../support/pages.ts'
 import { missingSystemd, SystemdHost } from '../support/systemd-host.ts'
@@ -73,9 +73,9 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     expect(await show(unit, 'ActiveState'), await log(unit)).toBe('active')
   }
 
-  async function members(): Promise<readonly ListedMember[]> {
+  async function members(): Promise<readonly OpenZitiMember[]> {
     const text = await host.try(`flotilla cluster list --json --config ${config('ctrl1')}`)
-    return text.startsWith('[') ? (JSON.parse(text) as readonly ListedMember[]) : []
+    return text.startsWith('[') ? (JSON.parse(text) as readonly OpenZitiMember[]) : []
   }
 
   async function untilVoters(count: number): Promise<void> {

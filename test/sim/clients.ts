@@ -5,7 +5,7 @@ import {
   EntityWriteSchema,
   FormSchema,
 } from '../../proto/gen/command_pb.ts'
-import { initialRecords } from '../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../src/fsm/seed/seed.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -63,7 +63,7 @@ export function formingCommands(isRestored: boolean): readonly Uint8Array[] {
 }
 
 function formCommand(): Uint8Array {
-  const records = initialRecords({
+  const records = initialSeedRecords({
     adminId: 'admin',
     adminAuthenticatorId: 'admin-updb',
     adminName: 'admin',

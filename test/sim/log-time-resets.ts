@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 
 import { CommandKind, CommandSchema, LogTimeResetSchema } from '../../proto/gen/command_pb.ts'
 import { Problem } from '../../src/lib/problems.ts'
-import { commandLevel } from '../../src/ports/feature-level.ts'
+import { commandFeatureLevel } from '../../src/ports/feature-level.ts'
 import type { AppliedEntry } from '../../src/ports/replicated-state-machine.ts'
 import type { Entry } from '../../src/raft/types.ts'
 import { anySystem } from '../support/commands.ts'
@@ -27,7 +27,7 @@ export async function bringLogTimeBack(
   const payload = toBinary(LogTimeResetSchema, message)
   try {
     const answer = await asker.ask(controller, ({ clusterNode }) =>
-      clusterNode.propose({ kind, payload, level: commandLevel(kind), actor: anySystem }),
+      clusterNode.propose({ kind, payload, level: commandFeatureLevel(kind), actor: anySystem }),
     )
     if (answer !== 'over' && answer.outcome.ok) tally.note('log time brought back')
   } catch (error) {

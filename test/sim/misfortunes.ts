@@ -7,7 +7,7 @@ import {
   SnapshotChunkSchema,
 } from '../../proto/gen/mesh_pb.ts'
 import type { SelfRefusal } from '../../src/cluster/thread-channel.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
+import { MESH_FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
 import { encodeConfiguration } from '../../src/raft/configuration.ts'
@@ -36,7 +36,7 @@ const OLD_MS = 2_500
 const OPERATOR_MS = 1_000
 /** Longer than the delay of any late message, ms. */
 const ON_ITS_WAY_MS = 2_000
-const OVERSIZED = new Uint8Array(FRAME_BYTES_MAX + 1)
+const OVERSIZED = new Uint8Array(MESH_FRAME_BYTES_MAX + 1)
 
 /** Carries out the events of a plan, each with separate random numbers. */
 export class Misfortunes {

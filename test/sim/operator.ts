@@ -12,7 +12,11 @@ import {
   decideAdmission,
   type AdmissionVerdict,
 } from '../../src/cluster/membership/decide-admission.ts'
-import { isReadyToVote, makeVoter, planChange } from '../../src/cluster/membership/plan.ts'
+import {
+  isReadyToVote,
+  makeVoter,
+  planMembershipChange,
+} from '../../src/cluster/membership/plan.ts'
 import type { MembershipSnapshot } from '../../src/cluster/membership/membership-snapshot.ts'
 import { isSameBytes } from '../../src/cluster/membership/member-keys.ts'
 import { assert } from '../../src/lib/assert.ts'
@@ -213,7 +217,7 @@ export class Operator {
         timeoutMs: WISH_MS,
         isDone: (now) => isDone(now.record, change),
         target: (now) => {
-          const planned = planChange(now, change)
+          const planned = planMembershipChange(now, change)
           if (!planned.ok) throw new Problem('MEMBERSHIP_REFUSED')
           return planned.target
         },

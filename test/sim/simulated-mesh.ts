@@ -14,11 +14,11 @@ import type {
   MeshPeer,
 } from '../../src/cluster/mesh/mesh-deps.ts'
 import type { ConsensusMesh } from '../../src/cluster/mesh/mesh.ts'
-import { FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
+import { MESH_FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import {
-  decodeForward,
-  decodeRaft,
-  encodeForward,
+  decodeForwardFrame,
+  decodeRaftFrame,
+  encodeForwardFrame,
   encodeSnapshotAck,
   encodeSnapshotChunk,
   MessageEncoder,
@@ -68,7 +68,7 @@ const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 1_000
 const SILENCE_MS_MAX = 3_000
 const WATCH_MS = 250
-const RAFT_QUEUE_BYTES_MAX = 2 * FRAME_BYTES_MAX
+const RAFT_QUEUE_BYTES_MAX = 2 * MESH_FRAME_BYTES_MAX
 const FRAME_OVERHEAD_BYTES = 64
 
 /**
@@ -494,8 +494,8 @@ export class SimulatedMesh implements ConsensusMesh {
   /** @returns null for an unreadable frame: the stream ends, as in production. */
   #decode(link: Link, bytes: Uint8Array): RaftStreamFrame | null {
     try {
-      if (bytes.length > FRAME_BYTES_MAX) throw new RangeError('the frame is too large')
-      return decodeRaft(Buffer.from(bytes), link.caller.id, this.id)
+      if (bytes.length > MESH_FRAME_BYTES_MAX) throw new RangeError('the frame is too large')
+      return decodeRaftFrame(Buffer.from(bytes), link.caller.id, this.id)
     } catch {
       this.#world.tally.note('stranger refused')
       this.#break(link, 0)
@@ -504,7 +504,7 @@ export class SimulatedMesh implements ConsensusMesh {
   }
 
   #crossed(frame: Forwarded): Forwarded {
-    return this.#world.isWired ? decodeForward(Buffer.from(encodeForward(frame))) : frame
+    return this.#world.isWired ? decodeForwardFrame(Buffer.from(encodeForwardFrame(frame))) : frame
   }
 
   #onForward(link: Link, frame: Forwarded, isAnswer: boolean): void {

@@ -15,7 +15,7 @@ import type { Entry, RestoredLog } from '../../src/raft/types.ts'
 import { StoreError } from '../../src/store/errors.ts'
 import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
 import { openLog, type LogOptions } from '../../src/store/log/open-log.ts'
-import { lastNonZero } from '../../src/store/log/recovery.ts'
+import { lastNonZeroOffset } from '../../src/store/log/recovery.ts'
 import { SEGMENT_HEADER_BYTES } from '../../src/store/log/wal-format.ts'
 import { entry, someEntries, summary } from './support/entries.ts'
 import { formedFolder, identity, smallLog, temporaryFolder } from './support/folders.ts'
@@ -483,6 +483,6 @@ test('the search for the last nonzero byte works at any place in segments of any
       bytes[random.integer(0, bytes.length - 1)] = random.integer(1, 255)
     }
     const last = bytes.findLastIndex((byte) => byte !== 0)
-    expect(lastNonZero(bytes, from)).toBe(Math.max(last, from - 1))
+    expect(lastNonZeroOffset(bytes, from)).toBe(Math.max(last, from - 1))
   }
 })

@@ -1,10 +1,10 @@
 import type { Entity } from '../../src/entities/define-entity.ts'
 import {
   roleAttributesField,
-  boolean,
-  integer,
+  booleanField,
+  integerField,
   objectField,
-  text,
+  textField,
 } from '../../src/entities/fields.ts'
 
 /**
@@ -18,9 +18,9 @@ export const NEXT_LEVEL = 4
  * next feature level.
  */
 export const nextFields = {
-  owner: text({ since: NEXT_LEVEL, charactersMax: 100 }),
-  isCritical: boolean({ since: NEXT_LEVEL }),
-  weight: integer({ since: NEXT_LEVEL, minimum: 1 }),
+  owner: textField({ since: NEXT_LEVEL, charactersMax: 100 }),
+  isCritical: booleanField({ since: NEXT_LEVEL }),
+  weight: integerField({ since: NEXT_LEVEL, minimum: 1 }),
   zones: roleAttributesField({ since: NEXT_LEVEL }),
   window: objectField(
     { type: 'object', additionalProperties: true },

@@ -1,5 +1,5 @@
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import { type Clock, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, earlierOfLocalAndQuorumNowMs } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
@@ -77,7 +77,7 @@ export class AccessExpiryProposer {
     const lateMs = cluster.leaderId() === cluster.selfId ? 0 : limits.accessEndLateMs
     // Log time advances only as far as the clocks of a majority. So this check uses the majority's
     // time instead of this controller's clock.
-    const nowMs = Math.max(state.logTimeMs, majorityNowMs(this.#deps) ?? 0)
+    const nowMs = Math.max(state.logTimeMs, earlierOfLocalAndQuorumNowMs(this.#deps) ?? 0)
     return nextMs + lateMs <= nowMs
   }
 }

@@ -1,4 +1,4 @@
-import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import { canCallOperation, type Permission } from '../../auth/principal/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
@@ -18,7 +18,7 @@ export class CallerReadPermissions {
   has(permission: Permission): boolean {
     let may = this.#known.get(permission)
     if (may === undefined) {
-      may = mayCall(requireCaller(this.#call), permission, this.#call)
+      may = canCallOperation(requireCaller(this.#call), permission, this.#call)
       this.#known.set(permission, may)
     }
     return may

@@ -6,11 +6,11 @@ import {
   entityRefSchema,
   booleanSchema,
   nullableEntityRefSchema,
-  text,
+  textSchema,
   openObjectSchema,
 } from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { integer, texts } from '../schemas/envelope.ts'
+import { integerSchema, textListSchema } from '../schemas/envelope.ts'
 import { accessObstacleCodes } from './access-obstacles.ts'
 
 const count = { type: ['integer', 'null'] } as const
@@ -28,13 +28,17 @@ const withheldOr = nullableSchema
  * For each list of roles in a policy: the roles that select the identity, the service or the edge
  * router that are explained.
  */
-const matched = { identityRoles: texts, serviceRoles: texts, edgeRouterRoles: texts } as const
+const matched = {
+  identityRoles: textListSchema,
+  serviceRoles: textListSchema,
+  edgeRouterRoles: textListSchema,
+} as const
 
 const check = refWith({
-  typeId: text,
+  typeId: textSchema,
   state: { type: 'string', enum: ['passes', 'fails', 'unknown'] },
-  passing: integer,
-  failing: integer,
+  passing: integerSchema,
+  failing: integerSchema,
 })
 
 const right = openObjectSchema(
@@ -50,7 +54,7 @@ const right = openObjectSchema(
       arraySchema(
         refWith(
           {
-            semantic: text,
+            semantic: textSchema,
             ...matched,
             checks: withheldOr(arraySchema(check)),
             checksCount: count,
@@ -62,7 +66,7 @@ const right = openObjectSchema(
     missing: arraySchema(
       openObjectSchema({
         code: { type: 'string', enum: accessObstacleCodes },
-        message: text,
+        message: textSchema,
         records: arraySchema(entityRefSchema),
       }),
     ),
@@ -70,33 +74,35 @@ const right = openObjectSchema(
      * If no policy grants the right: the policy for which identity and service lack the fewest role
      * attributes.
      */
-    nearestPolicy: withheldOr(refWith({ identityLacks: texts, serviceLacks: texts })),
+    nearestPolicy: withheldOr(
+      refWith({ identityLacks: textListSchema, serviceLacks: textListSchema }),
+    ),
   },
   // These members are optional, because an older controller does not send them.
   ['nearestPolicy', 'endsAt'],
 )
 
 const routerPolicies = withheldOr(
-  arraySchema(refWith({ semantic: text, ...matched }, ['semantic'])),
+  arraySchema(refWith({ semantic: textSchema, ...matched }, ['semantic'])),
 )
 
 const routers = openObjectSchema({
-  identityCount: integer,
-  serviceCount: integer,
-  commonCount: integer,
-  onlineCount: integer,
+  identityCount: integerSchema,
+  serviceCount: integerSchema,
+  commonCount: integerSchema,
+  onlineCount: integerSchema,
   common: arraySchema(refWith({ isOnline: booleanSchema, isVerified: booleanSchema })),
   identityPolicies: routerPolicies,
   servicePolicies: routerPolicies,
 })
 
 const terminators = openObjectSchema({
-  totalCount: integer,
-  onlineCount: integer,
+  totalCount: integerSchema,
+  onlineCount: integerSchema,
   items: arraySchema(
     refWith({
-      address: text,
-      binding: text,
+      address: textSchema,
+      binding: textSchema,
       router: nullableEntityRefSchema,
       isOnline: booleanSchema,
     }),
@@ -104,10 +110,10 @@ const terminators = openObjectSchema({
 })
 
 const sessions = openObjectSchema({
-  totalCount: integer,
+  totalCount: integerSchema,
   items: arraySchema(
     openObjectSchema({
-      id: text,
+      id: textSchema,
       createdAt: dateTimeSchema,
       passesForDial: { type: ['boolean', 'null'] },
       passesForBind: { type: ['boolean', 'null'] },
@@ -142,12 +148,12 @@ export const accessExplanationSchema: NamedSchema = {
           {
             type: nullableEntityRefSchema,
             source: { type: 'string', enum: ['service', 'identity'] },
-            notIntercepted: texts,
+            notIntercepted: textListSchema,
           },
           ['type', 'source'],
         ),
       ),
     ),
-    withheld: texts,
+    withheld: textListSchema,
   }),
 }

@@ -11,12 +11,12 @@ import {
   type ListResponsePrinter,
   createRowPrinter,
 } from '../http/responses/list-response-printer.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { Operation } from '../http/operation.ts'
 import { accessExplanationSchema } from './explain-schema.ts'
-import { ExplanationView } from './explanation-view.ts'
+import { ReadableExplanations } from './readable-explanations.ts'
 import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 interface ExplainOperationsDeps {
@@ -56,7 +56,7 @@ export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
         { name: 'identity', schema: text, isRequired: false },
         { name: 'service', schema: text, isRequired: false },
         { name: 'granted', schema: { type: 'string', enum: ['true', 'false'] }, isRequired: false },
-        ...listParameters,
+        ...listQueryParameters,
       ],
       success: 200,
       response: { kind: 'list', schema: accessExplanationSchema },
@@ -110,7 +110,7 @@ function answered(
   { identity, service }: Sides,
   readable: CallerReadPermissions,
 ): Reply | Promise<Reply> {
-  const view = new ExplanationView({ state, posture, nowMs: clock.nowMs() }, readable)
+  const view = new ReadableExplanations({ state, posture, nowMs: clock.nowMs() }, readable)
   if (identity !== null && service !== null) {
     return lists.answer(call, {
       records: [service],

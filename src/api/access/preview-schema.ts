@@ -4,14 +4,14 @@ import {
   arraySchema,
   entityRefSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
 } from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { accessRights } from '../../fsm/access/access-difference.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
-import { previewedActions, previewedKinds } from './previewed-kinds.ts'
+import { previewableActions, previewableKinds } from './previewable-kinds.ts'
 
 export const previewBodyLimits = {
   /** Maximum changes in one preview, equal to the maximum number of writes in one log entry. */
@@ -20,8 +20,8 @@ export const previewBodyLimits = {
 
 const change = openObjectSchema(
   {
-    action: { type: 'string', enum: previewedActions },
-    kind: { type: 'string', enum: previewedKinds },
+    action: { type: 'string', enum: previewableActions },
+    kind: { type: 'string', enum: previewableKinds },
     id: { type: 'string', maxLength: 128 },
     data: { type: 'object' },
   },
@@ -29,7 +29,7 @@ const change = openObjectSchema(
 )
 
 /** One change in the body of a preview. */
-export type RequestedChange = SchemaValue<typeof change>
+export type AccessPreviewChange = SchemaValue<typeof change>
 
 export const accessPreviewRequestSchema = objectSchema(
   'accessPreview',
@@ -45,7 +45,7 @@ export const accessPreviewRequestSchema = objectSchema(
   ['changes'],
 )
 
-const counts = openObjectSchema({ given: integer, taken: integer })
+const counts = openObjectSchema({ given: integerSchema, taken: integerSchema })
 
 const record: JsonObject = {
   ...entityRefSchema,
@@ -63,7 +63,7 @@ export const accessPreviewResponseSchema: NamedSchema = {
       router: nullableSchema(counts),
       serviceRouter: nullableSchema(counts),
     }),
-    postureChangesCount: integer,
+    postureChangesCount: integerSchema,
     postureChanges: arraySchema(
       openObjectSchema({
         policy: record,
@@ -81,7 +81,11 @@ export const accessPreviewResponseSchema: NamedSchema = {
         router: nullableSchema(record),
       }),
     ),
-    pagination: openObjectSchema({ limit: integer, offset: integer, totalCount: integer }),
-    withheld: arraySchema(text),
+    pagination: openObjectSchema({
+      limit: integerSchema,
+      offset: integerSchema,
+      totalCount: integerSchema,
+    }),
+    withheld: arraySchema(textSchema),
   }),
 }

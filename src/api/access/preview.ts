@@ -17,24 +17,24 @@ import { detailResponse, type Reply } from '../http/responses/envelope.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { ApiLimits } from '../limits.ts'
 import { type OperationBody, type Operation, operationWithBody } from '../http/operation.ts'
-import type { Preparers } from '../preparers/preparers.ts'
+import type { WritePreparers } from '../preparers/write-preparers.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 import { accessPreviewRequestSchema, accessPreviewResponseSchema } from './preview-schema.ts'
 import {
   addChangePositionToError,
   PreviewedWriteBuilder,
   permissionsForPreview,
 } from './previewed-writes.ts'
-import type { Validator } from '../schemas/validator.ts'
+import type { RequestBodyValidator } from '../schemas/request-body-validator.ts'
 import { CallerReadPermissions } from './caller-read-permissions.ts'
 
 export interface PreviewOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'previewAccess'>
-  readonly preparers: Preparers
+  readonly preparers: WritePreparers
   readonly processor: ProcessorShare
   readonly limits: ApiLimits
-  readonly validator: Validator
+  readonly validator: RequestBodyValidator
 }
 
 export const previewResponseLimits = {
@@ -66,8 +66,8 @@ export function previewOperations(deps: PreviewOperationsDeps): Operation[] {
       method: 'POST',
       path: '/access/preview',
       query: [
-        { name: 'limit', schema: integer, isRequired: false },
-        { name: 'offset', schema: integer, isRequired: false },
+        { name: 'limit', schema: integerSchema, isRequired: false },
+        { name: 'offset', schema: integerSchema, isRequired: false },
         { name: 'right', schema: { type: 'string', enum: accessRights }, isRequired: false },
         {
           name: 'change',

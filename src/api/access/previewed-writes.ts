@@ -11,17 +11,17 @@ import type { PreviewedWrite } from '../../fsm/access/access-difference.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
-import type { Preparers } from '../preparers/preparers.ts'
-import type { Validator } from '../schemas/validator.ts'
-import type { RequestedChange } from './preview-schema.ts'
-import { previewedActionsByKind, type PreviewedAction } from './previewed-kinds.ts'
+import type { WritePreparers } from '../preparers/write-preparers.ts'
+import type { RequestBodyValidator } from '../schemas/request-body-validator.ts'
+import type { AccessPreviewChange } from './preview-schema.ts'
+import { previewableActionsByKind, type PreviewableAction } from './previewable-kinds.ts'
 
 /** Format of the ids that a caller may choose for records that a preview creates. */
 const newId = /^[A-Za-z0-9._-]{1,128}$/
 
 /** A change of one record of any kind. */
 interface Change {
-  readonly action: PreviewedAction
+  readonly action: PreviewableAction
   readonly kind: KindName
   readonly id: string
   readonly data: JsonObject
@@ -36,7 +36,7 @@ interface PreparedWrite {
 }
 
 interface PreviewedWritesDeps {
-  readonly preparers: Preparers
+  readonly preparers: WritePreparers
   readonly level: number
 }
 
@@ -45,10 +45,10 @@ interface PreviewedWritesDeps {
  * writes.
  */
 export class PreviewedWriteBuilder {
-  readonly #validator: Validator
+  readonly #validator: RequestBodyValidator
   readonly #checks = new Map<string, (value: unknown) => void>()
 
-  constructor(validator: Validator) {
+  constructor(validator: RequestBodyValidator) {
     this.#validator = validator
   }
 
@@ -60,7 +60,7 @@ export class PreviewedWriteBuilder {
   async of(
     deps: PreviewedWritesDeps,
     call: RequestContext,
-    changes: readonly RequestedChange[],
+    changes: readonly AccessPreviewChange[],
   ): Promise<{ readonly writes: readonly PreviewedWrite[]; readonly ignoredFields: string[] }> {
     const writes: PreviewedWrite[] = []
     const ignoredFields = new Set<string>()
@@ -79,9 +79,9 @@ export class PreviewedWriteBuilder {
   async #write(
     { preparers, level }: PreviewedWritesDeps,
     call: RequestContext,
-    { action, kind, id: given = '', data = {} }: RequestedChange,
+    { action, kind, id: given = '', data = {} }: AccessPreviewChange,
   ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {
-    const allowed: readonly PreviewedAction[] = previewedActionsByKind[kind]
+    const allowed: readonly PreviewableAction[] = previewableActionsByKind[kind]
     if (!allowed.includes(action)) {
       throw new ChangeFault('action', `a ${kind} is previewed by ${allowed.join(', ')} only`)
     }
@@ -122,7 +122,7 @@ export class PreviewedWriteBuilder {
     return { write: { ...base, fields }, ignored: [...plan.ignoredFields, ...later], judgedOn }
   }
 
-  #checkOf(entity: Entity, action: Exclude<PreviewedAction, 'delete'>): (value: unknown) => void {
+  #checkOf(entity: Entity, action: Exclude<PreviewableAction, 'delete'>): (value: unknown) => void {
     const key = `${action} ${entity.name}`
     let check = this.#checks.get(key)
     if (check === undefined) {

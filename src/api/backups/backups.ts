@@ -1,13 +1,13 @@
 import type { BackupControl, BackupRequest } from './backup-control.ts'
 import { detailResponse, streamedResponse } from '../http/responses/envelope.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { responseTimeLimits } from '../cluster/response-time-limits.ts'
 import { objectSchema, type SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   booleanSchema,
-  text,
+  textSchema,
   closedObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
@@ -31,7 +31,7 @@ const scheduledBackups: NamedSchema = {
   name: 'clusterBackups',
   schema: closedObjectSchema({
     isScheduled: booleanSchema,
-    backups: arraySchema(closedObjectSchema({ name: text, takenAtMs: { type: 'number' } })),
+    backups: arraySchema(closedObjectSchema({ name: textSchema, takenAtMs: { type: 'number' } })),
   }),
 }
 
@@ -69,7 +69,7 @@ export function backupOperations({ backups }: BackupOperationsDeps): Operation[]
       refusals: [403, 409],
       answerMsMax: responseTimeLimits.backupMsMax,
       handle: async (call, body) =>
-        streamedResponse({ chunks: await backups.take(wishOf(body), callActor(call)) }),
+        streamedResponse({ chunks: await backups.take(wishOf(body), requestActor(call)) }),
     }),
   ]
 }

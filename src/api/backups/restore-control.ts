@@ -30,7 +30,7 @@ export interface DecryptedFactor extends Omit<UnencryptedFactorBody, 'secret'> {
 }
 
 /** A second factor (TOTP) encrypted with the key of this cluster. */
-export interface ResealedFactor {
+export interface ReencryptedFactor {
   readonly sealed: string
   readonly keyVersion: number
 }
@@ -50,5 +50,5 @@ export interface RestoreControl {
    * Encrypts second factors with the factor key of this cluster. The cluster does not have the key
    * with which the backup's factors were encrypted.
    */
-  seal(factors: readonly DecryptedFactor[]): Promise<readonly ResealedFactor[]>
+  seal(factors: readonly DecryptedFactor[]): Promise<readonly ReencryptedFactor[]>
 }

@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
-  text,
+  textSchema,
   closedObjectSchema,
   openObjectSchema,
   arraySchema,
@@ -69,7 +69,7 @@ export const restoreResultSchema: NamedSchema = {
   name: 'clusterRestored',
   schema: closedObjectSchema({
     index: { type: 'number' },
-    applied: { type: 'array', items: text },
+    applied: { type: 'array', items: textSchema },
   }),
 }
 
@@ -77,11 +77,11 @@ export const restoreResultSchema: NamedSchema = {
 export type UnencryptedFactorBody = SchemaValue<typeof factor>
 
 const factor = openObjectSchema({
-  identityId: text,
-  secretId: text,
-  codesId: text,
+  identityId: textSchema,
+  secretId: textSchema,
+  codesId: textSchema,
   secret: base64(64),
-  recoveryCodes: { type: 'array', items: text, maxItems: 64 },
+  recoveryCodes: { type: 'array', items: textSchema, maxItems: 64 },
 })
 
 export const restoreFactorsSchema = objectSchema(
@@ -90,7 +90,7 @@ export const restoreFactorsSchema = objectSchema(
   ['factors'],
 )
 
-export const sealedFactorsSchema: NamedSchema = {
+export const encryptedFactorsSchema: NamedSchema = {
   name: 'clusterSealedFactors',
-  schema: arraySchema(closedObjectSchema({ sealed: text, keyVersion: { type: 'number' } })),
+  schema: arraySchema(closedObjectSchema({ sealed: textSchema, keyVersion: { type: 'number' } })),
 }

@@ -9,10 +9,10 @@ import {
   restoreResultSchema,
   restoreEndSchema,
   restoreFactorsSchema,
-  sealedFactorsSchema,
+  encryptedFactorsSchema,
 } from './restores-schema.ts'
 import { responseTimeLimits } from '../cluster/response-time-limits.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 
 interface RestoreOperationsDeps {
   readonly restores: RestoreControl
@@ -41,7 +41,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       body: { schema: restoreBeginSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
-        await restores.begin({ allowsOtherCluster: false, ...given }, callActor(call))
+        await restores.begin({ allowsOtherCluster: false, ...given }, requestActor(call))
         return emptyResponse()
       },
     }),
@@ -54,7 +54,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call, given) => {
         const bytes = Uint8Array.from(Buffer.from(given.bytes, 'base64'))
-        await restores.stage({ ...given, bytes }, callActor(call))
+        await restores.stage({ ...given, bytes }, requestActor(call))
         return emptyResponse()
       },
     }),
@@ -67,7 +67,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       response: { kind: 'detail', schema: restoreResultSchema },
       handle: async (call, given) => {
         const ending = { isAbandoned: false, ifIndex: 0, reason: '', ...given }
-        return detailResponse(await restores.end(ending, callActor(call)))
+        return detailResponse(await restores.end(ending, requestActor(call)))
       },
     }),
     operationWithBody({
@@ -76,7 +76,7 @@ export function restoreOperations({ restores }: RestoreOperationsDeps): Operatio
       summary: 'Encrypt the second factors of a backup for this cluster (admin socket only)',
       path: '/cluster/restore/factors',
       body: { schema: restoreFactorsSchema, isRequired: true },
-      response: { kind: 'detail', schema: sealedFactorsSchema },
+      response: { kind: 'detail', schema: encryptedFactorsSchema },
       handle: async (_call, { factors }) =>
         detailResponse(await restores.seal(factors.map(factorOf))),
     }),

@@ -67,7 +67,7 @@ export interface ClusterStatus {
 }
 
 /** One member in OpenZiti's list of members. */
-export interface ListedMember {
+export interface OpenZitiMember {
   readonly id: string
   /**
    * Address of the member's APIs, or of its mesh port, in the form that OpenZiti's console reads.

@@ -4,9 +4,9 @@ import { responseWithoutEnvelope, emptyResponse } from '../http/responses/envelo
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { leadershipTransferSchema, membersSchema } from './members-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import { responseTimeLimits } from './response-time-limits.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 import { preferredLeaders } from './controller-view.ts'
 import type { MembershipControl } from '../../ports/membership.ts'
 
@@ -59,7 +59,7 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
         const to = body.newLeaderId || null
         const isLearner = cluster.members().some((member) => member.id === to && !member.voter)
         if (isLearner) throw fieldProblem('newLeaderId', 'must be the id of a voting member', to)
-        await membership.transferLeadership(to, callActor(call))
+        await membership.transferLeadership(to, requestActor(call))
         return emptyResponse(findIgnoredFields(leadershipTransferSchema.schema, body))
       },
     }),

@@ -1,18 +1,18 @@
 import { defineEntity } from '../../entities/define-entity.ts'
-import { boolean, nameField, text, timestampField } from '../../entities/fields.ts'
+import { booleanField, nameField, textField, timestampField } from '../../entities/fields.ts'
 import { digestLanes } from '../../fsm/records/digest.ts'
-import { noLinks } from '../../fsm/query/evaluate.ts'
-import { Lister } from '../../fsm/query/list.ts'
+import { noQueryLinks } from '../../fsm/query/evaluate.ts'
+import { RecordLister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { listResponse } from '../http/responses/envelope.ts'
-import { mayCall } from '../../auth/principal/permissions.ts'
+import { canCallOperation } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { controllerView, sha1Fingerprint, preferredLeaders } from './controller-view.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { controllerSchema } from '../schemas/about.ts'
 
 interface ControllerOperationsDeps {
@@ -21,11 +21,11 @@ interface ControllerOperationsDeps {
 
 const fields = {
   name: nameField(),
-  ctrlAddress: text(),
-  certPem: text(),
-  fingerprint: text(),
-  isOnline: boolean(),
-  isPreferredLeader: boolean(),
+  ctrlAddress: textField(),
+  certPem: textField(),
+  fingerprint: textField(),
+  isOnline: booleanField(),
+  isPreferredLeader: booleanField(),
   lastJoinedAt: timestampField(),
 }
 const shared = { name: 'controller', plural: 'controllers', operations: {}, fields } as const
@@ -47,7 +47,7 @@ const clientRows = defineEntity({ ...shared, symbols })
 const meshRows = defineEntity({ ...shared, symbols: [...symbols, 'ctrlAddress'] })
 
 /** Evaluates list queries without links between records, because controllers have no sub-lists. */
-const lister = new Lister(noLinks)
+const lister = new RecordLister(noQueryLinks)
 
 export function controllerOperations({ cluster }: ControllerOperationsDeps): Operation[] {
   const common = {
@@ -56,7 +56,7 @@ export function controllerOperations({ cluster }: ControllerOperationsDeps): Ope
     tag: 'controllers',
     method: 'GET',
     path: '/controllers',
-    query: listParameters,
+    query: listQueryParameters,
     success: 200,
     response: { kind: 'list', schema: controllerSchema },
     handle: (call) => {
@@ -86,7 +86,9 @@ export function controllerOperations({ cluster }: ControllerOperationsDeps): Ope
 
 function isShownMesh(call: RequestContext): boolean {
   const { caller, api } = call
-  return api === 'management' && caller !== null && mayCall(caller, 'controllers.read', call)
+  return (
+    api === 'management' && caller !== null && canCallOperation(caller, 'controllers.read', call)
+  )
 }
 
 /** State digests do not include the rows, because the rows are not replicated. */

@@ -2,11 +2,11 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import {
   arraySchema,
   booleanSchema,
-  text,
+  textSchema,
   closedObjectSchema,
 } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 
 const shortText = { type: 'string', maxLength: 300 } as const
 
@@ -18,16 +18,16 @@ export const invitationRequestSchema = objectSchema('clusterInvitation', {
 
 export const invitationSchema: NamedSchema = {
   name: 'clusterInvitationDetail',
-  schema: closedObjectSchema({ ticket: text, id: text, expiresAtMs: integer }),
+  schema: closedObjectSchema({ ticket: textSchema, id: textSchema, expiresAtMs: integerSchema }),
 }
 
 export const joinTicketSchema: NamedSchema = {
   name: 'clusterTicketDetail',
   schema: closedObjectSchema({
-    id: text,
+    id: textSchema,
     isVoter: booleanSchema,
-    createdAtMs: integer,
-    expiresAtMs: integer,
+    createdAtMs: integerSchema,
+    expiresAtMs: integerSchema,
     usedBy: { type: ['string', 'null'] },
   }),
 }
@@ -43,9 +43,9 @@ export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id
 export const joinRequestSchema = objectSchema(
   'clusterJoin',
   {
-    ticket: text,
+    ticket: textSchema,
     id: shortText,
-    certificateRequestPem: text,
+    certificateRequestPem: textSchema,
     storeId: { type: 'string', minLength: 22, maxLength: 22 },
     address: shortText,
     hosts: { type: 'array', minItems: 1, maxItems: 32, items: shortText },
@@ -67,16 +67,16 @@ export const joinRequestSchema = objectSchema(
 export const joinResponseSchema: NamedSchema = {
   name: 'clusterJoinDetail',
   schema: closedObjectSchema({
-    clusterId: text,
-    generation: integer,
-    trustDomain: text,
-    certificatePem: text,
-    caPem: text,
-    configuration: text,
-    configurationIndex: integer,
+    clusterId: textSchema,
+    generation: integerSchema,
+    trustDomain: textSchema,
+    certificatePem: textSchema,
+    caPem: textSchema,
+    configuration: textSchema,
+    configurationIndex: integerSchema,
     isVoter: booleanSchema,
-    nowMs: integer,
+    nowMs: integerSchema,
     /** Options that must be equal on every controller; the values are JSON text. */
-    sharedOptions: arraySchema(closedObjectSchema({ name: text, value: text })),
+    sharedOptions: arraySchema(closedObjectSchema({ name: textSchema, value: textSchema })),
   }),
 }

@@ -1,7 +1,7 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import type { ControllerAdmission, JoinResponse, JoinRequest } from '../../ports/membership.ts'
 import { createLogInThrottle, type LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
-import { callActor, type RequestContext } from '../http/request-context.ts'
+import { requestActor, type RequestContext } from '../http/request-context.ts'
 import {
   detailResponse,
   emptyResponse,
@@ -10,7 +10,7 @@ import {
 } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import {
   invitationSchema,
   invitationRequestSchema,
@@ -61,7 +61,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
         return detailResponse(
           await admission.invite(
             { isVoter: isVoter ?? true, lifetimeMs: lifetimeMs ?? HOUR_MS },
-            callActor(call),
+            requestActor(call),
           ),
         )
       },
@@ -111,7 +111,7 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
       response: { kind: 'detail', schema: emptyBodySchema },
       refusals: [404, 409],
       handle: async (call, body) => {
-        await admission.revoke(body.id, callActor(call))
+        await admission.revoke(body.id, requestActor(call))
         return emptyResponse(findIgnoredFields(joinTicketSelectorSchema.schema, body))
       },
     }),

@@ -3,9 +3,9 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandKind, LogTimeResetSchema } from '../../../proto/gen/command_pb.ts'
 import { formatTime } from '../../lib/text/format-time.ts'
 import { Problem } from '../../lib/problems.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
+import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import { detailResponse, type Reply } from '../http/responses/envelope.ts'
-import { callActor, type RequestContext } from '../http/request-context.ts'
+import { requestActor, type RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { logTimeResetResultSchema } from './status-schema.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -58,8 +58,8 @@ async function reset(deps: LogTimeOperationsDeps, call: RequestContext): Promise
   const message = create(LogTimeResetSchema, { targetMs: BigInt(targetMs) })
   const { outcome } = await proposer.propose({
     kind,
-    level: commandLevel(kind),
-    actor: callActor(call),
+    level: commandFeatureLevel(kind),
+    actor: requestActor(call),
     payload: toBinary(LogTimeResetSchema, message),
   })
   if (!outcome.ok) {

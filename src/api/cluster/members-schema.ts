@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, openObjectSchema } from '../../entities/response-schemas.ts'
-import { integer, texts } from '../schemas/envelope.ts'
+import { booleanSchema, textSchema, openObjectSchema } from '../../entities/response-schemas.ts'
+import { integerSchema, textListSchema } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Schemas of the cluster's members, and of membership changes. */
@@ -8,13 +8,13 @@ const member: NamedSchema = {
   name: 'clusterMember',
   schema: openObjectSchema(
     {
-      id: text,
-      address: text,
-      ctrlAddress: text,
+      id: textSchema,
+      address: textSchema,
+      ctrlAddress: textSchema,
       voter: booleanSchema,
       leader: booleanSchema,
       connected: booleanSchema,
-      version: text,
+      version: textSchema,
       readOnly: booleanSchema,
       preferredLeader: booleanSchema,
     },
@@ -77,11 +77,11 @@ export const changePlanSchema: NamedSchema = {
   schema: openObjectSchema({
     change: plannedChangeSchema.schema,
     isNeeded: booleanSchema,
-    votersBefore: texts,
-    votersAfter: texts,
-    toleranceBefore: integer,
-    toleranceAfter: integer,
-    warnings: texts,
+    votersBefore: textListSchema,
+    votersAfter: textListSchema,
+    toleranceBefore: integerSchema,
+    toleranceAfter: integerSchema,
+    warnings: textListSchema,
     confirmation: { type: ['string', 'null'] },
   }),
 }

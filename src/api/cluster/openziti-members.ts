@@ -1,7 +1,7 @@
 import { fieldProblem } from '../../lib/problems.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { ChangePlan, MembershipChange, MembershipControl } from '../../ports/membership.ts'
-import { callActor, type RequestContext } from '../http/request-context.ts'
+import { requestActor, type RequestContext } from '../http/request-context.ts'
 import { envelopeResponse, emptyResponse, type Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
@@ -15,7 +15,7 @@ import {
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import { responseTimeLimits } from './response-time-limits.ts'
 
 interface MemberOperationsDeps {
@@ -52,7 +52,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
         await membership.change(
           { verb: isVoter ? 'promote' : 'demote', id },
           confirmation ?? null,
-          callActor(call),
+          requestActor(call),
         )
         return emptyResponse(findIgnoredFields(memberAdditionSchema.schema, body))
       },
@@ -69,7 +69,7 @@ export function memberOperations({ cluster, membership }: MemberOperationsDeps):
         await membership.change(
           { verb: 'remove', id, isCompromised },
           confirmation ?? null,
-          callActor(call),
+          requestActor(call),
         )
         return emptyResponse(findIgnoredFields(memberRemovalSchema.schema, body))
       },
@@ -89,7 +89,7 @@ function changeOperations(membership: MembershipControl): Operation[] {
   ): Promise<Reply> => {
     const { confirmation = null } = body
     return planAnswer(
-      await membership.change(change, confirmation, callActor(call)),
+      await membership.change(change, confirmation, requestActor(call)),
       findIgnoredFields(schema, body),
     )
   }

@@ -37,7 +37,7 @@ export interface ActiveCertificates {
 /** Requests a certificate for a client or server outside of the cluster. */
 export type ExternalCertificateRequest = SchemaValue<typeof certificateRequestSchema.schema>
 
-export interface IssuedCertificate {
+export interface IssuedExternalCertificate {
   readonly certificatePem: string
   readonly notAfterMs: number
 }
@@ -67,10 +67,10 @@ export interface PkiControl {
     given: { readonly certificatePem: string; readonly privateKeyPem: string | null },
     by: Actor,
   ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }>
-  issue(request: ExternalCertificateRequest, by: Actor): Promise<IssuedCertificate>
+  issue(request: ExternalCertificateRequest, by: Actor): Promise<IssuedExternalCertificate>
   /** Issues a certificate for a member whose certificate expired while the member was down. */
   renewMember(
     certificatePem: string,
     by: Actor,
-  ): Promise<IssuedCertificate & { readonly id: string }>
+  ): Promise<IssuedExternalCertificate & { readonly id: string }>
 }

@@ -1,35 +1,35 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   booleanSchema,
-  text,
+  textSchema,
   closedObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { texts } from '../schemas/envelope.ts'
+import { textListSchema } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 const textOrNull = { type: ['string', 'null'] } as const
 
 const shownCertificate = closedObjectSchema(
   {
-    what: text,
-    subject: text,
-    issuer: text,
-    names: texts,
+    what: textSchema,
+    subject: textSchema,
+    issuer: textSchema,
+    names: textListSchema,
     notBeforeMs: number,
     notAfterMs: number,
     daysLeft: number,
-    level: text,
+    level: textSchema,
     isNotYetValid: booleanSchema,
     isTrusted: { type: ['boolean', 'null'] },
-    sha256: text,
+    sha256: textSchema,
   },
   ['daysLeft', 'level', 'isNotYetValid', 'isTrusted'],
 )
 
 /** Certificates that a controller currently uses (src/api/cluster/pki-control.ts). */
-export const certificatesInForceSchema: NamedSchema = {
+export const activeCertificatesSchema: NamedSchema = {
   name: 'pkiCertificates',
   schema: closedObjectSchema(
     {
@@ -41,7 +41,7 @@ export const certificatesInForceSchema: NamedSchema = {
       alarm: textOrNull,
       serverCertificates: arraySchema(
         closedObjectSchema({
-          path: text,
+          path: textSchema,
           certificate: { anyOf: [shownCertificate, { type: 'null' }] },
           refused: textOrNull,
         }),
@@ -56,7 +56,7 @@ export const certificatesInForceSchema: NamedSchema = {
  */
 export const issuingAuthorityRequestSchema = objectSchema(
   'pkiIssuingAuthority',
-  { certificatePem: text, privateKeyPem: textOrNull },
+  { certificatePem: textSchema, privateKeyPem: textOrNull },
   ['certificatePem'],
 )
 
@@ -69,9 +69,9 @@ export const certificateRequestSchema = objectSchema(
   'pkiCertificateRequest',
   {
     // PKCS #10 request in PEM; the certificate gets its common name.
-    requestPem: text,
+    requestPem: textSchema,
     // DNS names and IP addresses for the certificate.
-    hosts: texts,
+    hosts: textListSchema,
     usages: { type: 'array', items: { type: 'string', enum: ['server', 'client'] } },
     days: { type: 'integer' },
   },
@@ -80,16 +80,16 @@ export const certificateRequestSchema = objectSchema(
 
 export const issuedCertificateSchema: NamedSchema = {
   name: 'pkiCertificate',
-  schema: closedObjectSchema({ certificatePem: text, notAfterMs: number }),
+  schema: closedObjectSchema({ certificatePem: textSchema, notAfterMs: number }),
 }
 
 export const memberCertificateRequestSchema = objectSchema(
   'pkiMemberCertificate',
-  { certificatePem: text },
+  { certificatePem: textSchema },
   ['certificatePem'],
 )
 
 export const memberCertificateSchema: NamedSchema = {
   name: 'pkiMemberCertificateDetail',
-  schema: closedObjectSchema({ id: text, certificatePem: text, notAfterMs: number }),
+  schema: closedObjectSchema({ id: textSchema, certificatePem: textSchema, notAfterMs: number }),
 }

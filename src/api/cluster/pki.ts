@@ -1,17 +1,17 @@
 import type { PkiControl } from './pki-control.ts'
 import { detailResponse, type Reply } from '../http/responses/envelope.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import {
   certificateRequestSchema,
-  certificatesInForceSchema,
+  activeCertificatesSchema,
   issuedCertificateSchema,
   issuingAuthorityRequestSchema,
   issuingAuthorityResponseSchema,
   memberCertificateSchema,
   memberCertificateRequestSchema,
 } from './pki-schema.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import { responseTimeLimits } from './response-time-limits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -37,7 +37,7 @@ export function pkiOperations(deps: PkiOperationsDeps): Operation[] {
 }
 
 function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
-  const response = { kind: 'detail', schema: certificatesInForceSchema } as const
+  const response = { kind: 'detail', schema: activeCertificatesSchema } as const
   return [
     {
       ...common,
@@ -54,7 +54,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Renew the certificate of this controller now, keeping its key',
       path: '/pki/renew',
       response,
-      handle: async (call) => detailResponse(await pki.renew(callActor(call))),
+      handle: async (call) => detailResponse(await pki.renew(requestActor(call))),
     },
     {
       ...post,
@@ -62,7 +62,7 @@ function ownCertificateOperations({ pki }: PkiOperationsDeps): Operation[] {
       summary: 'Reload the certificate, key and CA files of this controller',
       path: '/pki/reload',
       response,
-      handle: async (call) => detailResponse(await pki.reload(callActor(call))),
+      handle: async (call) => detailResponse(await pki.reload(requestActor(call))),
     },
   ]
 }
@@ -84,7 +84,7 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
         return done(
           body,
           issuingAuthorityRequestSchema,
-          await pki.installIssuing(given, callActor(call)),
+          await pki.installIssuing(given, requestActor(call)),
         )
       },
     }),
@@ -96,7 +96,7 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       body: { schema: certificateRequestSchema, isRequired: true },
       response: { kind: 'detail', schema: issuedCertificateSchema },
       handle: async (call, body) => {
-        const issued = await pki.issue(body, callActor(call))
+        const issued = await pki.issue(body, requestActor(call))
         return done(body, certificateRequestSchema, issued)
       },
     }),
@@ -108,7 +108,7 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
       body: { schema: memberCertificateRequestSchema, isRequired: true },
       response: { kind: 'detail', schema: memberCertificateSchema },
       handle: async (call, body) => {
-        const renewed = await pki.renewMember(body.certificatePem, callActor(call))
+        const renewed = await pki.renewMember(body.certificatePem, requestActor(call))
         return done(body, memberCertificateRequestSchema, renewed)
       },
     }),

@@ -1,40 +1,45 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
+import { booleanSchema, textSchema, closedObjectSchema } from '../../entities/response-schemas.ts'
 import { metricHistoryNames } from '../metrics/metric-history.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 
 const member = {
   type: 'object',
   properties: {
-    id: text,
-    address: text,
-    version: text,
-    role: text,
-    term: integer,
-    commit: integer,
-    applied: integer,
-    persisted: integer,
-    digestIndex: integer,
-    digest: text,
+    id: textSchema,
+    address: textSchema,
+    version: textSchema,
+    role: textSchema,
+    term: integerSchema,
+    commit: integerSchema,
+    applied: integerSchema,
+    persisted: integerSchema,
+    digestIndex: integerSchema,
+    digest: textSchema,
     lastContactMs: { type: ['number', 'null'] },
     isFailing: booleanSchema,
-    featureLevel: integer,
+    featureLevel: integerSchema,
   },
   required: ['id', 'address', 'version', 'role', 'term', 'commit', 'applied', 'persisted'],
   additionalProperties: false,
 } as const
 
-const alarm = closedObjectSchema({ code: text, text, sinceMs: number, isCritical: booleanSchema })
+const alarm = closedObjectSchema({
+  code: textSchema,
+  text: textSchema,
+  sinceMs: number,
+  isCritical: booleanSchema,
+})
 
 /** Result of a log-time reset. */
 export const logTimeResetResultSchema: NamedSchema = {
   name: 'clusterLogTimeReset',
   schema: closedObjectSchema({
-    aheadMs: { ...integer, description: 'how far it was brought back; 0: it was not ahead' },
-    logTime: { ...text, format: 'date-time', description: 'log time from there on' },
+    aheadMs: { ...integerSchema, description: 'how far it was brought back; 0: it was not ahead' },
+    logTime: { ...textSchema, format: 'date-time', description: 'log time from there on' },
   }),
 }
 
@@ -43,17 +48,17 @@ export const clusterStatusSchema: NamedSchema = {
   name: 'clusterStatus',
   schema: closedObjectSchema(
     {
-      clusterId: text,
-      generation: integer,
-      selfId: text,
+      clusterId: textSchema,
+      generation: integerSchema,
+      selfId: textSchema,
       leaderId: { type: ['string', 'null'] },
       members: { type: 'array', items: member },
-      failureTolerance: integer,
-      nextRisk: text,
-      featureLevel: integer,
+      failureTolerance: integerSchema,
+      nextRisk: textSchema,
+      featureLevel: integerSchema,
       nextFeatureLevel: closedObjectSchema({
-        level: integer,
-        waitsFor: { type: 'array', items: text },
+        level: integerSchema,
+        waitsFor: { type: 'array', items: textSchema },
       }),
       alarms: { type: 'array', items: alarm },
     },
@@ -67,7 +72,7 @@ const samples = { type: 'array', items: { type: ['number', 'null'] } } as const
 export const clusterHistorySchema: NamedSchema = {
   name: 'clusterHistory',
   schema: closedObjectSchema({
-    selfId: text,
+    selfId: textSchema,
     periodSeconds: number,
     endedAt: { type: ['string', 'null'], format: 'date-time' },
     figures: {
@@ -85,11 +90,16 @@ export const clusterHistorySchema: NamedSchema = {
  */
 export const adminRecoverySchema = objectSchema(
   'clusterAdminRecovery',
-  { name: { type: 'string', maxLength: 300 }, password: text },
+  { name: { type: 'string', maxLength: 300 }, password: textSchema },
   ['password'],
 )
 
 export const recoveredAdminSchema: NamedSchema = {
   name: 'clusterRecoveredAdmin',
-  schema: closedObjectSchema({ identityId: text, name: text, username: text, authPolicyId: text }),
+  schema: closedObjectSchema({
+    identityId: textSchema,
+    name: textSchema,
+    username: textSchema,
+    authPolicyId: textSchema,
+  }),
 }

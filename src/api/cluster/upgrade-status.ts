@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { booleanSchema, text, closedObjectSchema } from '../../entities/response-schemas.ts'
+import { booleanSchema, textSchema, closedObjectSchema } from '../../entities/response-schemas.ts'
 import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 
@@ -12,10 +12,10 @@ const LAG_ENTRIES_MAX = 100
 const level = { type: 'integer', minimum: 0 } as const
 
 const upgradeMember = closedObjectSchema({
-  id: text,
+  id: textSchema,
   isVoter: booleanSchema,
   isConnected: booleanSchema,
-  version: { ...text, description: 'empty: not known yet' },
+  version: { ...textSchema, description: 'empty: not known yet' },
   featureLevel: {
     ...level,
     description: 'the highest that its version supports; 0: not known yet',
@@ -24,7 +24,7 @@ const upgradeMember = closedObjectSchema({
     ...booleanSchema,
     description: 'this member keeps the next level from being activated',
   },
-  action: { ...text, description: 'what to do about it; empty: nothing' },
+  action: { ...textSchema, description: 'what to do about it; empty: nothing' },
 })
 
 /** Progress of a rolling upgrade and the operator's next step. */
@@ -41,8 +41,11 @@ export const upgradeStatusSchema = {
     // a lower level, or has not fully recovered since a member was last stopped, or the version of
     // a member is unknown.
     state: { type: 'string', enum: ['complete', 'mixed', 'waiting'] },
-    advice: text,
-    notNow: { ...text, description: 'why no controller should be stopped now; empty: it can be' },
+    advice: textSchema,
+    notNow: {
+      ...textSchema,
+      description: 'why no controller should be stopped now; empty: it can be',
+    },
     members: { type: 'array', items: upgradeMember },
   }),
 } as const satisfies NamedSchema

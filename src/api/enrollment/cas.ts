@@ -2,8 +2,8 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CaVerifySchema, CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { Ca } from '../../entities/kinds/ca.ts'
 import { Problem } from '../../lib/problems.ts'
-import { CertificateError, checkChain, parseCertificate } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
+import { CertificateError, checkCertificateChain, parseCertificate } from '../../pki/certificate.ts'
+import { readPemBlocks } from '../../pki/pem.ts'
 import { requestOrigin, type RequestContext } from '../http/request-context.ts'
 import { responseWithoutEnvelope, emptyResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
@@ -108,7 +108,7 @@ async function caOf(deps: CaOperationsDeps, call: RequestContext): Promise<Ca> {
  * @throws {Problem} with the fault of the certificate.
  */
 function checkProof(pem: string, ca: Ca, nowMs: number): void {
-  const [block] = pemBlocks(pem, 1)
+  const [block] = readPemBlocks(pem, 1)
   if (block === undefined) {
     throw new Problem('COULD_NOT_PARSE_BODY', { detail: 'the body has no PEM block' })
   }
@@ -116,7 +116,7 @@ function checkProof(pem: string, ca: Ca, nowMs: number): void {
   const certificate = parseDerCertificate(block.der, 'COULD_NOT_PARSE_DER_BLOCK')
   if (certificate.commonName !== ca.verificationToken) throw new Problem('INVALID_COMMON_NAME')
   try {
-    checkChain([certificate], [parseCertificate(ca.certPem)], nowMs)
+    checkCertificateChain([certificate], [parseCertificate(ca.certPem)], nowMs)
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
     throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: error.message })

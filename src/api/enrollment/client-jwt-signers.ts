@@ -1,7 +1,7 @@
 import { findEntity } from '../../entities/registry.ts'
 import { detailSchema } from '../../entities/schema.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
   type ListResponsePrinter,
@@ -32,7 +32,7 @@ export function clientJwtSignerOperations({
       permission: 'public',
       method: 'GET',
       path: '/external-jwt-signers',
-      query: listParameters,
+      query: listQueryParameters,
       success: 200,
       response: {
         kind: 'list',

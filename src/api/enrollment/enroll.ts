@@ -3,7 +3,7 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { CaEnrollment } from '../../auth/enrollment/ca-enrollment.ts'
 import {
-  authoritiesPem,
+  networkAuthoritiesPem,
   issuedCertificatesResponse,
   enrolledIdentityResponse,
 } from './enrollment-responses.ts'
@@ -14,18 +14,18 @@ import { RouterEnrollment } from '../../auth/enrollment/router-enrollment.ts'
 import { responseWithoutEnvelope, emptyResponse, type Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { tokenEnrollmentMethod } from '../../auth/enrollment/enrollment-tokens.ts'
-import { queryParametersNamed } from '../http/query-parameters.ts'
+import { declareQueryParameters } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   caEnrollmentSchema,
   enrollmentChallengeSchema,
   challengeSignatureSchema,
-  enrolledSchema,
+  enrolledIdentitySchema,
   anyEnrollmentResponseSchema,
   enrolledUpdbSchema,
   enrollmentCertsSchema,
   genericEnrollmentSchema,
-  keySetSchema,
+  jwkSetSchema,
   ottEnrollmentSchema,
   routerEnrollmentSchema,
   extendRouterEnrollmentSchema,
@@ -87,7 +87,7 @@ const common = {
   bodyBytesMax: BODY_BYTES_MAX,
   success: 200,
 } as const
-const token = queryParametersNamed(['token'])
+const token = declareQueryParameters(['token'])
 const certificates = { kind: 'detail', schema: enrollmentCertsSchema } as const
 const refusals = [404, 409]
 
@@ -104,7 +104,7 @@ export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
       operationId: 'enroll',
       summary: 'Enroll an identity or a router with its token',
       path: '/enroll',
-      query: queryParametersNamed(['token', 'method']),
+      query: declareQueryParameters(['token', 'method']),
       body: { schema: genericEnrollmentSchema, isRequired: false, textTypes: REQUEST_TYPES },
       response: { kind: 'detail', schema: anyEnrollmentResponseSchema },
       refusals: [...refusals, 410],
@@ -165,7 +165,7 @@ function enrollmentsByMethod(
   return {
     ott: async (call, body) => {
       const cert = await identities.ott(enrolling(call), tokenIn(call, body), requestIn(body))
-      const ca = authoritiesPem(deps)
+      const ca = networkAuthoritiesPem(deps)
       // `serverCert` is empty: an identity has no server certificate, but OpenZiti clients read the
       // field.
       return enrolledIdentityResponse(deps, { ca, cert, serverCert: '' })
@@ -190,7 +190,7 @@ function enrollmentsByMethod(
       const cert = await byToken.enroll(enrolling(call), requestOrNone(body), signerId)
       return cert === null
         ? enrolledIdentityResponse(deps)
-        : enrolledIdentityResponse(deps, { ca: authoritiesPem(deps), cert })
+        : enrolledIdentityResponse(deps, { ca: networkAuthoritiesPem(deps), cert })
     },
   } satisfies Record<string, Enroll>
 }
@@ -217,7 +217,7 @@ function identityOperations(
       path: '/enroll/ottca',
       query: token,
       body: { schema: ottEnrollmentSchema, isRequired: false, textTypes: REQUEST_TYPES },
-      response: { kind: 'detail', schema: enrolledSchema },
+      response: { kind: 'detail', schema: enrolledIdentitySchema },
       refusals,
       handle: byMethod.ottca,
     }),
@@ -279,7 +279,9 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
           throw fieldProblem('keyId', 'is not a key of this controller', keyId.slice(0, 64))
         }
         const signed = await deps.jwt.signText(nonce)
-        return responseWithoutEnvelope(JSON.stringify({ ...signed, caPool: authoritiesPem(deps) }))
+        return responseWithoutEnvelope(
+          JSON.stringify({ ...signed, caPool: networkAuthoritiesPem(deps) }),
+        )
       },
     }),
     {
@@ -291,7 +293,7 @@ function keyOperations(deps: EnrollOperationsDeps): Operation[] {
       method: 'GET',
       path: '/enroll/jwks',
       success: 200,
-      response: { kind: 'bare', schema: keySetSchema },
+      response: { kind: 'bare', schema: jwkSetSchema },
       handle: () => responseWithoutEnvelope(JSON.stringify({ keys: [deps.jwt.publicJwk()] })),
     },
   ]

@@ -13,7 +13,7 @@ interface AuthoritiesPemDeps {
 /**
  * All CA certificates of the network as one PEM text; an enrolled client trusts these certificates.
  */
-export function authoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
+export function networkAuthoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authorities'>): string {
   return networkAuthorities(deps)
     .map(({ pem }) => pem.trim())
     .join('\n')
@@ -25,7 +25,7 @@ export function issuedCertificatesResponse(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
 ): Reply {
-  return detailResponse({ ca: authoritiesPem(deps), cert, serverCert })
+  return detailResponse({ ca: networkAuthoritiesPem(deps), cert, serverCert })
 }
 
 /**

@@ -6,7 +6,7 @@ import { objectSchema } from '../schemas/typed-schema.ts'
 import {
   dateTimeSchema,
   linksSchema,
-  text,
+  textSchema,
   openObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
@@ -76,54 +76,56 @@ export const sessionCertificateCreateSchema = objectSchema(
 const controllers = { type: 'array', items: controllerSchema.schema } as const
 /** `cert` and `ca` are absent if no certificate is issued; `controllers` is absent for a router. */
 export const enrollmentCertsSchema = objectSchema('enrollmentCerts', {
-  ca: text,
-  cert: text,
-  serverCert: text,
+  ca: textSchema,
+  cert: textSchema,
+  serverCert: textSchema,
   controllers,
 })
 /** Response for an identity that enrolled with an existing credential. */
-export const enrolledSchema = objectSchema('enrollmentResponse', { controllers }, ['controllers'])
+export const enrolledIdentitySchema = objectSchema('enrollmentResponse', { controllers }, [
+  'controllers',
+])
 export const enrolledUpdbSchema = objectSchema(
   'enrollmentResponseUpdb',
-  { username: text, controllers },
+  { username: textSchema, controllers },
   ['username', 'controllers'],
 )
 /** Response of the enrollment operation that derives the method from the token. */
 export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
-  ca: text,
-  cert: text,
-  serverCert: text,
-  username: text,
+  ca: textSchema,
+  cert: textSchema,
+  serverCert: textSchema,
+  username: textSchema,
   controllers,
 })
 export const identityExtensionCertsSchema = objectSchema(
   'identityExtendCerts',
-  { ca: text, clientCert: text },
+  { ca: textSchema, clientCert: textSchema },
   ['ca', 'clientCert'],
 )
 export const challengeSignatureSchema = objectSchema(
   'nonceSignature',
-  { algorithm: text, caPool: text, kid: text, signature: text },
+  { algorithm: textSchema, caPool: textSchema, kid: textSchema, signature: textSchema },
   ['signature', 'algorithm', 'kid', 'caPool'],
 )
-export const keySetSchema: NamedSchema = {
+export const jwkSetSchema: NamedSchema = {
   name: 'jwks',
   schema: openObjectSchema({
     keys: arraySchema({
       type: 'object',
       properties: {
-        kty: text,
-        use: text,
-        alg: text,
-        kid: text,
-        crv: text,
-        x: text,
-        y: text,
-        n: text,
-        e: text,
-        x5c: { type: 'array', items: text },
-        x5t: text,
-        'x5t#S256': text,
+        kty: textSchema,
+        use: textSchema,
+        alg: textSchema,
+        kid: textSchema,
+        crv: textSchema,
+        x: textSchema,
+        y: textSchema,
+        n: textSchema,
+        e: textSchema,
+        x5c: { type: 'array', items: textSchema },
+        x5t: textSchema,
+        'x5t#S256': textSchema,
       },
       required: ['kty'],
     }),
@@ -131,16 +133,16 @@ export const keySetSchema: NamedSchema = {
 }
 export const sessionCertificateCreatedSchema = objectSchema(
   'currentApiSessionCertificateCreateResponse',
-  { _links: linksSchema, id: text, cas: text, certificate: text },
+  { _links: linksSchema, id: textSchema, cas: textSchema, certificate: textSchema },
   ['_links', 'id', 'certificate'],
 )
 export const sessionCertificateDetailSchema = objectSchema(
   'currentApiSessionCertificateDetail',
   {
     ...baseRecordProperties,
-    certificate: text,
-    fingerprint: text,
-    subject: text,
+    certificate: textSchema,
+    fingerprint: textSchema,
+    subject: textSchema,
     validFrom: dateTimeSchema,
     validTo: dateTimeSchema,
   },

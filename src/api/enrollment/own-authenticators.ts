@@ -10,7 +10,7 @@ import { requestOrigin, type RequestContext, toWriteRequest } from '../http/requ
 import { detailResponse, emptyResponse, type Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { prepareOwnAuthenticatorChange } from '../preparers/authenticator.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
@@ -74,7 +74,7 @@ export function ownAuthenticatorOperations(deps: OwnAuthenticatorsDeps): Operati
       summary: 'List the authenticators of the current identity',
       method: 'GET',
       path,
-      query: listParameters,
+      query: listQueryParameters,
       response: { kind: 'list', schema: authenticatorDetail },
       handle: (call) => own.list(call),
     },

@@ -10,11 +10,11 @@ import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
 import {
-  isRecordedCertificate,
+  matchesRecordedCertificate,
   buildNetworkChain,
 } from '../../auth/certificates/client-certificate.ts'
 import { requestOrigin, type RequestContext } from '../http/request-context.ts'
-import { authoritiesPem, skipRequestDeduplication } from './enrollment-responses.ts'
+import { networkAuthoritiesPem, skipRequestDeduplication } from './enrollment-responses.ts'
 import {
   envelopeResponse,
   detailResponse,
@@ -22,8 +22,8 @@ import {
   type Reply,
 } from '../http/responses/envelope.ts'
 import { operationWithBody, type Operation } from '../http/operation.ts'
-import { parseOnlyCertificate } from '../preparers/certificates.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { parseSingleCertificate } from '../preparers/certificates.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   extendIdentityEnrollmentSchema,
@@ -120,7 +120,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       summary: 'List the certificates of the current API session',
       method: 'GET',
       path,
-      query: listParameters,
+      query: listQueryParameters,
       response: { kind: 'list', schema: sessionCertificateDetailSchema },
       handle: (call) => ofSession.list(call),
     },
@@ -177,7 +177,7 @@ class Extension {
     if (chain === null) throw new Problem('UNAUTHORIZED')
     const [leaf] = chain
     // @guard fingerprint-collision--extension
-    if (!isRecordedCertificate(leaf, certPem)) throw new Problem('UNAUTHORIZED')
+    if (!matchesRecordedCertificate(leaf, certPem)) throw new Problem('UNAUTHORIZED')
     const question = { chain, requiresClientAuth: true, leafTime: 'reported' } as const
     if (!buildNetworkChain(this.#deps, question).ok) throw new Problem('UNAUTHORIZED')
     const order = { identityId, currentPem: certPem, requestPem }
@@ -193,7 +193,7 @@ class Extension {
       kind: CommandKind.AUTHENTICATOR_EXTEND,
       payload,
     })
-    return detailResponse({ ca: authoritiesPem(this.#deps), clientCert: issued.chainPem })
+    return detailResponse({ ca: networkAuthoritiesPem(this.#deps), clientCert: issued.chainPem })
   }
 
   async verify(call: RequestContext, clientCert: string): Promise<Reply> {
@@ -240,7 +240,7 @@ function fingerprintOf(pem: string): string {
   const end = '-----END CERTIFICATE-----'
   const at = pem.indexOf(end)
   const first = at < 0 ? pem : pem.slice(0, at + end.length)
-  return parseOnlyCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
+  return parseSingleCertificate(first, 'COULD_NOT_PARSE_PEM_BLOCK').sha1
 }
 
 /**
@@ -281,7 +281,7 @@ class SessionCertificates {
       _links: { self: { href: `.${path}/${id}` } },
       id,
       certificate: chainPem,
-      cas: authoritiesPem(this.#deps),
+      cas: networkAuthoritiesPem(this.#deps),
     })
   }
 

@@ -1,7 +1,7 @@
 import type { EventNamespace } from '../../lib/event-namespaces.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { type EventReader, type EventStreams, RECORD_NAMESPACES } from '../../ports/events.ts'
-import { mayCall, type CalledOperation } from '../../auth/principal/permissions.ts'
+import { canCallOperation, type CalledOperation } from '../../auth/principal/permissions.ts'
 import type { Caller } from '../../auth/principal/principal.ts'
 import type { RequestAuthenticator } from '../../auth/sessions/request-authenticator.ts'
 
@@ -23,7 +23,7 @@ export function canSeeEvents(
   namespace: EventNamespace,
 ): boolean {
   // @guard events-of-others--records
-  return !RECORD_NAMESPACES.has(namespace) || mayCall(caller, 'admin', wanted)
+  return !RECORD_NAMESPACES.has(namespace) || canCallOperation(caller, 'admin', wanted)
 }
 
 /**

@@ -1,11 +1,11 @@
 import { defineEntity } from '../../entities/define-entity.ts'
-import { text } from '../../entities/fields.ts'
+import { textField } from '../../entities/fields.ts'
 import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { liveEntityReference } from './live-list.ts'
 import type { Operation } from '../http/operation.ts'
 import { liveTableOperations } from './live-tables.ts'
-import { circuit, circuitDeleteSchema } from './fabric-schema.ts'
+import { circuitSchema, circuitDeleteSchema } from './fabric-schema.ts'
 
 interface CircuitOperationsDeps {
   readonly state: StateView
@@ -17,7 +17,7 @@ const rows = defineEntity({
   name: 'circuit',
   plural: 'circuits',
   operations: {},
-  fields: { clientId: text(), service: text(), terminator: text() },
+  fields: { clientId: textField(), service: textField(), terminator: textField() },
   symbols: ['clientId', 'service', 'terminator'],
 })
 
@@ -27,7 +27,7 @@ export function circuitOperations({ circuits, state }: CircuitOperationsDeps): O
     table: circuits,
     name: 'circuit',
     collection: 'circuits',
-    schema: circuit,
+    schema: circuitSchema,
     rows,
     fieldsOf,
     viewOf: (each) => viewOf(each, state),

@@ -2,7 +2,7 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import {
   entityRefSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
@@ -11,11 +11,11 @@ import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** JSON Schemas for links and circuits between routers. */
 const whole = { type: 'integer', minimum: 0 } as const
-export const link: NamedSchema = {
+export const linkSchema: NamedSchema = {
   name: 'linkDetail',
   schema: openObjectSchema({
-    id: text,
-    protocol: text,
+    id: textSchema,
+    protocol: textSchema,
     sourceRouter: entityRefSchema,
     destRouter: entityRefSchema,
     state: { type: 'string', enum: ['Pending', 'Connected'] },
@@ -25,16 +25,18 @@ export const link: NamedSchema = {
     cost: whole,
     sourceLatency: whole,
     destLatency: whole,
-    connections: arraySchema(openObjectSchema({ type: text, source: text, dest: text })),
+    connections: arraySchema(
+      openObjectSchema({ type: textSchema, source: textSchema, dest: textSchema }),
+    ),
   }),
 }
-export const circuit: NamedSchema = {
+export const circuitSchema: NamedSchema = {
   name: 'circuitDetail',
   schema: {
     type: 'object',
     properties: {
       ...baseRecordProperties,
-      clientId: text,
+      clientId: textSchema,
       service: entityRefSchema,
       terminator: entityRefSchema,
       path: openObjectSchema({

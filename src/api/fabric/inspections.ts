@@ -15,7 +15,7 @@ import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   booleanSchema,
-  text,
+  textSchema,
   closedObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
@@ -58,12 +58,12 @@ const inspectRequest = objectSchema(
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
   schema: closedObjectSchema({
-    errors: { type: 'array', items: text, description: 'of routers that gave no answer' },
+    errors: { type: 'array', items: textSchema, description: 'of routers that gave no answer' },
     success: booleanSchema,
     values: arraySchema(
       closedObjectSchema({
-        appId: { ...text, description: 'the controller' },
-        name: text,
+        appId: { ...textSchema, description: 'the controller' },
+        name: textSchema,
         value: { description: 'an object; for metrics, text in the Prometheus format' },
       }),
     ),

@@ -1,12 +1,12 @@
 import { defineEntity } from '../../entities/define-entity.ts'
-import { boolean, integer, text } from '../../entities/fields.ts'
+import { booleanField, integerField, textField } from '../../entities/fields.ts'
 import type { LiveLink, LiveLinks } from '../../ports/live-table.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { detailResponse } from '../http/responses/envelope.ts'
 import { liveEntityReference } from './live-list.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { liveTableOperations, throwMissingRow } from './live-tables.ts'
-import { link, linkPatchSchema } from './fabric-schema.ts'
+import { linkSchema, linkPatchSchema } from './fabric-schema.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 
 interface LinkOperationsDeps {
@@ -20,17 +20,17 @@ const rows = defineEntity({
   plural: 'links',
   operations: {},
   fields: {
-    protocol: text(),
-    dialAddress: text(),
-    sourceRouter: text(),
-    destRouter: text(),
-    state: text(),
-    down: boolean(),
-    iteration: integer(),
-    staticCost: integer(),
-    cost: integer(),
-    sourceLatency: integer(),
-    destLatency: integer(),
+    protocol: textField(),
+    dialAddress: textField(),
+    sourceRouter: textField(),
+    destRouter: textField(),
+    state: textField(),
+    down: booleanField(),
+    iteration: integerField(),
+    staticCost: integerField(),
+    cost: integerField(),
+    sourceLatency: integerField(),
+    destLatency: integerField(),
   },
   symbols: [
     ...(['protocol', 'dialAddress', 'sourceRouter', 'destRouter', 'state', 'down'] as const),
@@ -44,7 +44,7 @@ export function linkOperations({ links, state }: LinkOperationsDeps): Operation[
     table: links,
     name: 'link',
     collection: 'links',
-    schema: link,
+    schema: linkSchema,
     rows,
     fieldsOf,
     viewOf: (each: LiveLink) => viewOf(each, state),

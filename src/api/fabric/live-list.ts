@@ -1,8 +1,8 @@
 import type { Entity } from '../../entities/define-entity.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import { digestLanes } from '../../fsm/records/digest.ts'
-import { noLinks } from '../../fsm/query/evaluate.ts'
-import { Lister } from '../../fsm/query/list.ts'
+import { noQueryLinks } from '../../fsm/query/evaluate.ts'
+import { RecordLister } from '../../fsm/query/list.ts'
 import { symbolNames } from '../../fsm/query/symbols.ts'
 import { Table } from '../../fsm/records/table.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
@@ -11,7 +11,7 @@ import type { RequestContext } from '../http/request-context.ts'
 import { listResponse, type Reply } from '../http/responses/envelope.ts'
 import { readListQuery } from '../http/query-parameters.ts'
 
-const lister = new Lister(noLinks)
+const lister = new RecordLister(noQueryLinks)
 /** State digests do not include live rows, because these rows are not replicated. */
 const noLanes = digestLanes('', '')
 

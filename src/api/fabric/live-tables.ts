@@ -3,7 +3,7 @@ import type { LiveRow, LiveTable } from '../../ports/live-table.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { detailResponse, type Reply } from '../http/responses/envelope.ts'
 import { type LiveListOptions, liveListResponse } from './live-list.ts'
-import { listParameters } from '../http/query-parameters.ts'
+import { listQueryParameters } from '../http/query-parameters.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import type { RequestBody } from '../http/operation-traits.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
@@ -52,7 +52,7 @@ export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Ope
       permission: 'ops.read',
       method: 'GET',
       path: `/${collection}`,
-      query: listParameters,
+      query: listQueryParameters,
       response: { kind: 'list', schema },
       isCompressible: true,
       handle: (call) => liveListResponse(call, table.list(), of),

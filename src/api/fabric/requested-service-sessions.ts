@@ -5,7 +5,7 @@ import {
   type ServiceSessionDeps,
 } from '../../auth/sessions/open-service-session.ts'
 import {
-  type TokenServiceSession,
+  type VerifiedServiceSessionToken,
   verifyServiceSessionToken,
 } from '../../auth/sessions/service-session-token.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
@@ -133,7 +133,7 @@ export class RequestedServiceSessions {
    */
   #endedUse(
     apiSession: ApiSession,
-    claimed: TokenServiceSession,
+    claimed: VerifiedServiceSessionToken,
   ): RequestedServiceUse | ClientAccessFault {
     const { state } = this.#deps
     const { serviceId, type, sessionId } = claimed

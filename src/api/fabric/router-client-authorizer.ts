@@ -17,7 +17,7 @@ import type {
   SessionIdentities,
   ReportedClient,
 } from '../../ports/router-clients.ts'
-import { unverifiedSessionId } from '../../auth/sessions/service-session-token.ts'
+import { unverifiedServiceSessionId } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { CommandWriter } from '../../ports/writer.ts'
@@ -31,9 +31,9 @@ import type {
 import type { TokenKeys } from '../../ports/token-keys.ts'
 import { isTokenForSession, type OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
-import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
-import { type OidcToken, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { type OidcToken, looksLikeAccessToken } from '../../pki/oidc-token.ts'
 import {
   RequestedServiceSessions,
   type RequestedServiceSessionsDeps,
@@ -46,7 +46,7 @@ interface ApiRouterClientsDeps {
   readonly jwt: JwtSigner
   readonly clock: Clock
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly oidcTokens: OidcTokens
   readonly writer: CommandWriter
   readonly limits: RequestedServiceSessionsDeps['limits']
@@ -200,7 +200,7 @@ export class RouterClientAuthorizer implements RouterClients {
   }
 
   goneSession(token: string): EndedServiceSession | null {
-    const id = unverifiedSessionId(token) ?? token
+    const id = unverifiedServiceSessionId(token) ?? token
     return this.#deps.state.get('session', id) === undefined ? { token, id } : null
   }
 
@@ -309,7 +309,7 @@ export class RouterClientAuthorizer implements RouterClients {
 
   async #accessTokenOf({ apiSessionToken, routerId }: ReportedClient): Promise<OidcToken | null> {
     const { oidcTokens } = this.#deps
-    if (!seemsAccessToken(apiSessionToken)) return null
+    if (!looksLikeAccessToken(apiSessionToken)) return null
     const known = oidcTokens.recall(apiSessionToken)
     if (known !== null) return known
     const judged = await oidcTokens.judge(apiSessionToken, ['access'], `router ${routerId}`)

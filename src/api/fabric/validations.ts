@@ -6,7 +6,7 @@ import { assert } from '../../lib/assert.ts'
 import type { ProcessorShare } from '../../lib/bounds/processor-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
-import { mayCall } from '../../auth/principal/permissions.ts'
+import { canCallOperation } from '../../auth/principal/permissions.ts'
 import {
   actorForPrincipal,
   type Caller,
@@ -87,7 +87,7 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
  */
 export function createNetworkValidations(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps
-  const isAdmin = (): boolean => mayCall(caller, 'admin', wanted)
+  const isAdmin = (): boolean => canCallOperation(caller, 'admin', wanted)
   // Searches the tables only when fair scheduling selects the caller, because the tables may be
   // large and are searched once for each router.
   const inTurns: InTurns = (work) =>

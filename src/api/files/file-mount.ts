@@ -5,7 +5,7 @@ import type { Reply } from '../http/responses/envelope.ts'
 import { matchesEtag } from '../http/responses/etag.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
-import type { FileBody, FileSet, StaticFile } from './file-set.ts'
+import type { FileRepresentation, FileSet, StaticFile } from './file-set.ts'
 import { CONTENT_CODINGS, type ContentCoding, hasKnownExtension } from './file-types.ts'
 import { pageSecurityHeaders, type PageHeaderPolicy } from './page-headers.ts'
 
@@ -105,7 +105,7 @@ function fallbackOf(below: string, files: FileSet): StaticFile | null {
 function chosenForm(
   file: StaticFile,
   acceptEncoding: string | undefined,
-): { readonly coding: ContentCoding | null; readonly body: FileBody } {
+): { readonly coding: ContentCoding | null; readonly body: FileRepresentation } {
   const accepted = acceptedCodings(acceptEncoding)
   for (const { coding } of CONTENT_CODINGS) {
     const body = file.coded[coding]

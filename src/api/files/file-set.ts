@@ -10,7 +10,7 @@ const DEPTH_MAX = 12
 const HASH_CHARACTERS = 16
 
 /** One representation of a file: uncompressed or compressed. */
-export interface FileBody {
+export interface FileRepresentation {
   readonly bytes: Buffer
   /** A strong ETag, different for each representation (RFC 9110 8.8.3.3). */
   readonly etag: string
@@ -23,8 +23,8 @@ export interface StaticFile {
    * True: the name contains a hash of the content, so the content under that name never changes.
    */
   readonly isImmutable: boolean
-  readonly plain: FileBody
-  readonly coded: Readonly<Partial<Record<ContentCoding, FileBody>>>
+  readonly plain: FileRepresentation
+  readonly coded: Readonly<Partial<Record<ContentCoding, FileRepresentation>>>
 }
 
 /**
@@ -118,7 +118,7 @@ function codedFormsOf(path: string, contents: ReadonlyMap<string, Buffer>): Stat
   )
 }
 
-function bodyOf(bytes: Buffer, suffix: string): FileBody {
+function bodyOf(bytes: Buffer, suffix: string): FileRepresentation {
   const digest = hash('sha256', bytes, 'base64url').slice(0, HASH_CHARACTERS)
   return { bytes, etag: `"${digest}${suffix}"` }
 }

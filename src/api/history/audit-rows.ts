@@ -1,16 +1,16 @@
-import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import { canCallOperation, type Permission } from '../../auth/principal/permissions.ts'
 import { historyKinds } from '../../entities/history-kinds.ts'
 import { entitiesByName, isKindName } from '../../entities/registry.ts'
-import { parseKeptChanges } from '../../fsm/audit-query.ts'
+import { parseAuditedChanges } from '../../fsm/audit-query.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { KeptChange } from '../../ports/audit.ts'
+import type { AuditedChange } from '../../ports/audit.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { listPermissionForKind } from '../access/previewed-writes.ts'
 import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
-import type { ChangeState } from './history-schema.ts'
+import type { AuditedChangeState } from './history-schema.ts'
 
 /** The parts of the audit log that a caller may read. */
 export interface AuditReadScope {
@@ -20,15 +20,15 @@ export interface AuditReadScope {
   readonly mayReadIdentities: boolean
 }
 
-export const administratorReadScope: AuditReadScope = { tables: null, mayReadIdentities: true }
+export const administratorAuditScope: AuditReadScope = { tables: null, mayReadIdentities: true }
 
-export function callerReadScope(call: RequestContext): AuditReadScope {
+export function callerAuditScope(call: RequestContext): AuditReadScope {
   const caller = requireCaller(call)
-  if (caller.isAdmin) return administratorReadScope
+  if (caller.isAdmin) return administratorAuditScope
   // Checks the permission as for a GET, even for a request to undo an entry (a POST), because that
   // request also reads the entry.
   const mayRead = (permission: Permission): boolean =>
-    mayCall(caller, permission, { api: call.api, method: 'GET' })
+    canCallOperation(caller, permission, { api: call.api, method: 'GET' })
   const tables = historyKinds.filter((kind) => mayRead(listPermissionForKind(kind) ?? 'admin'))
   return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
@@ -63,27 +63,27 @@ export function auditRow(
     exists: isThere,
     fields: fields ?? [],
     also: (record['also'] as readonly string[]).filter((text) =>
-      isKindReadable(reader, text.split(' ')[1] ?? ''),
+      isKindInAuditScope(reader, text.split(' ')[1] ?? ''),
     ),
     outcome: outcome ?? '',
     reason: isAll ? (reason ?? '') : '',
     changeState: recordedChangeState(String(record['change'] ?? '')),
-    changes: changes.map((change) => keptChangeRow(change, kindOf(change, record))),
+    changes: changes.map((change) => auditedChangeRow(change, kindOf(change, record))),
     omittedChanges: omitted,
   }
 }
 
-export function isKindReadable({ tables }: AuditReadScope, kind: string): boolean {
+export function isKindInAuditScope({ tables }: AuditReadScope, kind: string): boolean {
   return tables === null || tables.has(entitiesByName.get(kind)?.table ?? '')
 }
 
 function shownChanges(
   record: EntityRecord,
   reader: AuditReadScope,
-): ReturnType<typeof parseKeptChanges> {
-  const { changes, omitted } = parseKeptChanges(record)
+): ReturnType<typeof parseAuditedChanges> {
+  const { changes, omitted } = parseAuditedChanges(record)
   // @guard history-and-undo--others
-  const shown = changes.filter(({ kind }) => isKindReadable(reader, kind))
+  const shown = changes.filter(({ kind }) => isKindInAuditScope(reader, kind))
   return { changes: shown, omitted: omitted + changes.length - shown.length }
 }
 
@@ -91,24 +91,24 @@ function shownChanges(
  * For the entry's main record, the kind under which the caller wrote it; for other records, the
  * kind that stores them.
  */
-function kindOf({ kind, id }: KeptChange, record: EntityRecord): string {
+function kindOf({ kind, id }: AuditedChange, record: EntityRecord): string {
   const isMain =
     record['entityId'] === id && entitiesByName.get(String(record['entity']))?.table === kind
   return isMain ? String(record['entity']) : kind
 }
 
-export function recordedChangeState(text: string): ChangeState {
+export function recordedChangeState(text: string): AuditedChangeState {
   if (text === '') return 'NONE'
-  return text.startsWith('"') ? (JSON.parse(text) as ChangeState) : 'KEPT'
+  return text.startsWith('"') ? (JSON.parse(text) as AuditedChangeState) : 'KEPT'
 }
 
-export function keptChangeRow(change: KeptChange, kind: string): JsonObject {
+export function auditedChangeRow(change: AuditedChange, kind: string): JsonObject {
   const { id, name, before, after, isPartial } = change
   return { kind, id, name, before: shown(change, before), after: shown(change, after), isPartial }
 }
 
 /** The values of a change, with times in RFC 3339 format. */
-function shown({ kind }: KeptChange, values: JsonObject | null): JsonObject | null {
+function shown({ kind }: AuditedChange, values: JsonObject | null): JsonObject | null {
   if (values === null) return null
   const fields = entitiesByName.get(kind)?.fields ?? {}
   return Object.fromEntries(

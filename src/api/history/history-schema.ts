@@ -4,25 +4,25 @@ import {
   arraySchema,
   closedObjectSchema,
   booleanSchema,
-  text,
+  textSchema,
 } from '../../entities/response-schemas.ts'
 import { accessPreviewResponseSchema } from '../access/preview-schema.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /**
  * Whether an audit entry still contains the values of its change, or the reason why it does not.
  */
-export const changeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
-export type ChangeState = (typeof changeStates)[number]
+export const auditedChangeStates = ['KEPT', 'TOO_LARGE', 'DROPPED', 'NONE'] as const
+export type AuditedChangeState = (typeof auditedChangeStates)[number]
 
 const values = { type: 'object', additionalProperties: true } as const
 
 /** The values of a record before and after an audit entry. */
 const change = closedObjectSchema({
-  kind: text,
-  id: text,
-  name: { ...text, description: 'after the entry, or before the deletion' },
+  kind: textSchema,
+  id: textSchema,
+  name: { ...textSchema, description: 'after the entry, or before the deletion' },
   before: { ...nullableSchema(values), description: 'changed fields; null: it was created' },
   after: { ...nullableSchema(values), description: 'changed fields; null: it was deleted' },
   isPartial: { ...booleanSchema, description: 'fields changed whose values are never kept' },
@@ -35,29 +35,29 @@ export const auditDetailSchema: NamedSchema = {
     index: { type: 'integer', description: 'of the log' },
     at: { type: 'string', format: 'date-time', description: 'log time' },
     actor: closedObjectSchema({
-      id: text,
-      name: { ...text, description: 'its name at that time' },
+      id: textSchema,
+      name: { ...textSchema, description: 'its name at that time' },
     }),
-    session: text,
-    address: text,
-    action: text,
-    entity: text,
-    entityId: text,
-    entityName: { ...text, description: 'after the entry, or before the deletion' },
+    session: textSchema,
+    address: textSchema,
+    action: textSchema,
+    entity: textSchema,
+    entityId: textSchema,
+    entityName: { ...textSchema, description: 'after the entry, or before the deletion' },
     exists: { ...booleanSchema, description: 'whether the record exists now' },
     fields: {
-      ...arraySchema(text),
+      ...arraySchema(textSchema),
       description: 'names of the fields that an update changed',
     },
-    also: { ...arraySchema(text), description: 'other records written by the same entry' },
+    also: { ...arraySchema(textSchema), description: 'other records written by the same entry' },
     outcome: {
-      ...text,
+      ...textSchema,
       description: 'done, the code of the refusal, or requested before it is carried out',
     },
-    reason: { ...text, description: 'reason; empty if none was given' },
+    reason: { ...textSchema, description: 'reason; empty if none was given' },
     changeState: {
       type: 'string',
-      enum: changeStates,
+      enum: auditedChangeStates,
       description: 'whether the entry keeps its change',
     },
     changes: arraySchema(change),
@@ -71,9 +71,9 @@ export const auditDetailSchema: NamedSchema = {
 /** A write that undoes an entry, in the form that the operation for its kind accepts. */
 const undoingWrite = closedObjectSchema({
   action: { type: 'string', enum: ['create', 'patch', 'delete'] },
-  kind: text,
-  id: text,
-  name: text,
+  kind: textSchema,
+  id: textSchema,
+  name: textSchema,
   data: values,
 })
 
@@ -84,12 +84,12 @@ export const undoPreviewSchema: NamedSchema = {
     entry: auditDetailSchema.schema,
     writes: arraySchema(undoingWrite),
     changes: arraySchema(change),
-    omittedChanges: integer,
+    omittedChanges: integerSchema,
     access: {
       ...nullableSchema(accessPreviewResponseSchema.schema),
       description: 'null for a caller that may not read identities and services',
     },
-    version: { ...text, description: 'changes with every record that the undo writes' },
+    version: { ...textSchema, description: 'changes with every record that the undo writes' },
   }),
 }
 

@@ -10,10 +10,10 @@ import {
   type Reply,
   singlePagePagination,
 } from '../http/responses/envelope.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { auditRow, callerReadScope, isKindReadable } from './audit-rows.ts'
+import { auditRow, callerAuditScope, isKindInAuditScope } from './audit-rows.ts'
 import {
   auditDetailSchema,
   undoBodySchema,
@@ -51,7 +51,7 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
         { name: 'since', schema: text, isRequired: false },
         { name: 'until', schema: text, isRequired: false },
         { name: 'all', schema: { type: 'string', enum: ['true', 'false'] }, isRequired: false },
-        ...listParameters,
+        ...listQueryParameters,
       ],
       success: 200,
       response: { kind: 'list', schema: auditDetailSchema },
@@ -67,7 +67,7 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
       response: { kind: 'detail', schema: auditDetailSchema },
       refusals: [404],
       handle: (call) =>
-        detailResponse(auditRow(entryOf(state, call), state, callerReadScope(call))),
+        detailResponse(auditRow(entryOf(state, call), state, callerAuditScope(call))),
     },
     {
       ...about,
@@ -97,7 +97,7 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
 }
 
 async function list({ state, processor }: UndoServiceDeps, call: RequestContext): Promise<Reply> {
-  const reader = callerReadScope(call)
+  const reader = callerAuditScope(call)
   // Refuses filters and sorting: the caller could use them to find out values that the response
   // withholds.
   // @guard history-and-undo--filter
@@ -144,7 +144,7 @@ function entryOf(state: StateView, call: RequestContext): EntityRecord {
   const index = call.param('index')
   const entry = INDEX.test(index) ? state.auditRecordAt(Number(index)) : undefined
   // @guard history-and-undo--entry
-  if (entry === undefined || !isKindReadable(callerReadScope(call), String(entry['entity']))) {
+  if (entry === undefined || !isKindInAuditScope(callerAuditScope(call), String(entry['entity']))) {
     throw new Problem('NOT_FOUND', { detail: `no entry ${index.slice(0, 16)} in the audit log` })
   }
   return entry

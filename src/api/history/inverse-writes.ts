@@ -4,13 +4,13 @@ import { entityOperations } from '../../entities/operations.ts'
 import { entitiesByName, findEntity, isKindName } from '../../entities/registry.ts'
 import { batchLimits } from '../../fsm/apply/entity.ts'
 import { isObject } from '../../entities/check-fields.ts'
-import { keptRecordFields } from '../../fsm/apply/kept-change.ts'
-import { parseKeptChanges } from '../../fsm/audit-query.ts'
+import { auditedRecordFields } from '../../fsm/apply/audited-change.ts'
+import { parseAuditedChanges } from '../../fsm/audit-query.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isSessionPermission, type SessionPermission } from '../../lib/permissions.ts'
 import { Problem } from '../../lib/problems.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import type { KeptChange } from '../../ports/audit.ts'
+import type { AuditedChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { rfc3339Text } from '../http/responses/envelope.ts'
@@ -79,7 +79,7 @@ export function cannotUndoProblem(reason: string, cause?: unknown): Problem {
 }
 
 /** @throws {Problem} CANNOT_UNDO. */
-function keptOf(entry: EntityRecord): ReturnType<typeof parseKeptChanges> {
+function keptOf(entry: EntityRecord): ReturnType<typeof parseAuditedChanges> {
   const { outcome, action } = entry as Readonly<Record<string, unknown>>
   if (outcome !== 'done')
     throw cannotUndoProblem(`it changed nothing; its outcome is ${String(outcome)}`)
@@ -96,14 +96,14 @@ function keptOf(entry: EntityRecord): ReturnType<typeof parseKeptChanges> {
   if (!undoable.has(String(action))) {
     throw cannotUndoProblem(`${String(action)} has its own inverse operation, so use that one`)
   }
-  return parseKeptChanges(entry)
+  return parseAuditedChanges(entry)
 }
 
 /**
  * The kind of the entry's main record.
  * @throws {Problem} CANNOT_UNDO if the first stored change belongs to another record.
  */
-function mainKind(entry: EntityRecord, main: KeptChange): KindName {
+function mainKind(entry: EntityRecord, main: AuditedChange): KindName {
   const { entity, entityId } = entry as Readonly<Record<string, unknown>>
   const kind = String(entity)
   if (!isKindName(kind) || entityId !== main.id || findEntity(kind).table !== main.kind) {
@@ -116,7 +116,7 @@ function mainKind(entry: EntityRecord, main: KeptChange): KindName {
  * Whether the record is a terminator that a router created for a host; the host creates it again
  * without an undo.
  */
-function isLive({ kind, before }: KeptChange): boolean {
+function isLive({ kind, before }: AuditedChange): boolean {
   return kind === 'terminator' && before?.['isSystem'] === true
 }
 
@@ -130,7 +130,7 @@ function permissionFor(kind: KindName, action: InverseWrite['action']): SessionP
   throw cannotUndoProblem(`no request can ${action === 'patch' ? 'change' : action} a ${kind}`)
 }
 
-function changedSince({ kind, name, id }: KeptChange, what: string): Problem {
+function changedSince({ kind, name, id }: AuditedChange, what: string): Problem {
   return new Problem('CHANGED_SINCE', { detail: `${kind} ${name === '' ? id : name} ${what}` })
 }
 
@@ -158,7 +158,7 @@ function timeTexts(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, timeTexts(one)]))
 }
 
-function deletion(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+function deletion(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
   const { id, name, after } = change
   const record = records.get(kind, id)
   const permission = permissionFor(kind, 'delete')
@@ -169,7 +169,7 @@ function deletion(change: KeptChange, kind: KindName, records: Records): Inverse
   return { action: 'delete', kind, id, name, data: {}, permission, restored: null }
 }
 
-function patch(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+function patch(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
   const { id, name, before, after, isPartial } = change
   const record: EntityRecord | undefined = records.get(kind, id)
   const permission = permissionFor(kind, 'patch')
@@ -186,7 +186,7 @@ function patch(change: KeptChange, kind: KindName, records: Records): InverseWri
   return { action: 'patch', kind, id, name, data, permission, restored }
 }
 
-function creation(change: KeptChange, kind: KindName, records: Records): InverseWrite {
+function creation(change: AuditedChange, kind: KindName, records: Records): InverseWrite {
   const { id, name, before, isPartial } = change
   const permission = permissionFor(kind, 'create')
   if (isPartial) {
@@ -203,7 +203,7 @@ function creation(change: KeptChange, kind: KindName, records: Records): Inverse
 /** The fields of a record that the audit log stores, without empty fields. */
 function wholeOf(kind: KindName, record: EntityRecord): JsonObject {
   const fields = historyFields.get(findEntity(kind).table)
-  return fields === undefined ? {} : keptRecordFields(record, fields)
+  return fields === undefined ? {} : auditedRecordFields(record, fields)
 }
 
 function differingFields(kind: KindName, record: EntityRecord, values: JsonObject): string {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
 import type { AccessDifference, PreviewedWrite } from '../../fsm/access/access-difference.ts'
-import { toKeptChange } from '../../fsm/apply/kept-change.ts'
-import { mayCall } from '../../auth/principal/permissions.ts'
+import { toAuditedChange } from '../../fsm/apply/audited-change.ts'
+import { canCallOperation } from '../../auth/principal/permissions.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { Problem } from '../../lib/problems.ts'
 import { retryWhenRecordsChange } from '../../lib/retry-when-records-change.ts'
@@ -17,14 +17,14 @@ import {
 import { PreviewedWriteBuilder, permissionsForPreview } from '../access/previewed-writes.ts'
 import { CallerReadPermissions } from '../access/caller-read-permissions.ts'
 import {
-  callActor,
+  requestActor,
   type RequestContext,
   requestOrigin,
   toWriteRequest,
 } from '../http/request-context.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
-import { auditRow, keptChangeRow, callerReadScope, isKindReadable } from './audit-rows.ts'
+import { auditRow, auditedChangeRow, callerAuditScope, isKindInAuditScope } from './audit-rows.ts'
 import {
   cannotUndoProblem,
   type InverseWrite,
@@ -71,14 +71,16 @@ export class UndoService {
       for (const permission of permissionsForPreview(kind)) required.require(permission)
     }
     const { difference, version } = await this.#judge(call, writes)
-    const reader = callerReadScope(call)
+    const reader = callerAuditScope(call)
     const readable = new CallerReadPermissions(call)
     const mayReadAccess = readable.has('identity.read') && readable.has('service.read')
-    const changes = difference.changes.filter(({ kind }) => isKindReadable(reader, kind))
+    const changes = difference.changes.filter(({ kind }) => isKindInAuditScope(reader, kind))
     return {
       entry: auditRow(entry, state, reader),
       writes: writes.map(shownWrite),
-      changes: changes.map((change) => keptChangeRow(toKeptChange(change), kindOf(writes, change))),
+      changes: changes.map((change) =>
+        auditedChangeRow(toAuditedChange(change), kindOf(writes, change)),
+      ),
       omittedChanges: difference.changes.length - changes.length,
       access: mayReadAccess ? buildPreviewResponse(state, call, difference, readable) : null,
       version,
@@ -170,7 +172,7 @@ function kindOf(
 
 /** @throws {Problem} UNAUTHORIZED. */
 function requireRight(call: RequestContext, permission: InverseWrite['permission']): void {
-  if (mayCall(requireCaller(call), permission, { api: call.api, method: 'POST' })) {
+  if (canCallOperation(requireCaller(call), permission, { api: call.api, method: 'POST' })) {
     return
   }
   throw new Problem('UNAUTHORIZED', { detail: `the undo needs the permission ${permission}` })
@@ -181,7 +183,7 @@ function requireRight(call: RequestContext, permission: InverseWrite['permission
  * checks. The permission of the undo request itself is not enough, because every session has it.
  */
 function actorWith(call: RequestContext, permission: InverseWrite['permission']): Actor {
-  const actor = callActor(call)
+  const actor = requestActor(call)
   // @guard history-and-undo--authority
   return actor.case === 'session'
     ? { case: 'session', value: { ...actor.value, permission } }

@@ -1,8 +1,8 @@
 import { auditEntry } from '../../entities/kinds/audit-entry.ts'
 import { listResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
-import { administratorReadScope, auditRow } from '../history/audit-rows.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
+import { administratorAuditScope, auditRow } from '../history/audit-rows.ts'
 import { auditDetailSchema } from '../history/history-schema.ts'
 import type { StateView } from '../../ports/state-view.ts'
 
@@ -26,14 +26,14 @@ export function auditOperations({ state }: AuditOperationsDeps): Operation[] {
       method: 'GET',
       path: '/audit',
       permission: 'admin',
-      query: listParameters,
+      query: listQueryParameters,
       success: 200,
       response: { kind: 'list', schema: auditDetailSchema },
       isCompressible: true,
       handle: async (call) => {
         const { records, limit, offset, totalCount } = await state.listAudit(readListQuery(call))
         return listResponse(
-          records.map((record) => auditRow(record, state, administratorReadScope)),
+          records.map((record) => auditRow(record, state, administratorAuditScope)),
           { limit, offset, totalCount },
           filterable,
         )

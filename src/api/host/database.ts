@@ -3,7 +3,7 @@ import { CommandKind, IntegrityStartSchema } from '../../../proto/gen/command_pb
 import { integrityRunRecordId } from '../../entities/kinds/integrity-run.ts'
 import { newShortId } from '../../lib/random.ts'
 import { actorName } from '../../ports/actor.ts'
-import { callActor, requestOrigin, type RequestContext } from '../http/request-context.ts'
+import { requestActor, requestOrigin, type RequestContext } from '../http/request-context.ts'
 import {
   acceptedResponse,
   detailResponse,
@@ -17,7 +17,7 @@ import {
   snapshotDetailSchema,
   snapshotRequestSchema,
 } from './database-schema.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
@@ -106,7 +106,7 @@ async function takeSnapshot(
   wanted: string | null,
 ): Promise<string> {
   const path = await snapshots.take(wanted)
-  logger.warn({ path, actor: actorName(callActor(call)) }, 'wrote a snapshot of the state')
+  logger.warn({ path, actor: actorName(requestActor(call)) }, 'wrote a snapshot of the state')
   return path
 }
 

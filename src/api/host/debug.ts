@@ -9,7 +9,7 @@ import type { HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 import type { ApiMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
-import { text, closedObjectSchema } from '../../entities/response-schemas.ts'
+import { textSchema, closedObjectSchema } from '../../entities/response-schemas.ts'
 
 /** Unstable output for operators and for support; the format may differ between releases. */
 const anything = { type: ['object', 'null'], additionalProperties: true } as const
@@ -22,7 +22,7 @@ const debugFacts: NamedSchema = {
     node: anything,
     vitals: anything,
     process: anything,
-    metrics: { ...text, description: 'in the Prometheus text format' },
+    metrics: { ...textSchema, description: 'in the Prometheus text format' },
   }),
 }
 

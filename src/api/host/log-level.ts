@@ -3,9 +3,9 @@ import { closedObjectSchema } from '../../entities/response-schemas.ts'
 import { type LogLevelControl, switchableLogLevels } from './log-level-control.ts'
 import { detailResponse } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { findIgnoredFields } from '../schemas/validator.ts'
+import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 
 interface LogLevelOperationsDeps {
   readonly logLevel: LogLevelControl
@@ -55,7 +55,7 @@ export function logLevelOperations({ logLevel }: LogLevelOperationsDeps): Operat
       method: 'PUT',
       body: { schema: wanted, isRequired: true },
       handle: (call, body) => {
-        const state = logLevel.set(body.level, callActor(call))
+        const state = logLevel.set(body.level, requestActor(call))
         return detailResponse({ ...state }, findIgnoredFields(wanted.schema, body))
       },
     }),

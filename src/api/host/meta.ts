@@ -3,7 +3,7 @@ import { detailResponse, listResponse, type Reply } from '../http/responses/enve
 import type { Operation } from '../http/operation.ts'
 import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
-import { OIDC_LEVEL } from '../../ports/feature-level.ts'
+import { OIDC_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { routerCapabilities } from '../../lib/router-capabilities.ts'
 
@@ -43,7 +43,7 @@ export function staticInfoOperations(deps: MetaOperationsDeps): Operation[] {
   const since = detailResponse(
     versionOf(deps, isServed, isServed ? announcedCapabilities : without),
   )
-  const versionAnswer = (): Reply => (deps.state.featureLevel < OIDC_LEVEL ? before : since)
+  const versionAnswer = (): Reply => (deps.state.featureLevel < OIDC_FEATURE_LEVEL ? before : since)
   const capabilities = wholeAnswer(knownCapabilities)
   const ofRouters = wholeAnswer(routerCapabilities)
   const common = {

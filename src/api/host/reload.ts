@@ -3,10 +3,10 @@ import {
   arraySchema,
   closedObjectSchema,
   booleanSchema,
-  text,
+  textSchema,
 } from '../../entities/response-schemas.ts'
 import { detailResponse } from '../http/responses/envelope.ts'
-import { callActor } from '../http/request-context.ts'
+import { requestActor } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ReloadControl } from './reload-control.ts'
 
@@ -19,10 +19,10 @@ const nullableText = { type: ['string', 'null'] } as const
 const result: NamedSchema = {
   name: 'configurationReloadDetail',
   schema: closedObjectSchema({
-    path: text,
+    path: textSchema,
     changed: arraySchema(
       closedObjectSchema({
-        key: text,
+        key: textSchema,
         from: nullableText,
         to: nullableText,
         isInForce: booleanSchema,
@@ -30,8 +30,8 @@ const result: NamedSchema = {
     ),
     changedFiles: arraySchema(
       closedObjectSchema({
-        key: text,
-        path: text,
+        key: textSchema,
+        path: textSchema,
         isInForce: booleanSchema,
         isRejected: booleanSchema,
       }),
@@ -58,7 +58,7 @@ export function reloadOperations({ reloads }: ReloadOperationsDeps): Operation[]
       success: 200,
       response: { kind: 'detail', schema: result },
       refusals: [403, 409],
-      handle: async (call) => detailResponse(await reloads.reload(callActor(call))),
+      handle: async (call) => detailResponse(await reloads.reload(requestActor(call))),
     },
   ]
 }

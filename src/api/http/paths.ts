@@ -64,12 +64,12 @@ export function createUrlCanonicalizer(mounts: readonly Mounted[]): typeof canon
   if (mounts.length === 0) return canonicalUrl
   return (request) => {
     const { url = '/' } = request
-    return mounts.some((mount) => isBelowMount(mount, url)) ? url : canonicalUrl(request)
+    return mounts.some((mount) => isBelowFileMount(mount, url)) ? url : canonicalUrl(request)
   }
 }
 
 /** @param url URL of a request, with or without a query. */
-export function isBelowMount({ path }: Mounted, url: string): boolean {
+export function isBelowFileMount({ path }: Mounted, url: string): boolean {
   return url.startsWith(path) && /^(?:$|[/?])/.test(url.slice(path.length))
 }
 
@@ -90,6 +90,6 @@ function isUnder(path: string, root: string): boolean {
 }
 
 /** The path in the syntax of Fastify's router: `/services/:id` for `/services/{id}`. */
-export function routerPath(path: string): string {
+export function fastifyRoutePath(path: string): string {
   return path.replace(/\{([A-Za-z]+)\}/g, ':$1')
 }

@@ -26,18 +26,18 @@ const parameters: Readonly<Record<string, QueryParameter>> = {
 }
 
 /** Declarations of the named query parameters. */
-export function queryParametersNamed(names: readonly string[]): QueryParameter[] {
+export function declareQueryParameters(names: readonly string[]): QueryParameter[] {
   return names.map((name) => parameters[name] ?? { name, schema: text, isRequired: false })
 }
 
-export const listParameters = queryParametersNamed(['limit', 'offset', 'filter', 'sort'])
+export const listQueryParameters = declareQueryParameters(['limit', 'offset', 'filter', 'sort'])
 
 /**
  * Validates the declared parameters against their schemas. For a parameter that is not an array,
  * only the first value is used; undeclared parameters are ignored.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-export function checkQuery(
+export function validateQueryParameters(
   call: RequestContext,
   declared: readonly QueryParameter[],
   limits: Pick<ApiLimits, 'queryValuesMax'>,

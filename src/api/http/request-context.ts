@@ -14,7 +14,7 @@ import {
 import type { ChallengeReason } from '../../auth/sessions/request-authenticator.ts'
 import type { Reply } from './responses/envelope.ts'
 import type { OperationTraits } from './operation-traits.ts'
-import type { Precondition } from './responses/etag.ts'
+import type { IfMatchPrecondition } from './responses/etag.ts'
 
 export type RequestQuery = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -75,7 +75,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** The body as it was received; stored only for requests with a request id. */
   bodyText = ''
   /** The If-Match header, parsed. */
-  precondition: Precondition | null = null
+  precondition: IfMatchPrecondition | null = null
   /** The If-None-Match header as it was received. */
   ifNoneMatch: string | null = null
   caller: Caller | null = null
@@ -184,11 +184,11 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request
-  return writeOriginForPrincipal(request, callActor(call), idempotency)
+  return writeOriginForPrincipal(request, requestActor(call), idempotency)
 }
 
 /** The caller of the request as the actor of writes. */
-export function callActor({ caller }: RequestContext): Actor {
+export function requestActor({ caller }: RequestContext): Actor {
   if (caller === null)
     throw new AssertionError('a write of a request has a caller, with what it was admitted by')
   return actorForPrincipal(caller)

@@ -7,7 +7,7 @@ import {
   dateTimeSchema,
   entityRefSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
 } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
@@ -20,10 +20,10 @@ export const disableParamsSchema = objectSchema(
 )
 
 /** A PEM text; the schema sets no limit, because the code that parses the text does. */
-export const caVerificationSchema = { name: 'caVerification', schema: text } as const
+export const caVerificationSchema = { name: 'caVerification', schema: textSchema } as const
 /** A JWT in compact serialization. */
-export const caJwtSchema: NamedSchema = { name: 'caJwt', schema: text }
-export const estCertificatesSchema: NamedSchema = { name: 'estCertificates', schema: text }
+export const caJwtSchema: NamedSchema = { name: 'caJwt', schema: textSchema }
+export const estCertificatesSchema: NamedSchema = { name: 'estCertificates', schema: textSchema }
 
 export const traceSpecSchema = objectSchema('traceSpec', {
   channels: {
@@ -37,7 +37,7 @@ export const traceSpecSchema = objectSchema('traceSpec', {
 })
 export const traceDetailSchema: NamedSchema = {
   name: 'traceDetail',
-  schema: openObjectSchema({ enabled: booleanSchema, traceId: text, until: dateTimeSchema }),
+  schema: openObjectSchema({ enabled: booleanSchema, traceId: textSchema, until: dateTimeSchema }),
 }
 
 export const serviceConfigsAssignSchema = {
@@ -62,14 +62,14 @@ export function enrollmentExpirySchema(name: 'enrollmentRefresh' | 'reEnroll') {
 
 const refWithUrlName = {
   ...entityRefSchema,
-  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: text },
+  properties: { ...(entityRefSchema['properties'] as JsonObject), urlName: textSchema },
 } as const
 export const serviceConfigSchema: NamedSchema = {
   name: 'serviceConfigDetail',
   schema: openObjectSchema({
     config: refWithUrlName,
-    configId: text,
+    configId: textSchema,
     service: refWithUrlName,
-    serviceId: text,
+    serviceId: textSchema,
   }),
 }

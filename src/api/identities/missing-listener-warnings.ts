@@ -1,7 +1,7 @@
 import type { Identity } from '../../entities/kinds/identity.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets, TokenBucket } from '../../lib/bounds/keyed-token-buckets.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import { missingListenerLogLimits } from './limits.ts'
@@ -25,15 +25,18 @@ const {
  */
 export class MissingListenerWarnings {
   readonly #deps: MissingListenerWarningsDeps
-  readonly #ofIdentity: KeyedRate
-  readonly #all: RateBudget
+  readonly #ofIdentity: KeyedTokenBuckets
+  readonly #all: TokenBucket
 
   constructor(deps: MissingListenerWarningsDeps) {
     this.#deps = deps
     const rate = { burst: 1, perSecond: 1000 / listenerWarningIntervalMs }
-    this.#ofIdentity = new KeyedRate({ ...rate, keysMax: listenerWarningIdentitiesMax }, deps.clock)
+    this.#ofIdentity = new KeyedTokenBuckets(
+      { ...rate, keysMax: listenerWarningIdentitiesMax },
+      deps.clock,
+    )
     const burst = listenerWarningsBurst
-    this.#all = new RateBudget({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
+    this.#all = new TokenBucket({ burst, perSecond: listenerWarningsPerSecond }, deps.clock)
   }
 
   /** @param routers the routers in the response that the client receives. */

@@ -10,7 +10,7 @@ import {
   postureResponseBulkSchema,
   postureResponseCreateSchema,
 } from './posture-schema.ts'
-import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/validator.ts'
+import { IGNORED_FIELDS_MAX, findIgnoredFields } from '../schemas/request-body-validator.ts'
 import { requireCaller } from '../sessions/current-identity.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'

@@ -2,13 +2,13 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import {
   dateTimeSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
-import { integer, texts } from '../schemas/envelope.ts'
+import { integerSchema, textListSchema } from '../schemas/envelope.ts'
 
 const bounded = (maxLength: number) => ({ type: ['string', 'null'], maxLength }) as const
 const manyBounded = (maxLength: number) =>
@@ -53,18 +53,18 @@ export const postureResponseSchema: NamedSchema = {
   schema: openObjectSchema({
     services: arraySchema(
       openObjectSchema({
-        id: text,
-        name: text,
-        postureQueryType: text,
-        timeout: integer,
-        timeoutRemaining: integer,
+        id: textSchema,
+        name: textSchema,
+        postureQueryType: textSchema,
+        timeout: integerSchema,
+        timeoutRemaining: integerSchema,
       }),
     ),
   }),
 }
 
 const reported = {
-  postureCheckId: text,
+  postureCheckId: textSchema,
   timedOut: booleanSchema,
   lastUpdatedAt: dateTimeSchema,
 } as const
@@ -75,13 +75,13 @@ const ofApiSession: JsonObject = openObjectSchema(
   {
     endpointState: openObjectSchema({ unlockedAt: dateTimeSchema, wokenAt: dateTimeSchema }),
     mfa: openObjectSchema({
-      apiSessionId: text,
+      apiSessionId: textSchema,
       passedAt: dateTimeSchema,
       passedMfa: booleanSchema,
       passedOnUnlock: booleanSchema,
       passedOnWake: booleanSchema,
     }),
-    sdkInfo: { type: 'object', additionalProperties: text },
+    sdkInfo: { type: 'object', additionalProperties: textSchema },
   },
   ['endpointState', 'sdkInfo'],
 )
@@ -90,25 +90,29 @@ export const postureDataSchema: NamedSchema = {
   name: 'postureDataDetail',
   schema: openObjectSchema({
     apiSessionPostureData: { type: 'object', additionalProperties: ofApiSession },
-    domain: reportOf({ domain: text }),
-    mac: reportOf({ addresses: texts }),
-    os: reportOf({ type: text, version: text, build: text }),
+    domain: reportOf({ domain: textSchema }),
+    mac: reportOf({ addresses: textListSchema }),
+    os: reportOf({ type: textSchema, version: textSchema, build: textSchema }),
     processes: arraySchema(
-      reportOf({ binaryHash: text, isRunning: booleanSchema, signerFingerprints: texts }),
+      reportOf({
+        binaryHash: textSchema,
+        isRunning: booleanSchema,
+        signerFingerprints: textListSchema,
+      }),
     ),
   }),
 }
 
 const failedCheck: JsonObject = openObjectSchema(
   {
-    postureCheckId: text,
-    postureCheckName: text,
-    postureCheckType: text,
+    postureCheckId: textSchema,
+    postureCheckName: textSchema,
+    postureCheckType: textSchema,
     // Reported values in the format of the check's type; absent if they would be too large.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },
-    semantic: text,
+    semantic: textSchema,
   },
   ['actualValue', 'expectedValue', 'criteria', 'semantic'],
 )
@@ -118,17 +122,17 @@ export const failedServiceRequestSchema: NamedSchema = {
   schema: {
     type: 'object',
     properties: {
-      apiSessionId: text,
+      apiSessionId: textSchema,
       policyFailures: arraySchema(
         openObjectSchema({
-          policyId: text,
-          policyName: text,
+          policyId: textSchema,
+          policyName: textSchema,
           checks: { type: 'array', items: failedCheck },
         }),
       ),
-      serviceId: text,
-      serviceName: text,
-      sessionType: text,
+      serviceId: textSchema,
+      serviceName: textSchema,
+      sessionType: textSchema,
       when: dateTimeSchema,
     },
   },

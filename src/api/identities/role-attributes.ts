@@ -3,7 +3,7 @@ import { roleAttributeFields } from '../../fsm/access/role-attributes.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Permission } from '../../auth/principal/permissions.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { roleAttributeSchema, roleAttributeUsageSchema } from '../schemas/access.ts'
 import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -63,7 +63,7 @@ export function roleAttributeOperations({
         operationId: `list${name}RoleAttributes`,
         summary: `List the role attributes of ${words}`,
         path: `/${path}-role-attributes`,
-        query: listParameters,
+        query: listQueryParameters,
         response: { kind: 'list', schema: roleAttributeSchema },
         handle: (call: RequestContext) => {
           const { attributes, ...pagination } = state.roleAttributes(entity, readListQuery(call))
@@ -81,7 +81,7 @@ export function roleAttributeOperations({
         summary: `List the role attributes of ${words} with their members and policies`,
         path: `/${path}-role-attribute-usage`,
         query: [
-          ...listParameters,
+          ...listQueryParameters,
           { name: 'withIds', schema: { type: 'boolean' }, isRequired: false },
         ],
         response: { kind: 'list', schema: roleAttributeUsageSchema },

@@ -1,7 +1,7 @@
 import type { RecordOf } from '../../entities/kind-records.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
-import { mayCall, type Permission } from '../../auth/principal/permissions.ts'
+import { canCallOperation, type Permission } from '../../auth/principal/permissions.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import {
   detailResponse,
@@ -10,7 +10,7 @@ import {
   singlePagePagination,
 } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import {
   currentIdentityEdgeRouterSchema,
@@ -94,7 +94,7 @@ export function serviceAccessOperations(given: ServiceAccessOperationsDeps): Ope
       permission: 'session',
       method: 'GET',
       path: '/services/{id}/edge-routers',
-      query: listParameters,
+      query: listQueryParameters,
       headers: [
         {
           name: SESSION_TOKEN,
@@ -224,7 +224,7 @@ function advice(deps: ServiceAccessOperationsDeps, call: RequestContext): Reply 
     if (between === null) return null
     // @guard policy-advice-tells-names
     const readable = (permission: Permission, ref: JsonObject | null): JsonObject | null =>
-      ref === null || mayCall(caller, permission, call) ? ref : { ...ref, name: '' }
+      ref === null || canCallOperation(caller, permission, call) ? ref : { ...ref, name: '' }
     return detailResponse({
       identity: readable('identity.read', state.ref('identity', identityId)),
       identityId,

@@ -21,7 +21,7 @@ export interface MeasuredService {
   readonly terminatorCount: number
 }
 
-export interface DataPathSources {
+export interface DataPathMetricsSources {
   readonly counts: DataPathCounts
   /** The routers in the order of their IDs; read at each scrape. */
   readonly routers: () => Iterable<MeasuredRouter>
@@ -39,7 +39,7 @@ const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
  * equal on every controller; metrics of circuits and dials count only the circuits and dials of
  * this controller.
  */
-export function addDataPathMetrics(registry: Registry, sources: DataPathSources): void {
+export function addDataPathMetrics(registry: Registry, sources: DataPathMetricsSources): void {
   addRouterMetrics(registry, sources)
   addCircuitMetrics(registry, sources)
   const terminators = {
@@ -57,7 +57,10 @@ export function addDataPathMetrics(registry: Registry, sources: DataPathSources)
   })
 }
 
-function addRouterMetrics(registry: Registry, { routers, channels, links }: DataPathSources): void {
+function addRouterMetrics(
+  registry: Registry,
+  { routers, channels, links }: DataPathMetricsSources,
+): void {
   const registers = [registry]
   const first = () => firstOf(routers(), metricsLimits.measuredRoutersMax)
   const online = {
@@ -100,7 +103,7 @@ function addRouterMetrics(registry: Registry, { routers, channels, links }: Data
   })
 }
 
-function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathSources): void {
+function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathMetricsSources): void {
   const registers = [registry]
   const counter = createCounterAdder(registry)
   createGaugeAdder(registry)(

@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { FigureRing } from './figure-ring.ts'
+import { RowRingBuffer } from './row-ring-buffer.ts'
 
 export const metricHistoryLimits = {
   /** Number of samples for each metric, which cover one hour. */
@@ -44,7 +44,10 @@ interface HistoryView {
 export class MetricHistory {
   readonly #read: () => MetricHistoryTotals
   readonly #clock: Clock
-  readonly #ring = new FigureRing(metricHistoryLimits.historySamplesMax, metricHistoryNames.length)
+  readonly #ring = new RowRingBuffer(
+    metricHistoryLimits.historySamplesMax,
+    metricHistoryNames.length,
+  )
   #last: { readonly totals: MetricHistoryTotals; readonly atMs: number } | null = null
   #count = 0
   #endedAtMs: number | null = null

@@ -1,7 +1,7 @@
 import { Counter, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { AppliedIndexView } from '../http/linearizable-reads.ts'
-import { addDataPathMetrics, type DataPathSources } from './data-path-metrics.ts'
+import { addDataPathMetrics, type DataPathMetricsSources } from './data-path-metrics.ts'
 import { addHistogram } from './counted-histogram.ts'
 import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics.ts'
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
@@ -56,7 +56,7 @@ export class ApiMetrics {
     log: AppliedIndexView,
     network: NetworkMetricsSources,
     sources: NodeMetricsSources | null,
-    dataPath: DataPathSources | null,
+    dataPath: DataPathMetricsSources | null,
   ) {
     // Samples less often than by default: with the default period of 10 ms, sampling used a third
     // of the processor time of an idle controller.

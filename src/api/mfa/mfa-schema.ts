@@ -2,10 +2,10 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import {
   dateTimeSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
 } from '../../entities/response-schemas.ts'
-import { baseRecordProperties, baseRecordRequired, texts } from '../schemas/envelope.ts'
+import { baseRecordProperties, baseRecordRequired, textListSchema } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /**
@@ -27,8 +27,8 @@ export const mfaDetailSchema: NamedSchema = {
     properties: {
       ...baseRecordProperties,
       isVerified: booleanSchema,
-      provisioningUrl: text,
-      recoveryCodes: texts,
+      provisioningUrl: textSchema,
+      recoveryCodes: textListSchema,
     },
     required: [...baseRecordRequired, 'isVerified'],
   },
@@ -38,7 +38,7 @@ export const mfaRecoveryCodesSchema: NamedSchema = {
   name: 'detailMfaRecoveryCodes',
   schema: {
     type: 'object',
-    properties: { ...baseRecordProperties, recoveryCodes: texts },
+    properties: { ...baseRecordProperties, recoveryCodes: textListSchema },
     required: [...baseRecordRequired, 'recoveryCodes'],
   },
 }
@@ -50,5 +50,5 @@ export const mfaQrCodeSchema: NamedSchema = {
 
 export const totpTokenSchema: NamedSchema = {
   name: 'totpToken',
-  schema: openObjectSchema({ issuedAt: dateTimeSchema, token: text }),
+  schema: openObjectSchema({ issuedAt: dateTimeSchema, token: textSchema }),
 }

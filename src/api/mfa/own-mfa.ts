@@ -2,8 +2,8 @@ import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { createdSchema } from '../../entities/schema.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
-import { provisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
+import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
+import { totpProvisioningUrl, qrCodePng } from '../../auth/factors/provisioning.ts'
 import {
   type FactorCodePurpose,
   type SecondFactors,
@@ -278,7 +278,7 @@ class OwnMfa {
   }
 
   #urlOf(call: RequestContext, { secret }: FactorSecrets): string {
-    return provisioningUrl(secret, requireCaller(call).identity.name)
+    return totpProvisioningUrl(secret, requireCaller(call).identity.name)
   }
 }
 

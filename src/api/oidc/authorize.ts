@@ -20,7 +20,7 @@ import {
   addQueryParameters,
 } from './oauth-responses.ts'
 import {
-  FORM_BYTES_MAX,
+  OAUTH_FORM_BYTES_MAX,
   oauthFormBody,
   hostHeaderParameter,
   oidcOperationDefaults,
@@ -66,7 +66,7 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       summary: 'Begin a log-in by the authorization code flow',
       method: 'POST',
       body: oauthFormBody,
-      bodyBytesMax: FORM_BYTES_MAX,
+      bodyBytesMax: OAUTH_FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => authorize(deps, call, body)),
     }),
     {
@@ -82,7 +82,7 @@ export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] 
       summary: 'Send the code of a log-in to the client',
       method: 'POST',
       body: oauthFormBody,
-      bodyBytesMax: FORM_BYTES_MAX,
+      bodyBytesMax: OAUTH_FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => leave(deps, call, body)),
     }),
   ]

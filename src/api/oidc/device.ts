@@ -1,6 +1,6 @@
 import {
   type DeviceLogIns,
-  deviceLimits,
+  deviceLogInLimits,
   type PendingDeviceLogIn,
 } from '../../auth/oidc/device-log-ins.ts'
 import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
@@ -15,13 +15,13 @@ import { readOauthClientId } from './oauth-client.ts'
 import { unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
-  bareJsonResponse,
+  jsonResponseWithoutEnvelope,
   catchOAuthError,
   readRequestParameters,
   addQueryParameters,
 } from './oauth-responses.ts'
 import {
-  FORM_BYTES_MAX,
+  OAUTH_FORM_BYTES_MAX,
   oauthFormBody,
   hostHeaderParameter,
   oidcOperationDefaults,
@@ -45,7 +45,7 @@ const ofForm = {
   ...ofPage,
   method: 'POST',
   body: oauthFormBody,
-  bodyBytesMax: FORM_BYTES_MAX,
+  bodyBytesMax: OAUTH_FORM_BYTES_MAX,
 } as const
 
 /**
@@ -120,13 +120,13 @@ async function begin(
   }
   const begun = await deps.deviceLogIns.begin({ clientId, scopes }, issuer, call.credentials)
   const uri = `${issuer}/device`
-  return bareJsonResponse({
+  return jsonResponseWithoutEnvelope({
     device_code: begun.deviceCode,
     user_code: begun.userCode,
     verification_uri: uri,
     verification_uri_complete: addQueryParameters(uri, { user_code: begun.userCode }),
-    expires_in: deviceLimits.deviceLogInMs / 1000,
-    interval: deviceLimits.devicePollMs / 1000,
+    expires_in: deviceLogInLimits.deviceLogInMs / 1000,
+    interval: deviceLogInLimits.devicePollMs / 1000,
   })
 }
 

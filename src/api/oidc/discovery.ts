@@ -3,7 +3,7 @@ import { scopesSupported } from '../../auth/oidc/public-clients.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Operation } from '../http/operation.ts'
 import type { Issuers } from './issuers.ts'
-import { bareJsonResponse } from './oauth-responses.ts'
+import { jsonResponseWithoutEnvelope } from './oauth-responses.ts'
 import { hostHeaderParameter, oidcOperationDefaults } from './oidc-schemas.ts'
 
 interface DiscoveryOperationsDeps {
@@ -33,7 +33,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
         const issuer = issuers.of(call)
         if (issuer === null) throw unknownHostProblem()
         const algorithms = [...new Set(jwt.publicJwks().map(({ alg }) => String(alg)))]
-        return bareJsonResponse({
+        return jsonResponseWithoutEnvelope({
           issuer,
           authorization_endpoint: `${issuer}/authorize`,
           token_endpoint: `${issuer}/oauth/token`,
@@ -68,18 +68,18 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
       operationId: 'oidcKeys',
       summary: 'List the keys that tokens of all controllers are verified by',
       path: '/keys',
-      handle: () => bareJsonResponse({ keys: jwt.publicJwks() }),
+      handle: () => jsonResponseWithoutEnvelope({ keys: jwt.publicJwks() }),
     },
   ]
 }
 
 /** Grant type of device log-ins (RFC 8628, 3.4). */
-export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 const grantTypes: readonly string[] = [
   'authorization_code',
   'refresh_token',
-  DEVICE_GRANT,
+  DEVICE_GRANT_TYPE,
   'urn:ietf:params:oauth:grant-type:token-exchange',
 ]
 

@@ -5,12 +5,12 @@ import { renderHtmlPage } from './html-page.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 /** The page of one step of a log-in. */
-interface LogInPage extends FlowPage {
+interface LogInPage extends LogInFlowPage {
   readonly asks: 'password' | 'code' | 'enrollment'
 }
 
 /** Properties of a page in a log-in flow. */
-export interface FlowPage {
+export interface LogInFlowPage {
   readonly id: string
   /**
    * Redirect URI of the flow. Browsers apply the Content-Security-Policy of a page to the redirects
@@ -62,16 +62,16 @@ const forms: Readonly<Record<LogInPage['asks'], LogInForm>> = {
   },
 }
 
-export function logInPageResponse({ asks, ...page }: LogInPage): Reply {
-  return formPage(page, forms[asks])
+export function renderLogInPage({ asks, ...page }: LogInPage): Reply {
+  return renderFormPage(page, forms[asks])
 }
 
 /**
  * Page that ends a browser log-in for which a token of an external JWT signer is missing; no form
  * can provide such a token.
  */
-export function externalTokenPage(
-  { redirectUri, fault, status }: FlowPage,
+export function renderExternalTokenPage(
+  { redirectUri, fault, status }: LogInFlowPage,
   signerName: string,
 ): Reply {
   const content =
@@ -83,8 +83,8 @@ export function externalTokenPage(
 }
 
 /** A page with one form that continues the flow. */
-export function formPage(
-  { id, redirectUri, fault, status }: FlowPage,
+export function renderFormPage(
+  { id, redirectUri, fault, status }: LogInFlowPage,
   { path, title, fields, button }: LogInForm,
 ): Reply {
   const content =

@@ -1,4 +1,4 @@
-import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
+import { encodeFlowCertificateRequest } from '../../auth/oidc/token-key-binding.ts'
 import type { LogInStepResult } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { type LogInCredential, logInProblem } from '../../auth/log-in/log-in.ts'
@@ -20,19 +20,19 @@ import { toAuthQuery } from '../sessions/session-view.ts'
 import {
   readFormParameters,
   addQueryParameters,
-  bareJsonResponse,
+  jsonResponseWithoutEnvelope,
   noReferrerHeaders,
   readRequestParameters,
   redirectResponse,
 } from './oauth-responses.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
 import {
-  FORM_BYTES_MAX,
+  OAUTH_FORM_BYTES_MAX,
   logInRequestBody,
   type logInFormSchema,
   oidcOperationDefaults,
 } from './oidc-schemas.ts'
-import { logInPageResponse, type FlowPage, externalTokenPage } from './log-in-pages.ts'
+import { renderLogInPage, type LogInFlowPage, renderExternalTokenPage } from './log-in-pages.ts'
 
 interface LogInStepsDeps {
   readonly state: StateView
@@ -80,7 +80,7 @@ export function logInStepOperations(steps: LogInStepHandlers): Operation[] {
         method: 'POST',
         path: `/login/${method}`,
         body: logInRequestBody,
-        bodyBytesMax: FORM_BYTES_MAX,
+        bodyBytesMax: OAUTH_FORM_BYTES_MAX,
         logInMethod: () => credential,
         handle: (call, body) => steps.logIn(call, body, credential),
       }),
@@ -92,7 +92,7 @@ export function logInStepOperations(steps: LogInStepHandlers): Operation[] {
       method: 'POST',
       path: '/login/totp',
       body: logInRequestBody,
-      bodyBytesMax: FORM_BYTES_MAX,
+      bodyBytesMax: OAUTH_FORM_BYTES_MAX,
       handle: (call, body) => steps.giveCode(call, body),
     }),
     {
@@ -117,7 +117,7 @@ export class LogInStepHandlers {
     const id = readFlowId(call, undefined)
     const redirectUri = await this.#deps.oidcFlow.redirectOf(id)
     if (redirectUri === null) throw new Problem('UNAUTHORIZED')
-    return logInPageResponse({ id, asks: 'password', redirectUri, fault: '', status: 200 })
+    return renderLogInPage({ id, asks: 'password', redirectUri, fault: '', status: 200 })
   }
 
   async logIn(
@@ -132,7 +132,10 @@ export class LogInStepHandlers {
       by === 'password'
         ? { by, username: of('username') ?? '', password: of('password') ?? '' }
         : { by }
-    const client = { ...aboutIn(body), certificateRequest: sealedCertificateRequest(of('csrPem')) }
+    const client = {
+      ...aboutIn(body),
+      certificateRequest: encodeFlowCertificateRequest(of('csrPem')),
+    }
     const step = await this.#deps.oidcFlow.logIn(id, credential, call.credentials, client, {
       write: toWriteRequest(call),
       turn: call,
@@ -161,7 +164,7 @@ export class LogInStepHandlers {
       const wrong = { code: 'INVALID TOTP CODE', message: 'an invalid TOTP code was supplied' }
       const failure = { fault: 'That code is not right.', status: 400 }
       const page = await this.factorPage(call, id, identityId, failure)
-      return page ?? bareJsonResponse(wrong, 400)
+      return page ?? jsonResponseWithoutEnvelope(wrong, 400)
     }
     return await this.goOn(call, id)
   }
@@ -182,7 +185,7 @@ export class LogInStepHandlers {
     const id = readFlowId(call, undefined)
     const { pendingFactors, identity } = await this.principal(call, id)
     const authQueries = pendingFactors.map((factor) => this.#queryOf(identity.id, factor))
-    return bareJsonResponse({ authQueries } as never)
+    return jsonResponseWithoutEnvelope({ authQueries } as never)
   }
 
   /**
@@ -203,12 +206,12 @@ export class LogInStepHandlers {
     call: RequestContext,
     id: string,
     identityId: string,
-    failure: Pick<FlowPage, 'fault' | 'status'> = { fault: '', status: 200 },
+    failure: Pick<LogInFlowPage, 'fault' | 'status'> = { fault: '', status: 200 },
   ): Promise<Reply | null> {
     const redirectUri = await this.redirectOfPage(call, id)
     if (redirectUri === null) return null
     const isEnrolled = this.#deps.secondFactors.find(identityId)?.isVerified === true
-    return logInPageResponse({
+    return renderLogInPage({
       id,
       asks: isEnrolled ? 'code' : 'enrollment',
       redirectUri,
@@ -246,14 +249,14 @@ export class LogInStepHandlers {
             : { 'www-authenticate': wwwAuthenticateValue(step.challenge, true) }),
           ...noReferrerHeaders,
         }
-        return { ...bareJsonResponse({ authQueries } as never), headers }
+        return { ...jsonResponseWithoutEnvelope({ authQueries } as never), headers }
       }
       case 'refused': {
         const { code, challenge } = step.refusal
         call.challenge = challenge
         if (redirectUri !== null) {
           const { http: status } = problems[code]
-          call.refusalPage = logInPageResponse({
+          call.refusalPage = renderLogInPage({
             id,
             asks: asked,
             redirectUri,
@@ -279,7 +282,7 @@ export class LogInStepHandlers {
     const lacked = factors.find((factor) => factor.kind === 'extJwt')
     if (lacked === undefined || redirectUri === null) return null
     const signer = this.#deps.state.get('externalJwtSigner', lacked.signerId)
-    return externalTokenPage(
+    return renderExternalTokenPage(
       { id, redirectUri, fault: '', status: 200 },
       signer?.name ?? 'an identity provider',
     )

@@ -4,7 +4,7 @@ import type { RequestContext } from '../http/request-context.ts'
 import { responseWithoutEnvelope, type Reply } from '../http/responses/envelope.ts'
 
 /** A response without an envelope, as OAuth requires. */
-export function bareJsonResponse(value: Json, status = 200): Reply {
+export function jsonResponseWithoutEnvelope(value: Json, status = 200): Reply {
   return { ...responseWithoutEnvelope(JSON.stringify(value)), status }
 }
 
@@ -24,7 +24,7 @@ export const noReferrerHeaders = { 'referrer-policy': 'no-referrer' } as const
 
 /** Error response of OAuth (RFC 6749, 5.2). */
 export function oauthErrorResponse({ code, message }: OAuthError): Reply {
-  return bareJsonResponse({ error: code, error_description: message }, 400)
+  return jsonResponseWithoutEnvelope({ error: code, error_description: message }, 400)
 }
 
 /** Returns the response of `handle`, or an error response if `handle` throws an OAuth error. */

@@ -1,5 +1,5 @@
 import type { NamedSchema } from '../../entities/operations.ts'
-import { envInfoSchema, sdkInfoSchema, text } from '../../entities/response-schemas.ts'
+import { envInfoSchema, sdkInfoSchema, textSchema } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 const FORM_CHARACTERS_MAX = 12 * 1024
@@ -12,7 +12,7 @@ export const logInFormSchema = objectSchema('oidcLogIn', {
   password: field,
   code: field,
   csrPem: field,
-  configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
+  configTypes: { type: ['array', 'null'], items: textSchema, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },
   sdkInfo: { ...sdkInfoSchema, type: ['object', 'null'] },
 })
@@ -41,7 +41,7 @@ export const oidcOperationDefaults = {
 } as const
 /** Maximum size of a form in a request body. */
 // @guard oidc/floods--size
-export const FORM_BYTES_MAX = 64 * 1024
+export const OAUTH_FORM_BYTES_MAX = 64 * 1024
 export const hostHeaderParameter = [
   { name: 'host', description: 'decides which issuer is meant' },
 ] as const

@@ -1,5 +1,5 @@
 import type { RequestContext } from '../http/request-context.ts'
-import { OIDC_LEVEL } from '../../ports/feature-level.ts'
+import { OIDC_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { Operation } from '../http/operation.ts'
 import type { ApiVersionsKey } from '../api-deps.ts'
@@ -42,7 +42,7 @@ interface OidcOperationsDeps {
 export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const issuers = new Issuers(deps)
   const isOffered = (): void => {
-    if (deps.state.featureLevel >= OIDC_LEVEL) return
+    if (deps.state.featureLevel >= OIDC_FEATURE_LEVEL) return
     throw new Problem('NOT_FOUND', {
       detail: 'OIDC is served once all controllers know it; upgrade the others',
     })

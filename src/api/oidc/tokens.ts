@@ -1,5 +1,5 @@
 import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
-import { sealedCertificateRequest } from '../../auth/oidc/key-binding.ts'
+import { encodeFlowCertificateRequest } from '../../auth/oidc/token-key-binding.ts'
 import type { FlowTokens } from '../../auth/oidc/flow-steps.ts'
 import type { LogInFlow } from '../../auth/oidc/log-in-flow.ts'
 import { OAuthError } from '../../auth/oidc/oauth-error.ts'
@@ -16,11 +16,11 @@ import type { Reply } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import { basePaths } from '../http/paths.ts'
 import { readOauthClientId } from './oauth-client.ts'
-import { DEVICE_GRANT, unknownHostProblem } from './discovery.ts'
+import { DEVICE_GRANT_TYPE, unknownHostProblem } from './discovery.ts'
 import type { Issuers } from './issuers.ts'
 import {
   readFormParameters,
-  bareJsonResponse,
+  jsonResponseWithoutEnvelope,
   catchOAuthError,
   readRequestParameters,
   redirectResponse,
@@ -28,7 +28,7 @@ import {
   addQueryParameters,
 } from './oauth-responses.ts'
 import {
-  FORM_BYTES_MAX,
+  OAUTH_FORM_BYTES_MAX,
   oauthFormBody,
   hostHeaderParameter,
   oidcOperationDefaults,
@@ -72,7 +72,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       method: 'POST',
       path: '/oauth/token',
       body: oauthFormBody,
-      bodyBytesMax: FORM_BYTES_MAX,
+      bodyBytesMax: OAUTH_FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => tokens(deps, call, body)),
     }),
     ...revokes.map((path, at) =>
@@ -83,7 +83,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
         method: 'POST',
         path,
         body: oauthFormBody,
-        bodyBytesMax: FORM_BYTES_MAX,
+        bodyBytesMax: OAUTH_FORM_BYTES_MAX,
         handle: (call, body) => catchOAuthError(() => revoke(deps, call, body)),
       }),
     ),
@@ -112,7 +112,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
       method: 'POST',
       path: '/end_session',
       body: oauthFormBody,
-      bodyBytesMax: FORM_BYTES_MAX,
+      bodyBytesMax: OAUTH_FORM_BYTES_MAX,
       handle: (call, body) => catchOAuthError(() => endSession(deps, call, body)),
     }),
     {
@@ -152,7 +152,7 @@ async function tokens(
       const token = await judgedRefresh(deps, call, of('refresh_token'))
       return grantedAnswer(await renewed(deps, call, { token, clientId, of }))
     }
-    case DEVICE_GRANT: {
+    case DEVICE_GRANT_TYPE: {
       const request = { write: toWriteRequest(call), turn: call }
       const { deviceLogIns } = deps
       const issuer = deps.issuers.of(call)
@@ -214,7 +214,7 @@ async function renewed(
   if (!scopes.every((one) => token.scopes.includes(one))) {
     throw new OAuthError('invalid_scope', 'scope names more than the token has')
   }
-  const requestPem = sealedCertificateRequest(of('csr_pem'))
+  const requestPem = encodeFlowCertificateRequest(of('csr_pem'))
   const write = toWriteRequest(call)
   return await deps.oidcFlow.renew(token, issuer, scopes, call.credentials, requestPem, write)
 }
@@ -252,7 +252,7 @@ async function judged(
 
 function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate = null } = granted
-  return bareJsonResponse({
+  return jsonResponseWithoutEnvelope({
     access_token: access,
     token_type: 'Bearer',
     expires_in: expiresInSeconds,
@@ -280,7 +280,7 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
     throw new OAuthError('invalid_request', 'requested_token_type is none that can be given')
   }
   const made = sessionCertificate === null ? {} : { session_cert: sessionCertificate }
-  return bareJsonResponse({
+  return jsonResponseWithoutEnvelope({
     ...members,
     ...made,
     issued_token_type: wanted,
@@ -304,7 +304,7 @@ async function revoke(
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error
   }
-  return bareJsonResponse({})
+  return jsonResponseWithoutEnvelope({})
 }
 
 async function userInfo(
@@ -317,7 +317,7 @@ async function userInfo(
   if (typeof token === 'string') throw new Problem('UNAUTHORIZED')
   const identity = await identityOf(oidcFlow, token, call)
   const { id: sub, name, isAdmin, externalId } = identity
-  return bareJsonResponse({
+  return jsonResponseWithoutEnvelope({
     sub,
     name,
     z_ia: isAdmin,

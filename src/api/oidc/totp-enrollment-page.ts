@@ -1,7 +1,11 @@
-import { provisioningUrl, qrCodePng, manualEntrySecret } from '../../auth/factors/provisioning.ts'
-import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
+import {
+  totpProvisioningUrl,
+  qrCodePng,
+  totpManualEntryText,
+} from '../../auth/factors/provisioning.ts'
+import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 import type { Reply } from '../http/responses/envelope.ts'
-import { formPage, type FlowPage } from './log-in-pages.ts'
+import { renderFormPage, type LogInFlowPage } from './log-in-pages.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
 /**
@@ -21,9 +25,9 @@ interface ShownEnrollment {
  * The page that shows the TOTP secret and the recovery codes, and has a field for the first code of
  * the authenticator app.
  */
-export function totpEnrollmentPage(page: FlowPage, shown: ShownEnrollment): Reply {
+export function renderTotpEnrollmentPage(page: LogInFlowPage, shown: ShownEnrollment): Reply {
   const { secretId, factor, identityName } = shown
-  const image = qrCodePng(provisioningUrl(factor.secret, identityName)).toString('base64')
+  const image = qrCodePng(totpProvisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${escapeHtml(code)}</code></li>`)
   // Sets the focus to no field, because a phone would then scroll away from the QR code.
   const fields =
@@ -31,7 +35,7 @@ export function totpEnrollmentPage(page: FlowPage, shown: ShownEnrollment): Repl
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +
     `<img class="qr" src="data:image/png;base64,${image}" alt="QR code of the key below">` +
     '<p>Or type this key into it, as a time-based one:</p>' +
-    `<p class="key">${manualEntrySecret(factor.secret)}</p>` +
+    `<p class="key">${totpManualEntryText(factor.secret)}</p>` +
     '<h2>2. Keep the recovery codes</h2>' +
     '<p>Each replaces a code of the app once, for the day when the app is gone. Write them down or ' +
     'print them, and keep them apart from the app: they are not shown again.</p>' +
@@ -45,5 +49,5 @@ export function totpEnrollmentPage(page: FlowPage, shown: ShownEnrollment): Repl
     fields,
     button: 'Finish and log in',
   }
-  return formPage(page, form)
+  return renderFormPage(page, form)
 }

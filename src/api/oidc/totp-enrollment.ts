@@ -1,6 +1,6 @@
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { requiredFactorByPurpose, type SecondFactors } from '../../auth/factors/second-factors.ts'
-import { provisioningUrl } from '../../auth/factors/provisioning.ts'
+import { totpProvisioningUrl } from '../../auth/factors/provisioning.ts'
 import {
   actorForPrincipal,
   writeOriginForPrincipal,
@@ -12,7 +12,11 @@ import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { type Reply, rfc3339Text } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { readFormParameters, bareJsonResponse, noReferrerHeaders } from './oauth-responses.ts'
+import {
+  readFormParameters,
+  jsonResponseWithoutEnvelope,
+  noReferrerHeaders,
+} from './oauth-responses.ts'
 import {
   readFlowId,
   type LogInBody,
@@ -21,9 +25,9 @@ import {
   refuseCrossSiteForm,
   tooManyCodesMessage,
 } from './log-in-steps.ts'
-import { TOTP_ENROLLMENT_FIELD, totpEnrollmentPage } from './totp-enrollment-page.ts'
-import type { FlowPage } from './log-in-pages.ts'
-import { FORM_BYTES_MAX, logInRequestBody } from './oidc-schemas.ts'
+import { TOTP_ENROLLMENT_FIELD, renderTotpEnrollmentPage } from './totp-enrollment-page.ts'
+import type { LogInFlowPage } from './log-in-pages.ts'
+import { OAUTH_FORM_BYTES_MAX, logInRequestBody } from './oidc-schemas.ts'
 
 interface EnrollmentStepsDeps {
   readonly secondFactors: SecondFactors
@@ -42,7 +46,7 @@ export function totpEnrollmentOperations(
   const common = {
     ...logInStepDefaults,
     body: logInRequestBody,
-    bodyBytesMax: FORM_BYTES_MAX,
+    bodyBytesMax: OAUTH_FORM_BYTES_MAX,
   } as const
   return [
     operationWithBody({
@@ -106,9 +110,9 @@ class EnrollmentSteps {
       const page = await this.#shownPage(call, id, principal, begun, { fault: '', status: 201 })
       if (page !== null) return page
       const { secret, recoveryCodes } = await secondFactors.vault.open(begun)
-      const url = provisioningUrl(secret, String(name))
+      const url = totpProvisioningUrl(secret, String(name))
       const shown = { ...enrollmentView(begun), provisioningUrl: url, recoveryCodes }
-      return { ...bareJsonResponse(shown, 201), headers: noReferrerHeaders }
+      return { ...jsonResponseWithoutEnvelope(shown, 201), headers: noReferrerHeaders }
     } catch (error) {
       throw await this.#withPage(call, body, principal, error)
     }
@@ -122,7 +126,7 @@ class EnrollmentSteps {
     } catch (error) {
       return wrongCodeAnswer(error)
     }
-    return bareJsonResponse({})
+    return jsonResponseWithoutEnvelope({})
   }
 
   async verify(call: RequestContext, body: LogInBody): Promise<Reply> {
@@ -194,14 +198,14 @@ class EnrollmentSteps {
     id: string,
     { identity }: SessionPrincipal,
     begun: Mfa,
-    failure: Pick<FlowPage, 'fault' | 'status'>,
+    failure: Pick<LogInFlowPage, 'fault' | 'status'>,
   ): Promise<Reply | null> {
     const redirectUri = await this.#logIn.redirectOfPage(call, id)
     if (redirectUri === null) return null
     const factor = await this.#deps.secondFactors.vault.open(begun)
     const { secretId } = begun
     const shown = { secretId, factor, identityName: identity.name }
-    return totpEnrollmentPage({ id, redirectUri, ...failure }, shown)
+    return renderTotpEnrollmentPage({ id, redirectUri, ...failure }, shown)
   }
 }
 
@@ -220,7 +224,7 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
   if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
   const wrong = { code: error.code, message: 'the code is not right' }
-  return page ?? bareJsonResponse(wrong, problems.MFA_INVALID_TOKEN.http)
+  return page ?? jsonResponseWithoutEnvelope(wrong, problems.MFA_INVALID_TOKEN.http)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {

@@ -1,4 +1,5 @@
 import { prepareAuthPolicyBody } from '../../entities/auth-policy-body.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 
-export const prepareAuthPolicy: Preparer = (_call, mode, body) => prepareAuthPolicyBody(mode, body)
+export const prepareAuthPolicy: WritePreparer = (_call, mode, body) =>
+  prepareAuthPolicyBody(mode, body)

@@ -8,8 +8,8 @@ import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { passwordFault } from '../../auth/factors/password-rules.ts'
 import { findIssuingCa } from '../../auth/certificates/trusted-authorities.ts'
 import type { RequestContext } from '../http/request-context.ts'
-import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
-import type { WritePlan, Preparer } from './preparer.ts'
+import { checkKeyStrength, parseSingleCertificate } from './certificates.ts'
+import type { WritePlan, WritePreparer } from './write-preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PasswordVerifier } from '../../auth/factors/password-verifier.ts'
@@ -26,7 +26,7 @@ interface AuthenticatorPreparerDeps {
  * Prepares an authenticator: a user name and password, or a certificate. The command contains only
  * the hash of the password.
  */
-export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): Preparer {
+export function authenticatorPreparer(deps: AuthenticatorPreparerDeps): WritePreparer {
   return async (call, mode, body, id) => {
     if (mode === 'create') checkCreate(body)
     const prepared = normalizeBody(authenticator, mode, body)
@@ -65,7 +65,7 @@ async function certificateFields(
   deps: AuthenticatorPreparerDeps,
   certPem: string,
 ): Promise<JsonObject> {
-  const certificate = parseOnlyCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
+  const certificate = parseSingleCertificate(certPem, 'COULD_NOT_PARSE_PEM_BLOCK')
   checkKeyStrength(certificate, 'certPem')
   const issuer = await deps.reads.latest(() => findIssuingCa(deps, certificate) ?? undefined)
   if (issuer === undefined) {

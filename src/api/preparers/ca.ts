@@ -4,16 +4,16 @@ import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
+import { readPemBlocks } from '../../pki/pem.ts'
 import { checkKeyStrength } from './certificates.ts'
-import type { WritePlan, Preparer } from './preparer.ts'
+import type { WritePlan, WritePreparer } from './write-preparer.ts'
 
 /**
  * Prepares a CA. A new CA gets a token; to verify the CA, its owner later issues a certificate with
  * that token as its name. A patch removes the external ID claim if it contains null, or if it is
  * the request that the OpenZiti CLI sends; an empty object changes nothing.
  */
-export const prepareCa: Preparer = (_call, mode, body) => {
+export const prepareCa: WritePreparer = (_call, mode, body) => {
   const prepared = normalizeBody(ca, mode, body)
   if (mode === 'create') return newCa(prepared)
   if (mode !== 'patch' || !clearsClaim(body)) return prepared
@@ -46,7 +46,7 @@ function newCa(prepared: WritePlan): WritePlan {
 const CERTIFICATES_READ_MAX = 2
 
 function firstCertificate(pem: string): Certificate {
-  const blocks = pemBlocks(pem, CERTIFICATES_READ_MAX)
+  const blocks = readPemBlocks(pem, CERTIFICATES_READ_MAX)
   const [block] = blocks
   if (block?.label !== 'CERTIFICATE') {
     throw fieldProblem('certPem', 'certPem must begin with the PEM block of a certificate')

@@ -1,14 +1,14 @@
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../../pki/asn1/key-info.ts'
 import { type Certificate, CertificateError, parseCertificate } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
+import { readPemBlocks } from '../../pki/pem.ts'
 
 /**
  * Parses a text that must contain exactly one certificate and nothing else.
  * @throws {Problem} with the given code.
  */
-export function parseOnlyCertificate(pem: string, code: ProblemCode): Certificate {
-  const blocks = pemBlocks(pem, 2)
+export function parseSingleCertificate(pem: string, code: ProblemCode): Certificate {
+  const blocks = readPemBlocks(pem, 2)
   const [block] = blocks
   if (block?.label !== 'CERTIFICATE' || blocks.length > 1) throw new Problem(code)
   return parseDerCertificate(block.der, code)

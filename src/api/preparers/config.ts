@@ -4,7 +4,7 @@ import { config } from '../../entities/kinds/config.ts'
 import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, fieldProblem, Problem } from '../../lib/problems.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SchemaValidator } from '../schemas/schema-validator.ts'
@@ -16,7 +16,7 @@ interface ConfigTypePreparerDeps {
 }
 
 /** Compiles the schema before it is stored, so that no config type has an unusable schema. */
-export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Preparer {
+export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): WritePreparer {
   return async (call, mode, body) => {
     const prepared = normalizeBody(configType, mode, body)
     const schema = prepared.fields['schema']
@@ -31,7 +31,7 @@ export function configTypePreparer({ schemas }: ConfigTypePreparerDeps): Prepare
  * Validates the data of a config against the schema of its config type in the local state. If the
  * config type changes before the write, validates the data again.
  */
-export function configPreparer(deps: ConfigTypePreparerDeps): Preparer {
+export function configPreparer(deps: ConfigTypePreparerDeps): WritePreparer {
   return async (call, mode, body, configId) => {
     if (mode === 'create' && body['configTypeId'] === '') throw invalidType('')
     const prepared = normalizeBody(config, mode, body)

@@ -8,7 +8,7 @@ import { requirePresent } from '../../lib/assert.ts'
 import { newShortId } from '../../lib/random.ts'
 import { newEnrollmentToken } from './enrollment-tokens.ts'
 import type { BatchWriteStep } from '../http/proposal-writer.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
@@ -75,7 +75,7 @@ async function mustHaveCa(deps: EnrollmentFieldsDeps, caId: string): Promise<voi
   if (found === undefined) throw fieldProblem('caId', 'ca not found', caId.slice(0, 128))
 }
 
-export function enrollmentPreparer(deps: EnrollmentFieldsDeps): Preparer {
+export function enrollmentPreparer(deps: EnrollmentFieldsDeps): WritePreparer {
   return async (_call, mode, body) => {
     const { fields, ignoredFields } = normalizeBody(enrollment, mode, body)
     const { caId, username } = body

@@ -4,8 +4,8 @@ import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { type FieldFault, Problem } from '../../lib/problems.ts'
 import { isReservedHost } from '../../lib/reserved-hosts.ts'
-import { checkKeyStrength, parseOnlyCertificate } from './certificates.ts'
-import type { WritePlan, Preparer } from './preparer.ts'
+import { checkKeyStrength, parseSingleCertificate } from './certificates.ts'
+import type { WritePlan, WritePreparer } from './write-preparer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
@@ -32,7 +32,7 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
  * Derives fields from the signer's certificate. If the body has no `kid`, the fingerprint of the
  * certificate becomes the `kid`.
  */
-export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): Preparer {
+export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(externalJwtSigner, mode, body)
     for (const [name, code] of urls) {
@@ -80,7 +80,7 @@ function refuseControllers(
     throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'kid', reason, value: kid } })
   }
   if (typeof certPem !== 'string') return
-  const { publicKeySha256 } = parseOnlyCertificate(certPem, 'INVALID_CERT_PEM')
+  const { publicKeySha256 } = parseSingleCertificate(certPem, 'INVALID_CERT_PEM')
   // @guard oidc/tokens--certificate
   if (!jwt.isMemberKey(Buffer.from(publicKeySha256).toString('hex'))) return
   throw new Problem('COULD_NOT_VALIDATE', { fault: { field: 'certPem', reason } })
@@ -95,7 +95,7 @@ function kidOf(kid: Json | undefined): string | null {
 }
 
 function certificateFields(certPem: string) {
-  const certificate = parseOnlyCertificate(certPem, 'INVALID_CERT_PEM')
+  const certificate = parseSingleCertificate(certPem, 'INVALID_CERT_PEM')
   checkKeyStrength(certificate, 'certPem')
   const { pem, commonName, sha1, notBeforeMs, notAfterMs } = certificate
   const fields = {

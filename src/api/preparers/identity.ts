@@ -3,9 +3,9 @@ import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import { storedRoleAttributeExpiries } from './access-expiry.ts'
+import { toStoredRoleAttributeExpiries } from './access-expiry.ts'
 import { enrollmentBatchStep, type NewEnrollment } from './enrollment.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
@@ -25,12 +25,12 @@ interface IdentityPreparerDeps {
 }
 
 /** Prepares an identity. The identity and its enrollment are created in the same log entry. */
-export function identityPreparer(deps: IdentityPreparerDeps): Preparer {
+export function identityPreparer(deps: IdentityPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)
     const normal = normalizeBody(identity, mode, body)
     const ofType = typeId === null ? {} : { typeId }
-    const fields = { ...normal.fields, ...ofType, ...storedRoleAttributeExpiries(body) }
+    const fields = { ...normal.fields, ...ofType, ...toStoredRoleAttributeExpiries(body) }
     const prepared = { ...normal, fields }
     const asked = mode === 'create' ? enrollmentIn(body['enrollment']) : null
     if (asked === null) return prepared

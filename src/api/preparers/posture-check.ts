@@ -8,7 +8,7 @@ import {
 import type { RequestMode } from '../../entities/define-entity.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
@@ -21,7 +21,7 @@ interface PostureCheckPreparerDeps {
  * Prepares a posture check. Its type determines which fields are used; the response lists fields of
  * other types as ignored.
  */
-export function postureCheckPreparer(deps: PostureCheckPreparerDeps): Preparer {
+export function postureCheckPreparer(deps: PostureCheckPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const type = await typeOf(deps, id, mode, body)
     const { required, optional } = postureFields[type]

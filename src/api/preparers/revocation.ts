@@ -4,7 +4,7 @@ import { revocation, type Revocation } from '../../entities/kinds/revocation.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { isShortId } from '../../lib/random.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
-import type { WritePlan, Preparer } from './preparer.ts'
+import type { WritePlan, WritePreparer } from './write-preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
@@ -19,7 +19,7 @@ const kind = 'revocation'
  * Refuses a revocation that cannot match any token, because the administrator would believe that a
  * token is revoked.
  */
-export function revocationPreparer(deps: RevocationPreparerDeps): Preparer {
+export function revocationPreparer(deps: RevocationPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(revocation, mode, body)
     const type = prepared.fields['type']

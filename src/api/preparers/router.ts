@@ -3,7 +3,7 @@ import { fabricRouter } from '../../entities/kinds/fabric-router.ts'
 import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Entity } from '../../entities/define-entity.ts'
 import { enrollmentBatchStep } from './enrollment.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -23,7 +23,7 @@ interface EdgeRouterPreparerDeps {
 }
 
 /** Prepares an edge router. A new router is created together with its enrollment token. */
-export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
+export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(edgeRouter, mode, body)
     if (mode !== 'create') return prepared
@@ -32,7 +32,7 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): Preparer {
 }
 
 /** Prepares a router for `/routers` or `/transit-routers`, with its enrollment token. */
-export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): Preparer {
+export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): WritePreparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(entity, mode, body)
     if (mode !== 'create') return prepared
@@ -48,7 +48,7 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
  * Prepares a router of the fabric API: the caller chooses its id and may already know its
  * certificate.
  */
-export const prepareFabricRouter: Preparer = (_call, mode, body, id) => {
+export const prepareFabricRouter: WritePreparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)
   const { fingerprint } = body
   // Without a fingerprint in the body, keeps the stored one. Otherwise a replacement (PUT) would

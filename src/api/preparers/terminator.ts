@@ -1,7 +1,7 @@
 import type { Entity, RequestMode } from '../../entities/define-entity.ts'
 import { normalizeBody } from '../../entities/normalize-body.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 
@@ -29,7 +29,7 @@ type TerminatorKind = 'terminator' | 'fabricTerminator'
 export function terminatorPreparer(
   deps: TerminatorPreparerDeps,
   entity: Entity<TerminatorKind>,
-): Preparer {
+): WritePreparer {
   const names = entity.name === 'fabricTerminator' ? fabricNames : edgeNames
   return async (_call, mode, body, id) => {
     const { fields, ignoredFields } = normalizeBody(entity, mode, body)

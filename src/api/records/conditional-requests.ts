@@ -7,7 +7,7 @@ import type { ProposalInput } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Reply, EncodedJsonReply } from '../http/responses/envelope.ts'
-import { ETAGS_MAX, matchesEtag, type Precondition } from '../http/responses/etag.ts'
+import { ETAGS_MAX, matchesEtag, type IfMatchPrecondition } from '../http/responses/etag.ts'
 
 type JudgedOn = NonNullable<ProposalInput['judgedOn']>
 
@@ -53,7 +53,7 @@ export function responseWithEtag(
  * 13.1.1).
  * @throws {Problem} COULD_NOT_VALIDATE if the header is not a list of tags.
  */
-export function parseIfMatch(text: string): Precondition {
+export function parseIfMatch(text: string): IfMatchPrecondition {
   if (text.trim() === '*') return 'any'
   const revisions: number[] = []
   const tags = text.split(',', ETAGS_MAX + 1)
@@ -73,7 +73,7 @@ export function parseIfMatch(text: string): Precondition {
  * log.
  * @throws {Problem} PRECONDITION_FAILED when the record has another revision, or does not exist.
  */
-export async function writeIfMatches<T>(
+export async function writeIfPreconditionHolds<T>(
   { precondition }: RequestContext,
   state: Pick<StateView, 'get'>,
   record: { readonly entity: KindName; readonly id: string },

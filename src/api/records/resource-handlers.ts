@@ -10,7 +10,7 @@ import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import {
   type ShownConfigTypes,
-  type Listing,
+  type SteppedListing,
   noConfigTypes,
   type ServiceDetailScope,
   type StateView,
@@ -33,8 +33,8 @@ import {
   detachedReferencesAfterDelete,
 } from './detached-references.ts'
 import type { Handler } from '../http/operation.ts'
-import type { Preparers } from '../preparers/preparers.ts'
-import { responseWithEtag, writeIfMatches } from './conditional-requests.ts'
+import type { WritePreparers } from '../preparers/write-preparers.ts'
+import { responseWithEtag, writeIfPreconditionHolds } from './conditional-requests.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import { visibleRecords, type VisibleRecords } from './visible-records.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
@@ -48,14 +48,14 @@ interface ResourceHandlersDeps {
   readonly limits: ApiLimits
   readonly writer: ProposalWriter
   readonly lists: ListResponsePrinter
-  readonly preparers: Preparers
+  readonly preparers: WritePreparers
 }
 
 /** Creates the handlers for all entity descriptors, one for each shape of operation. */
 export class ResourceHandlers {
   readonly #deps: ResourceHandlersDeps
   readonly #writer: ProposalWriter
-  readonly #preparers: Preparers
+  readonly #preparers: WritePreparers
   readonly #lists: ListResponsePrinter
 
   constructor(deps: ResourceHandlersDeps) {
@@ -133,7 +133,7 @@ export class ResourceHandlers {
   #listed(
     call: RequestContext,
     entity: Entity,
-    listing: Listing,
+    listing: SteppedListing,
     callerId: string,
     types: ShownConfigTypes = noConfigTypes,
   ): Reply | Promise<Reply> {
@@ -228,7 +228,7 @@ export class ResourceHandlers {
       const kind = kinds[mode]
       const step = { kind, entity: entity.name, id: prepared.id ?? id, fields }
       const record = { entity: entity.name, id }
-      const written = await writeIfMatches(call, this.#deps.state, record, (matched) => {
+      const written = await writeIfPreconditionHolds(call, this.#deps.state, record, (matched) => {
         const judged = [...matched, ...judgedOn]
         return first.length + also.length === 0
           ? this.#writer.entity(
@@ -254,7 +254,7 @@ export class ResourceHandlers {
     const record = { entity: entity.name, id: call.param('id') }
     const { state } = this.#deps
     let naming: readonly DetachedReferences[] = []
-    await writeIfMatches(call, state, record, (matched) => {
+    await writeIfPreconditionHolds(call, state, record, (matched) => {
       naming = collectReferencesBeforeDelete(state, entity, record.id)
       return this.#writer.deleteEntity(requestOrigin(call), record.entity, record.id, matched)
     })

@@ -7,7 +7,7 @@ import { entities } from '../../entities/registry.ts'
 import { assert } from '../../lib/assert.ts'
 import { type Operation, type ResponseShape, operationWithBody } from '../http/operation.ts'
 import { isPermission } from '../../auth/principal/permissions.ts'
-import { queryParametersNamed } from '../http/query-parameters.ts'
+import { declareQueryParameters } from '../http/query-parameters.ts'
 import { ResourceHandlers } from './resource-handlers.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
@@ -15,7 +15,7 @@ import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
-import type { Preparers } from '../preparers/preparers.ts'
+import type { WritePreparers } from '../preparers/write-preparers.ts'
 
 interface ResourceOperationsDeps {
   readonly state: StateView
@@ -24,7 +24,7 @@ interface ResourceOperationsDeps {
   readonly limits: ApiLimits
   readonly writer: ProposalWriter
   readonly lists: ListResponsePrinter
-  readonly preparers: Preparers
+  readonly preparers: WritePreparers
 }
 
 /**
@@ -56,7 +56,7 @@ function operationFrom(from: EntityOperation, handlers: ResourceHandlers): Opera
     method: from.method,
     path: from.path,
     permission,
-    query: queryParametersNamed(from.query),
+    query: declareQueryParameters(from.query),
     success: from.success,
     response,
     refusals: from.refusals,

@@ -3,11 +3,16 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import {
   dateTimeSchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
-import { baseRecordProperties, baseRecordRequired, integer, texts } from './envelope.ts'
+import {
+  baseRecordProperties,
+  baseRecordRequired,
+  integerSchema,
+  textListSchema,
+} from './envelope.ts'
 
 // Schemas of the information that a controller provides about itself: version, capabilities,
 // health, specifications.
@@ -16,43 +21,48 @@ const number = { type: 'number' } as const
 
 /** The health document of a node (src/ports/node-health.ts). */
 const nodeHealthSchema = openObjectSchema({
-  id: text,
-  clusterId: text,
-  generation: integer,
-  version: text,
+  id: textSchema,
+  clusterId: textSchema,
+  generation: integerSchema,
+  version: textSchema,
   startedAtMs: number,
-  role: text,
-  term: integer,
+  role: textSchema,
+  term: integerSchema,
   leaderId: { type: ['string', 'null'] },
   leaderContactMs: number,
-  commit: integer,
-  applied: integer,
-  persisted: integer,
-  lagEntries: integer,
+  commit: integerSchema,
+  applied: integerSchema,
+  persisted: integerSchema,
+  lagEntries: integerSchema,
   lagMs: number,
   fsyncP99Ms: number,
   loopDelayP99Ms: openObjectSchema({ main: number, raft: number }),
   members: arraySchema(
     openObjectSchema({
-      id: text,
+      id: textSchema,
       voter: booleanSchema,
-      role: text,
+      role: textSchema,
       connected: booleanSchema,
       lastContactMs: { type: ['number', 'null'] },
-      commit: integer,
-      applied: integer,
-      lagEntries: integer,
+      commit: integerSchema,
+      applied: integerSchema,
+      lagEntries: integerSchema,
       fsyncP99Ms: number,
       loopDelayP99Ms: number,
       clockOffsetMs: number,
     }),
   ),
-  voters: integer,
-  votersConnected: integer,
-  failureTolerance: integer,
-  nextRisk: text,
+  voters: integerSchema,
+  votersConnected: integerSchema,
+  failureTolerance: integerSchema,
+  nextRisk: textSchema,
   alarms: arraySchema(
-    openObjectSchema({ code: text, text, sinceMs: number, isCritical: booleanSchema }),
+    openObjectSchema({
+      code: textSchema,
+      text: textSchema,
+      sinceMs: number,
+      isCritical: booleanSchema,
+    }),
   ),
 })
 
@@ -60,10 +70,10 @@ const apiVersions = {
   type: 'object',
   additionalProperties: {
     type: 'object',
-    additionalProperties: openObjectSchema({ path: text, version: text, apiBaseUrls: texts }, [
-      'version',
-      'apiBaseUrls',
-    ]),
+    additionalProperties: openObjectSchema(
+      { path: textSchema, version: textSchema, apiBaseUrls: textListSchema },
+      ['version', 'apiBaseUrls'],
+    ),
   },
 } as const
 
@@ -71,34 +81,34 @@ export const versionSchema: NamedSchema = {
   name: 'version',
   schema: openObjectSchema({
     apiVersions,
-    buildDate: text,
-    capabilities: texts,
-    revision: text,
-    runtimeVersion: text,
-    version: text,
+    buildDate: textSchema,
+    capabilities: textListSchema,
+    revision: textSchema,
+    runtimeVersion: textSchema,
+    version: textSchema,
   }),
 }
 
-export const capabilitySchema: NamedSchema = { name: 'capability', schema: text }
+export const capabilitySchema: NamedSchema = { name: 'capability', schema: textSchema }
 
 export const protocolsSchema: NamedSchema = {
   name: 'listProtocols',
   schema: {
     type: 'object',
-    additionalProperties: openObjectSchema({ address: text }),
+    additionalProperties: openObjectSchema({ address: textSchema }),
   },
 }
 
 export const summarySchema: NamedSchema = {
   name: 'listSummaryCounts',
-  schema: { type: 'object', additionalProperties: integer },
+  schema: { type: 'object', additionalProperties: integerSchema },
 }
 
 export const specSchema: NamedSchema = {
   name: 'specDetail',
   schema: {
     type: 'object',
-    properties: { ...baseRecordProperties, name: text },
+    properties: { ...baseRecordProperties, name: textSchema },
     required: [...baseRecordRequired, 'name'],
   },
 }
@@ -115,16 +125,16 @@ export const controllerSchema: NamedSchema = {
         type: 'object',
         additionalProperties: arraySchema({
           type: 'object',
-          properties: { url: text, version: text },
+          properties: { url: textSchema, version: textSchema },
         }),
       },
-      certPem: text,
-      ctrlAddress: text,
-      fingerprint: text,
+      certPem: textSchema,
+      ctrlAddress: textSchema,
+      fingerprint: textSchema,
       isOnline: booleanSchema,
       isPreferredLeader: booleanSchema,
       lastJoinedAt: dateTimeSchema,
-      name: text,
+      name: textSchema,
     },
     required: [...baseRecordRequired, 'name', 'certPem', 'fingerprint', 'isOnline', 'lastJoinedAt'],
   },
@@ -142,7 +152,7 @@ export const effectiveSettingsSchema: NamedSchema = {
 
 export const networkJwtResponseSchema: NamedSchema = {
   name: 'networkJWT',
-  schema: openObjectSchema({ name: text, token: text }),
+  schema: openObjectSchema({ name: textSchema, token: textSchema }),
 }
 
 export const healthSchema: NamedSchema = {
@@ -153,11 +163,11 @@ export const healthSchema: NamedSchema = {
       checks: arraySchema(
         openObjectSchema(
           {
-            id: text,
+            id: textSchema,
             healthy: booleanSchema,
             lastCheckTime: dateTimeSchema,
-            lastCheckDuration: text,
-            detail: text,
+            lastCheckDuration: textSchema,
+            detail: textSchema,
           },
           ['detail'],
         ),
@@ -173,5 +183,5 @@ export const readinessSchema: NamedSchema = {
   schema: openObjectSchema({ ready: booleanSchema }),
 }
 
-export const metricsTextSchema: NamedSchema = { name: 'metricsText', schema: text }
+export const metricsTextSchema: NamedSchema = { name: 'metricsText', schema: textSchema }
 export const openapiSchema: NamedSchema = { name: 'openapiDocument', schema: { type: 'object' } }

@@ -6,36 +6,36 @@ import {
   entityRefSchema,
   booleanSchema,
   linksSchema,
-  text,
+  textSchema,
   openObjectSchema,
   arraySchema,
 } from '../../entities/response-schemas.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { objectSchema } from './typed-schema.ts'
-import { integer } from './envelope.ts'
+import { integerSchema } from './envelope.ts'
 
 const tags = { type: 'object', additionalProperties: true } as const
 const dialBind = { type: 'string', enum: ['Dial', 'Bind'] } as const
-const protocols = { type: 'object', additionalProperties: text } as const
+const protocols = { type: 'object', additionalProperties: textSchema } as const
 
 const routerProperties: JsonObject = {
-  name: text,
-  hostname: text,
+  name: textSchema,
+  hostname: textSchema,
   isOnline: booleanSchema,
-  syncStatus: text,
-  cost: integer,
+  syncStatus: textSchema,
+  cost: integerSchema,
   noTraversal: booleanSchema,
   disabled: booleanSchema,
   supportedProtocols: protocols,
   appData: tags,
-  capabilities: { type: 'array', items: text },
+  capabilities: { type: 'array', items: textSchema },
 }
 const routerRequired = Object.keys(routerProperties)
 
 /** Schema of an edge router, for responses to clients. */
 const commonEdgeRouter: JsonObject = {
   type: 'object',
-  properties: { ...routerProperties, version: text },
+  properties: { ...routerProperties, version: textSchema },
   required: routerRequired,
 }
 
@@ -51,9 +51,9 @@ export const currentIdentityEdgeRouterSchema: NamedSchema = {
     properties: {
       ...routerProperties,
       _links: linksSchema,
-      version: text,
+      version: textSchema,
       createdAt: dateTimeSchema,
-      id: text,
+      id: textSchema,
       tags,
       updatedAt: dateTimeSchema,
     },
@@ -107,20 +107,20 @@ export const sessionManagementDetailSchema: NamedSchema = {
 
 export const sessionRoutePathSchema: NamedSchema = {
   name: 'sessionRoutePathDetail',
-  schema: openObjectSchema({ routePath: { type: 'array', items: text } }),
+  schema: openObjectSchema({ routePath: { type: 'array', items: textSchema } }),
 }
 
 export const policyAdviceSchema: NamedSchema = {
   name: 'policyAdvice',
   schema: openObjectSchema({
     identity: entityRefSchema,
-    identityId: text,
+    identityId: textSchema,
     service: entityRefSchema,
-    serviceId: text,
+    serviceId: textSchema,
     isBindAllowed: booleanSchema,
     isDialAllowed: booleanSchema,
-    identityRouterCount: integer,
-    serviceRouterCount: integer,
+    identityRouterCount: integerSchema,
+    serviceRouterCount: integerSchema,
     commonRouters: arraySchema({
       type: 'object',
       properties: { ...(entityRefSchema['properties'] as JsonObject), isOnline: booleanSchema },
@@ -129,17 +129,17 @@ export const policyAdviceSchema: NamedSchema = {
   }),
 }
 
-export const roleAttributeSchema: NamedSchema = { name: 'roleAttribute', schema: text }
+export const roleAttributeSchema: NamedSchema = { name: 'roleAttribute', schema: textSchema }
 
 export const roleAttributeUsageSchema: NamedSchema = {
   name: 'roleAttributeUsage',
   schema: openObjectSchema({
-    roleAttribute: text,
+    roleAttribute: textSchema,
     usage: {
       type: 'object',
       additionalProperties: openObjectSchema({
-        count: integer,
-        ids: { anyOf: [{ type: 'array', items: text }, { type: 'null' }] },
+        count: integerSchema,
+        ids: { anyOf: [{ type: 'array', items: textSchema }, { type: 'null' }] },
       }),
     },
   }),

@@ -3,7 +3,7 @@ import { emptySchema } from '../../entities/schema.ts'
 import {
   dateTimeSchema,
   linksSchema,
-  text,
+  textSchema,
   openObjectSchema,
   closedObjectSchema,
   arraySchema,
@@ -11,8 +11,8 @@ import {
 
 /** Schemas of the envelope of responses, and of the fields that all records have. */
 
-export const integer = { type: 'integer' } as const
-export const texts = { type: 'array', items: text } as const
+export const integerSchema = { type: 'integer' } as const
+export const textListSchema = { type: 'array', items: textSchema } as const
 
 export const emptyBodySchema: NamedSchema = { name: 'empty', schema: emptySchema }
 
@@ -20,15 +20,24 @@ export const responseMetaSchema: NamedSchema = {
   name: 'meta',
   schema: closedObjectSchema(
     {
-      apiEnrollmentVersion: text,
-      apiVersion: text,
+      apiEnrollmentVersion: textSchema,
+      apiVersion: textSchema,
       detachedFrom: arraySchema(
-        openObjectSchema({ entity: text, field: text, ids: texts, totalCount: integer }),
+        openObjectSchema({
+          entity: textSchema,
+          field: textSchema,
+          ids: textListSchema,
+          totalCount: integerSchema,
+        }),
       ),
-      filterableFields: texts,
-      ignoredFields: texts,
-      warnings: texts,
-      pagination: openObjectSchema({ limit: integer, offset: integer, totalCount: integer }),
+      filterableFields: textListSchema,
+      ignoredFields: textListSchema,
+      warnings: textListSchema,
+      pagination: openObjectSchema({
+        limit: integerSchema,
+        offset: integerSchema,
+        totalCount: integerSchema,
+      }),
     },
     ['detachedFrom', 'filterableFields', 'ignoredFields', 'pagination', 'warnings'],
   ),
@@ -39,17 +48,17 @@ export const errorEnvelopeSchema: NamedSchema = {
   schema: closedObjectSchema({
     error: closedObjectSchema(
       {
-        code: text,
-        message: text,
-        requestId: text,
+        code: textSchema,
+        message: textSchema,
+        requestId: textSchema,
         cause: {
           type: 'object',
           properties: {
-            field: text,
-            reason: text,
+            field: textSchema,
+            reason: textSchema,
             value: {},
-            code: text,
-            message: text,
+            code: textSchema,
+            message: textSchema,
             data: { type: 'object' },
           },
         },
@@ -64,7 +73,7 @@ export const errorEnvelopeSchema: NamedSchema = {
 export const baseRecordProperties = {
   _links: linksSchema,
   createdAt: dateTimeSchema,
-  id: text,
+  id: textSchema,
   tags: { type: 'object' },
   updatedAt: dateTimeSchema,
 } as const

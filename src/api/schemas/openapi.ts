@@ -1,6 +1,6 @@
 import type { NamedSchema } from '../../entities/operations.ts'
 import { type ApiName, permissionOnApi } from '../../auth/principal/permissions.ts'
-import { isSocketOnly } from '../../auth/principal/host-user.ts'
+import { isAdminSocketOnly } from '../../auth/principal/host-user.ts'
 import type { JsonSchema, Operation, ResponseShape } from '../http/operation.ts'
 import type { ApiVersionsKey, VersionInfo } from '../api-deps.ts'
 import { basePaths } from '../http/paths.ts'
@@ -96,7 +96,7 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
     tags: [tag],
     security: securityOf(operation),
     'x-permission': permissionOnApi(api, permission),
-    ...(isSocketOnly(operation) ? { 'x-admin-socket-only': true } : {}),
+    ...(isAdminSocketOnly(operation) ? { 'x-admin-socket-only': true } : {}),
     parameters: parametersOf(operation),
     ...(body === undefined
       ? {}

@@ -1,6 +1,6 @@
 import { detailResponse, emptyResponse } from '../http/responses/envelope.ts'
 import type { Operation } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
@@ -14,14 +14,14 @@ import {
   createRowPrinter,
 } from '../http/responses/list-response-printer.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
 interface ApiSessionOperationsDeps {
   readonly state: StateView
   readonly reads: LinearizableReads
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly writer: ProposalWriter
   readonly lists: ListResponsePrinter
 }
@@ -42,7 +42,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
       summary: 'List API sessions',
       method: 'GET',
       path: '/api-sessions',
-      query: listParameters,
+      query: listQueryParameters,
       response: { kind: 'list', schema: sessionSchema },
       handle: (call) => {
         const caller = requireCaller(call)

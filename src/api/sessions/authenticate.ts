@@ -1,7 +1,7 @@
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { pendingFactorHeaders } from '../http/responses/www-authenticate.ts'
 import { detailResponse, type Reply } from '../http/responses/envelope.ts'
-import { queryParametersNamed } from '../http/query-parameters.ts'
+import { declareQueryParameters } from '../http/query-parameters.ts'
 import { type LogInCredential, logInProblem, type LogInService } from '../../auth/log-in/log-in.ts'
 import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
@@ -12,14 +12,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
-import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
 interface AuthenticateOperationsDeps {
   readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly logIns: LogInService
 }
 
@@ -42,7 +42,7 @@ export function authenticateOperations(deps: AuthenticateOperationsDeps): Operat
       method: 'POST',
       path: '/authenticate',
       permission: 'public',
-      query: queryParametersNamed(['method']).map((method) => ({ ...method, isRequired: true })),
+      query: declareQueryParameters(['method']).map((method) => ({ ...method, isRequired: true })),
       body: { schema: credentialsSchema, isRequired: false },
       bodyBytesMax: LOG_IN_BODY_BYTES_MAX,
       success: 200,

@@ -16,14 +16,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { ApiLimits } from '../limits.ts'
-import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
 interface CurrentOperationsDeps {
   readonly clock: Clock
   readonly state: StateView
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly writer: ProposalWriter
 }
 

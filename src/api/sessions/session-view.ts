@@ -5,16 +5,16 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
-import { callerExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { callerSessionExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { TokenSigner } from '../../auth/sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
 interface SessionViewDeps {
   readonly state: StateView
   readonly clock: Clock
   readonly limits: ApiLimits
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
 }
 
 /**
@@ -53,7 +53,7 @@ export function sessionView(
  * expiry had passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
-  const { expiresAtMs, leftSeconds } = callerExpiry(
+  const { expiresAtMs, leftSeconds } = callerSessionExpiry(
     deps,
     caller.kind === 'session' ? caller : { session: caller.session },
   )

@@ -6,14 +6,19 @@ import {
   envInfoSchema,
   booleanSchema,
   sdkInfoSchema,
-  text,
+  textSchema,
 } from '../../entities/response-schemas.ts'
-import { integer, texts, baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
+import {
+  integerSchema,
+  textListSchema,
+  baseRecordProperties,
+  baseRecordRequired,
+} from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
 /** Schemas of log-ins, sessions and the caller's own authenticators. */
 export const credentialsSchema = objectSchema('authenticate', {
-  configTypes: { type: ['array', 'null'], items: text, maxItems: 100 },
+  configTypes: { type: ['array', 'null'], items: textSchema, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },
   password: passwordSchema,
   sdkInfo: { ...sdkInfoSchema, type: ['object', 'null'] },
@@ -23,22 +28,22 @@ export const credentialsSchema = objectSchema('authenticate', {
 const sessionProperties = {
   ...baseRecordProperties,
   authQueries: { type: 'array', items: { type: 'object' } },
-  authenticatorId: text,
+  authenticatorId: textSchema,
   cachedLastActivityAt: dateTimeSchema,
-  configTypes: texts,
-  expirationSeconds: integer,
+  configTypes: textListSchema,
+  expirationSeconds: integerSchema,
   expiresAt: dateTimeSchema,
   identity: entityRefSchema,
-  identityId: text,
+  identityId: textSchema,
   improperClientCertChain: booleanSchema,
-  ipAddress: text,
+  ipAddress: textSchema,
   isCertExtendRequested: booleanSchema,
   isCertExtendable: booleanSchema,
   isCertKeyRollRequested: booleanSchema,
   isMfaComplete: booleanSchema,
   isMfaRequired: booleanSchema,
   lastActivityAt: dateTimeSchema,
-  token: text,
+  token: textSchema,
 } as const
 const sessionRequired = [
   ...baseRecordRequired,

@@ -11,7 +11,7 @@ import {
   type Reply,
 } from '../http/responses/envelope.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
-import { listParameters, readListQuery } from '../http/query-parameters.ts'
+import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { routerView, sortConnectedRoutersFirst } from '../fabric/router-view.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import type { SchemaValue } from '../schemas/typed-schema.ts'
@@ -75,7 +75,7 @@ function ownSessions(deps: SessionOperationsDeps): Operation[] {
       summary: 'List the service sessions of the current identity; all for an administrator',
       method: 'GET',
       path: '/sessions',
-      query: listParameters,
+      query: listQueryParameters,
       success: 200,
       response: { kind: 'list', schema: sessionDetailSchema },
       handle: (call) => {
@@ -150,7 +150,7 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
       summary: 'List service sessions',
       method: 'GET',
       path: '/sessions',
-      query: listParameters,
+      query: listQueryParameters,
       response: { kind: 'list', schema: sessionManagementDetailSchema },
       handle: (call) => {
         const found = state.list('session', readListQuery(call))

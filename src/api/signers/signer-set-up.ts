@@ -1,6 +1,6 @@
 import { type TokenTestReport, testToken } from '../../auth/log-in/token-test.ts'
 import type { ExternalJwtLogInDeps } from '../../auth/log-in/external-jwt.ts'
-import { type KeyEndpoint, KeyFetchError } from '../../auth/tokens/key-endpoint.ts'
+import { type KeyFetcher, KeyFetchError } from '../../auth/tokens/key-fetcher.ts'
 import { discoverProvider } from '../../auth/tokens/provider-discovery.ts'
 import { WindowedQuota } from '../../lib/bounds/quota.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
@@ -18,7 +18,7 @@ import {
 } from './signers-schema.ts'
 
 interface SignerSetUpDeps extends ExternalJwtLogInDeps {
-  readonly keyEndpoint: KeyEndpoint
+  readonly keyEndpoint: KeyFetcher
   readonly limits: ApiLimits
 }
 

@@ -4,14 +4,14 @@ import { urlCharactersMax } from '../../entities/kinds/client-external-jwt-signe
 import {
   arraySchema,
   booleanSchema,
-  text,
+  textSchema,
   openObjectSchema,
 } from '../../entities/response-schemas.ts'
 import { tokenChecks } from '../../auth/log-in/token-test.ts'
-import { texts } from '../schemas/envelope.ts'
+import { textListSchema } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-const optionalText = nullableSchema(text)
+const optionalText = nullableSchema(textSchema)
 
 export const discoveryRequestSchema = objectSchema(
   'externalJwtSignerDiscovery',
@@ -22,11 +22,11 @@ export const discoveryRequestSchema = objectSchema(
 export const discoveryResponseSchema: NamedSchema = {
   name: 'externalJwtSignerDiscovered',
   schema: openObjectSchema({
-    issuer: text,
-    jwksEndpoint: text,
+    issuer: textSchema,
+    jwksEndpoint: textSchema,
     authorizationEndpoint: optionalText,
-    scopes: texts,
-    keyIds: nullableSchema(texts),
+    scopes: textListSchema,
+    keyIds: nullableSchema(textListSchema),
     keysFault: optionalText,
   }),
 }
@@ -37,7 +37,7 @@ export const discoveryResponseSchema: NamedSchema = {
  */
 export const tokenTestRequestSchema = objectSchema(
   'externalJwtSignerTest',
-  { token: text, signerId: { type: 'string', maxLength: 128 } },
+  { token: textSchema, signerId: { type: 'string', maxLength: 128 } },
   ['token'],
 )
 
@@ -49,7 +49,7 @@ export const providerEndpointRequestSchema = objectSchema('providerLogInBegin', 
 ])
 export const providerEndpointSchema: NamedSchema = {
   name: 'providerLogInEndpoint',
-  schema: openObjectSchema({ authorizationEndpoint: text }),
+  schema: openObjectSchema({ authorizationEndpoint: textSchema }),
 }
 
 /**
@@ -58,15 +58,15 @@ export const providerEndpointSchema: NamedSchema = {
  */
 export const providerTokenRequestSchema = objectSchema(
   'providerLogInCode',
-  { signerId, code: text, codeVerifier: text, redirectUri: bounded(urlCharactersMax) },
+  { signerId, code: textSchema, codeVerifier: textSchema, redirectUri: bounded(urlCharactersMax) },
   ['signerId', 'code', 'codeVerifier', 'redirectUri'],
 )
 export const providerTokenSchema: NamedSchema = {
   name: 'providerLogInToken',
-  schema: openObjectSchema({ token: text }),
+  schema: openObjectSchema({ token: textSchema }),
 }
 
-const named = openObjectSchema({ id: text, name: text })
+const named = openObjectSchema({ id: textSchema, name: textSchema })
 
 export const tokenTestResponseSchema: NamedSchema = {
   name: 'externalJwtSignerTested',
@@ -86,6 +86,6 @@ export const tokenTestResponseSchema: NamedSchema = {
         expected: optionalText,
       }),
     ),
-    claimNames: texts,
+    claimNames: textListSchema,
   }),
 }

@@ -1,11 +1,11 @@
-import { FigureRing } from '../metrics/figure-ring.ts'
+import { RowRingBuffer } from '../metrics/row-ring-buffer.ts'
 import {
   type RecordTraffic,
-  type TrafficFigure,
+  type TrafficCounterName,
   type TrafficSeries,
   type TrafficSpan,
   type TrafficTotals,
-  trafficFigures,
+  trafficCounterNames,
   trafficSpans,
 } from '../../ports/traffic.ts'
 
@@ -19,15 +19,15 @@ const CANDIDATES = 16
 /** Bytes that count as much as one circuit or failure, when a record to evict is chosen. */
 const BYTES_PER_EVENT = 1024
 
-const figureAt: ReadonlyMap<TrafficFigure, number> = new Map(
-  trafficFigures.map((figure, at) => [figure, at]),
+const figureAt: ReadonlyMap<TrafficCounterName, number> = new Map(
+  trafficCounterNames.map((figure, at) => [figure, at]),
 )
 
 /** Counts of one record over time, or of all records without separate counts. */
 class TrafficRings {
-  readonly #rings: Readonly<Record<TrafficSpan, FigureRing>> = {
-    hour: new FigureRing(trafficSpans.hour.periods, trafficFigures.length),
-    day: new FigureRing(trafficSpans.day.periods, trafficFigures.length),
+  readonly #rings: Readonly<Record<TrafficSpan, RowRingBuffer>> = {
+    hour: new RowRingBuffer(trafficSpans.hour.periods, trafficCounterNames.length),
+    day: new RowRingBuffer(trafficSpans.day.periods, trafficCounterNames.length),
   }
   /**
    * Amount of traffic since separate counting began; of the candidates, the record with the
@@ -44,7 +44,7 @@ class TrafficRings {
    * Distributes an amount over the periods of an interval, in proportion to the time in each
    * period.
    */
-  add(figure: TrafficFigure, amount: number, { fromMs, toMs }: Interval): void {
+  add(figure: TrafficCounterName, amount: number, { fromMs, toMs }: Interval): void {
     const at = figureAt.get(figure) ?? 0
     this.use += figure.endsWith('Bytes') ? amount : BYTES_PER_EVENT
     this.usedMs = toMs
@@ -79,7 +79,7 @@ class TrafficRings {
 
   #read(
     nowMs: number,
-    read: (ring: FigureRing, first: number, last: number) => readonly number[],
+    read: (ring: RowRingBuffer, first: number, last: number) => readonly number[],
   ): TrafficSeries {
     const of = (span: TrafficSpan): readonly number[] => {
       const { periodMs, periods } = trafficSpans[span]
@@ -115,7 +115,7 @@ export class TrackedTraffic {
     return this.#other.bytes * (this.#records.size + 1)
   }
 
-  add(id: string, figure: TrafficFigure, amount: number, interval: Interval): void {
+  add(id: string, figure: TrafficCounterName, amount: number, interval: Interval): void {
     this.#ringsOf(id, interval.toMs).add(figure, amount, interval)
   }
 

@@ -5,7 +5,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import {
   type LocalTraffic,
   type RecordTraffic,
-  type TrafficFigure,
+  type TrafficCounterName,
   type TrafficKind,
   type TrafficTotals,
   trafficSpans,
@@ -139,7 +139,7 @@ export class TrafficCounts implements LocalTraffic {
   #count(
     kind: TrafficKind,
     id: string,
-    figure: TrafficFigure,
+    figure: TrafficCounterName,
     amount: number,
     intervalMs = 0,
   ): void {

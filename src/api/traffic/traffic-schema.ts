@@ -3,27 +3,27 @@ import {
   arraySchema,
   closedObjectSchema,
   dateTimeSchema,
-  text,
+  textSchema,
 } from '../../entities/response-schemas.ts'
-import { integer } from '../schemas/envelope.ts'
+import { integerSchema } from '../schemas/envelope.ts'
 
 const number = { type: 'number' } as const
 
 const totals = closedObjectSchema({
   rxBytes: {
-    ...integer,
+    ...integerSchema,
     description: 'read by routers; of a service: read from its clients',
   },
   txBytes: {
-    ...integer,
+    ...integerSchema,
     description: 'written by routers; of a service: written to its clients',
   },
   circuits: {
-    ...integer,
+    ...integerSchema,
     description: 'circuits that were created; of a router: those whose path contains it',
   },
   dialFailures: {
-    ...integer,
+    ...integerSchema,
     description:
       'of a service: dials for which no circuit could be created; of a router: failed attempts to reach its terminators',
   },
@@ -35,34 +35,34 @@ const totals = closedObjectSchema({
 })
 
 const span = closedObjectSchema({
-  periodSeconds: integer,
+  periodSeconds: integerSchema,
   startedAt: { ...dateTimeSchema, description: 'start of the first period' },
-  rxBytes: arraySchema(integer),
-  txBytes: arraySchema(integer),
-  circuits: arraySchema(integer),
-  dialFailures: arraySchema(integer),
+  rxBytes: arraySchema(integerSchema),
+  txBytes: arraySchema(integerSchema),
+  circuits: arraySchema(integerSchema),
+  dialFailures: arraySchema(integerSchema),
   latencyMs: arraySchema({ type: ['number', 'null'] }),
   totals,
 })
 
 const silentControllers = {
-  ...arraySchema(text),
+  ...arraySchema(textSchema),
   description: 'controllers that did not respond within 3 s; their numbers are missing',
 }
 
-const record = { entity: text, id: text, name: text, hour: span, day: span }
+const record = { entity: textSchema, id: textSchema, name: textSchema, hour: span, day: span }
 
 /** Traffic of one service or router: the last hour by minute, the last day by quarter hour. */
-export const trafficDetail: NamedSchema = {
+export const trafficDetailSchema: NamedSchema = {
   name: 'trafficDetail',
   schema: closedObjectSchema({ ...record, silentControllers }),
 }
 
 /** The services or routers with the most traffic, and the sum of all others. */
-export const trafficTop: NamedSchema = {
+export const topTrafficSchema: NamedSchema = {
   name: 'trafficTop',
   schema: closedObjectSchema({
-    by: text,
+    by: textSchema,
     rows: arraySchema(closedObjectSchema(record)),
     other: closedObjectSchema({ hour: totals, day: totals }),
     recordCount: { ...number, description: 'services or routers with traffic in the last day' },

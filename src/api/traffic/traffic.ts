@@ -6,8 +6,8 @@ import type { StateView } from '../../ports/state-view.ts'
 import {
   type ClusterTraffic,
   type RecordTraffic,
-  type TrafficFigure,
-  trafficFigures,
+  type TrafficCounterName,
+  trafficCounterNames,
   type TrafficKind,
   type TrafficSeries,
 } from '../../ports/traffic.ts'
@@ -15,8 +15,8 @@ import { detailResponse, type Reply } from '../http/responses/envelope.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { trafficLimits } from './limits.ts'
-import { trafficDetail, trafficTop } from './traffic-schema.ts'
-import { spansView, totalsView } from './traffic-view.ts'
+import { trafficDetailSchema, topTrafficSchema } from './traffic-schema.ts'
+import { trafficSpansView, trafficTotalsView } from './traffic-view.ts'
 
 interface TrafficOperationsDeps {
   readonly state: StateView
@@ -68,7 +68,7 @@ export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
           { name: 'by', schema: { type: 'string', enum: Object.keys(orders) }, isRequired: false },
           { name: 'limit', schema: { type: 'integer' }, isRequired: false },
         ],
-        response: { kind: 'detail', schema: trafficTop },
+        response: { kind: 'detail', schema: topTrafficSchema },
         handle: (call) => shared(reads, call, () => topTraffic(deps, kind, call)),
       },
       {
@@ -76,7 +76,7 @@ export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
         operationId: `detailTraffic${name}`,
         summary: `Show the traffic of a ${kind}: the last hour by minute, the last day by quarter hour`,
         path: `/traffic/${collection}/{id}`,
-        response: { kind: 'detail', schema: trafficDetail },
+        response: { kind: 'detail', schema: trafficDetailSchema },
         refusals: [404],
         handle: (call) => shared(reads, call, () => recordTraffic(deps, kind, call)),
       },
@@ -122,7 +122,7 @@ async function recordTraffic(
     entity: findEntity(kind).collection,
     id,
     name: record.name,
-    ...spansView(found[0]?.figures, nowMs),
+    ...trafficSpansView(found[0]?.figures, nowMs),
     silentControllers: silent,
   })
 }
@@ -149,7 +149,7 @@ async function topTraffic(
     rows: ids.flatMap((id) => {
       const record = state.get(kind, id)
       if (record === undefined) return []
-      const spans = spansView(series.get(id), nowMs)
+      const spans = trafficSpansView(series.get(id), nowMs)
       return [{ entity: findEntity(kind).collection, id, name: record.name, ...spans }]
     }),
     other: otherView([totals.other, ...rest]),
@@ -170,8 +170,8 @@ function orderOf(call: RequestContext): Order {
  * 0.
  */
 function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraffic[] {
-  const sum = (figures: readonly number[], names: readonly TrafficFigure[]): number =>
-    names.reduce((all, name) => all + (figures[trafficFigures.indexOf(name)] ?? 0), 0)
+  const sum = (figures: readonly number[], names: readonly TrafficCounterName[]): number =>
+    names.reduce((all, name) => all + (figures[trafficCounterNames.indexOf(name)] ?? 0), 0)
   const listedBy = by === 'bytes' ? Object.values(orders).flat() : orders[by]
   return rows
     .filter(({ figures }) => sum(figures.day, listedBy) > 0)
@@ -186,6 +186,6 @@ function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraf
 
 function otherView(all: readonly TrafficSeries[]) {
   const sums = (span: keyof TrafficSeries): readonly number[] =>
-    trafficFigures.map((_, at) => all.reduce((sum, one) => sum + (one[span][at] ?? 0), 0))
-  return { hour: totalsView(sums('hour')), day: totalsView(sums('day')) }
+    trafficCounterNames.map((_, at) => all.reduce((sum, one) => sum + (one[span][at] ?? 0), 0))
+  return { hour: trafficTotalsView(sums('hour')), day: trafficTotalsView(sums('day')) }
 }

@@ -9,17 +9,17 @@ import type { Router } from '../../entities/kinds/router.ts'
 import { canAdoptCertificate } from '../../fsm/enrollment/certificate-adoption.ts'
 import { Problem } from '../../lib/problems.ts'
 import { toHex } from '../../lib/text/to-hex.ts'
-import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
+import { normalizeHost, isLoopbackHost, normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { Certificate } from '../../pki/certificate.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import { type Actor, createEnrollmentActor, createSystemActor } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
-import { commandLevel, RENEWAL_LEVEL } from '../../ports/feature-level.ts'
+import { commandFeatureLevel, ROUTER_RENEWAL_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
   type CertificateHolder,
-  isRecordedCertificate,
+  matchesRecordedCertificate,
   buildNetworkChain,
   routerRefusalReason,
   type TrustDeps,
@@ -81,7 +81,7 @@ export class CertificateAdoption {
     const names = normalizedHosts(leaf.names).slice(0, NAMES_MAX)
     const reserved = new Set(this.#controllerHosts.list().map(normalizeHost))
     // @guard adoption-of-a-certificate--controllers
-    const allowedNames = names.filter((name) => !isLoopback(name) && !reserved.has(name))
+    const allowedNames = names.filter((name) => !isLoopbackHost(name) && !reserved.has(name))
     const holder = { case: 'routerId', value: router.id } as const
     const actor = createEnrollmentActor({ routerId: router.id }, { method: 'channel', address })
     return this.#adopt(leaf, { holder, names, allowedNames }, actor)
@@ -132,10 +132,10 @@ export class CertificateAdoption {
 
   #activate([leaf, ...rest]: PeerChain, address: string): Promise<void> | null {
     const { state } = this.#deps
-    if (state.featureLevel < RENEWAL_LEVEL) return null
+    if (state.featureLevel < ROUTER_RENEWAL_FEATURE_LEVEL) return null
     const router = state.get('router', leaf.commonName ?? '')
     const isPending = router?.nextFingerprint === leaf.sha1
-    if (!isPending || !isRecordedCertificate(leaf, router.nextCertPem)) return null
+    if (!isPending || !matchesRecordedCertificate(leaf, router.nextCertPem)) return null
     if (routerRefusalReason(this.#deps, router, [leaf, ...rest]) !== null) return null
     const message = create(RouterExtendVerifySchema, {
       routerId: router.id,
@@ -152,7 +152,7 @@ export class CertificateAdoption {
     actor: Actor,
   ): Promise<void> {
     const kind = CommandKind.CERTIFICATE_ADOPT
-    if (this.#deps.state.featureLevel < commandLevel(kind)) return Promise.resolve()
+    if (this.#deps.state.featureLevel < commandFeatureLevel(kind)) return Promise.resolve()
     const certificate = { pem, fingerprint, publicKeyPrint: toHex(publicKeySha256) }
     const message = create(CertificateAdoptSchema, { ...adopted, certificate })
     const payload = toBinary(CertificateAdoptSchema, message)

@@ -11,7 +11,7 @@ import {
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, findExternalId } from '../../pki/external-id.ts'
-import { parsedCaCertificate, networkAuthorities } from './trusted-authorities.ts'
+import { parseCaCertificate, networkAuthorities } from './trusted-authorities.ts'
 import type { NetworkAuthorities } from './network-authorities.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRefusalReason } from '../../lib/refusal-reason.ts'
@@ -71,7 +71,7 @@ export function findCertificateHolder(
   for (const ca of deps.state.findAll('ca', 'isVerified', 'true')) {
     // @guard certificate-of-a-ca--enabled
     if (!ca.isAuthEnabled) continue
-    const found = verifyChainTo(deps, [parsedCaCertificate(ca)], question)
+    const found = verifyChainToAnchors(deps, [parseCaCertificate(ca)], question)
     if (found.ok) {
       const { leafTime } = found
       return holderBy(deps, chain[0], { ca, leafTime, hasImproperChain: false })
@@ -102,7 +102,7 @@ function holderBy(
   }
   const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--identity
-  if (authenticator === undefined || !isRecordedCertificate(leaf, authenticator.certPem)) {
+  if (authenticator === undefined || !matchesRecordedCertificate(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity', code: 'CERTIFICATE_UNKNOWN' }
   }
   // A certificate that the network issued must chain to the network: another CA could issue one
@@ -128,7 +128,7 @@ export function externalIdFromClaim(
 }
 
 /** Compares the whole certificate, because SHA-1 fingerprints can collide. */
-export function isRecordedCertificate(leaf: Certificate, certPem: string | null): boolean {
+export function matchesRecordedCertificate(leaf: Certificate, certPem: string | null): boolean {
   const recorded = firstPemCertificate(certPem)
   return recorded !== null && Buffer.compare(recorded, leaf.der) === 0
 }
@@ -145,14 +145,14 @@ type NetworkChain =
 export function buildNetworkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
   const roots = authorities.filter(isSelfIssued)
-  const proper = verifyChainTo(deps, roots, question)
+  const proper = verifyChainToAnchors(deps, roots, question)
   if (proper.ok) return { ...proper, hasImproperChain: false }
-  const found = verifyChainTo(deps, authorities, question)
+  const found = verifyChainToAnchors(deps, authorities, question)
   return found.ok ? { ...found, hasImproperChain: true } : found
 }
 
 /** Verifies a client's chain up to one of the anchors, with the limits for clients. */
-export function verifyChainTo(
+export function verifyChainToAnchors(
   { clock }: Pick<TrustDeps, 'clock'>,
   anchors: readonly Certificate[],
   question: NetworkQuestion,
@@ -174,7 +174,7 @@ export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): Rout
   const [leaf] = chain
   const router = deps.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
-  if (router === undefined || !isRecordedCertificate(leaf, router.certPem)) {
+  if (router === undefined || !matchesRecordedCertificate(leaf, router.certPem)) {
     return { ok: false, reason: 'the certificate belongs to no router' }
   }
   const reason = routerRefusalReason(deps, router, chain)

@@ -1,5 +1,5 @@
 import { Problem } from '../../lib/problems.ts'
-import { normalizeHost, isLoopback } from '../../pki/authority/router-names.ts'
+import { normalizeHost, isLoopbackHost } from '../../pki/authority/router-names.ts'
 import type {
   CertificateIssuer,
   RouterCertificatePair,
@@ -78,7 +78,7 @@ export class RouterNamingRules implements RouterCertifier {
   /** Whether the host is in another router's certificate, or is another router's name or id. */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // Routers may share loopback names, because each machine has its own loopback interface.
-    if (isLoopback(host) || allowed.some((one) => normalizeHost(one) === host)) return false
+    if (isLoopbackHost(host) || allowed.some((one) => normalizeHost(one) === host)) return false
     const { state } = this.#deps
     const holders = [
       ...state.findAll('router', 'certificateNames', host),

@@ -3,7 +3,7 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
@@ -51,7 +51,7 @@ export function networkAuthorities({
 const parsed = new WeakMap<Ca, Certificate>()
 
 /** The parsed certificate of a CA; parsed once per record. */
-export function parsedCaCertificate(ca: Ca): Certificate {
+export function parseCaCertificate(ca: Ca): Certificate {
   const certificate = parsed.get(ca) ?? parseCertificate(ca.certPem)
   parsed.set(ca, certificate)
   return certificate
@@ -67,14 +67,14 @@ export function findIssuingCa(
 ): Issuer | null {
   if (leadsTo(certificate, networkAuthorities(parts))) return { by: 'network' }
   for (const ca of parts.state.findAll('ca', 'isVerified', 'true')) {
-    if (leadsTo(certificate, [parsedCaCertificate(ca)])) return { by: 'ca', caId: ca.id }
+    if (leadsTo(certificate, [parseCaCertificate(ca)])) return { by: 'ca', caId: ca.id }
   }
   return null
 }
 
 function leadsTo(certificate: Certificate, anchors: readonly Certificate[]): boolean {
   try {
-    checkChain([certificate], anchors, certificate.notBeforeMs)
+    checkCertificateChain([certificate], anchors, certificate.notBeforeMs)
     return true
   } catch (error) {
     if (error instanceof CertificateError) return false

@@ -6,9 +6,9 @@ import { fieldLimits } from '../../entities/fields.ts'
 import { Problem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import { verifyChainTo, externalIdFromClaim } from '../certificates/client-certificate.ts'
+import { verifyChainToAnchors, externalIdFromClaim } from '../certificates/client-certificate.ts'
 import {
-  parsedCaCertificate,
+  parseCaCertificate,
   toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
 import type { EnrollRequest } from './enroll-request.ts'
@@ -84,7 +84,7 @@ export class CaEnrollment {
       if (!ca.isAutoCaEnrollmentEnabled) continue
       // @guard certificate-of-a-ca--enrollment-time
       const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-      const found = verifyChainTo(this.#deps, [parsedCaCertificate(ca)], question)
+      const found = verifyChainToAnchors(this.#deps, [parseCaCertificate(ca)], question)
       if (found.ok) return { ca, leaf: chain[0] }
       reason = found.reason
     }

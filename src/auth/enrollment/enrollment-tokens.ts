@@ -72,12 +72,12 @@ async function enrollmentOf(
  * Whether a request was refused because no enrollment has its token, for example because the token
  * was used before.
  */
-export function isTokenUnknown(error: unknown): boolean {
+export function isUnknownTokenError(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
 /** Problem for a token that was already used with other credentials. */
-export function tokenUsedProblem(): Problem {
+export function tokenAlreadyUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',
   })

@@ -6,16 +6,20 @@ import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import { enrollmentTokenDigest } from '../../fsm/enrollment/enrollment.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
 import { newShortId } from '../../lib/random.ts'
-import { verifyChainTo } from '../certificates/client-certificate.ts'
+import { verifyChainToAnchors } from '../certificates/client-certificate.ts'
 import { passwordFault } from '../factors/password-rules.ts'
 import {
-  parsedCaCertificate,
+  parseCaCertificate,
   toNetworkCommandCertificate,
   toThirdPartyCommandCertificate,
 } from '../certificates/trusted-authorities.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import type { CommandWriter, Idempotency } from '../../ports/writer.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
+import {
+  isUnknownTokenError,
+  findOutstandingEnrollment,
+  tokenAlreadyUsedProblem,
+} from './enrollment-tokens.ts'
 import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -59,7 +63,7 @@ export class IdentityEnrollment {
     try {
       return await this.#ott(request, token, csr)
     } catch (error) {
-      if (!isTokenUnknown(error)) throw error
+      if (!isUnknownTokenError(error)) throw error
       return await this.#ottAgain(request, token ?? '', csr)
     }
   }
@@ -88,11 +92,11 @@ export class IdentityEnrollment {
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { certPem, publicKeyPrint, identityId } = known
     if (certPem === null || csr === undefined || state.get('identity', identityId) === undefined) {
-      throw tokenUsedProblem()
+      throw tokenAlreadyUsedProblem()
     }
     const asked = await issuer.identity({ identityId, requestPem: csr }, request.shown.address)
     // @guard token-used-twice--key
-    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenUsedProblem()
+    if (asked.publicKeyPrint !== publicKeyPrint) throw tokenAlreadyUsedProblem()
     return certPem
   }
 
@@ -106,7 +110,7 @@ export class IdentityEnrollment {
     try {
       enrollment = await findOutstandingEnrollment(this.#deps, token, ['ottca'])
     } catch (error) {
-      if (isTokenUnknown(error)) return this.#requireOttcaUsed(request, token ?? '')
+      if (isUnknownTokenError(error)) return this.#requireOttcaUsed(request, token ?? '')
       throw error
     }
     const ca = state.get('ca', enrollment.caId)
@@ -120,7 +124,7 @@ export class IdentityEnrollment {
       })
     }
     const question = { chain, requiresClientAuth: true, leafTime: 'enforced' } as const
-    const found = verifyChainTo(this.#deps, [parsedCaCertificate(ca)], question)
+    const found = verifyChainToAnchors(this.#deps, [parseCaCertificate(ca)], question)
     if (!found.ok) throw new Problem('CERTIFICATE_FAILED_VALIDATION', { detail: found.reason })
     const value = toThirdPartyCommandCertificate(chain[0], ca.id)
     await this.#enroll(request, enrollment, { case: 'certificate', value } as Credential)
@@ -131,7 +135,8 @@ export class IdentityEnrollment {
     const known = this.#enrolledBy(token)
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const leaf = shown.peerChain()?.[0]
-    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint) throw tokenUsedProblem()
+    if (known.fingerprint === null || leaf?.sha1 !== known.fingerprint)
+      throw tokenAlreadyUsedProblem()
   }
 
   /**
@@ -148,8 +153,8 @@ export class IdentityEnrollment {
     try {
       enrollment = await findOutstandingEnrollment(this.#deps, token, ['updb'])
     } catch (error) {
-      if (isTokenUnknown(error) && this.#enrolledBy(token ?? '') !== undefined)
-        throw tokenUsedProblem()
+      if (isUnknownTokenError(error) && this.#enrolledBy(token ?? '') !== undefined)
+        throw tokenAlreadyUsedProblem()
       throw error
     }
     if (password === undefined) throw fieldProblem('password', 'password is required')

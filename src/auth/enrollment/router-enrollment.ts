@@ -17,12 +17,16 @@ import type { CertificateAdoption } from '../certificates/certificate-adoption.t
 import { findAcceptedRouter } from '../certificates/client-certificate.ts'
 import { type EnrollRequest, REQUEST_ID_NOT_STORED } from './enroll-request.ts'
 import { RouterNamingRules } from '../certificates/router-naming-rules.ts'
-import { isTokenUnknown, findOutstandingEnrollment, tokenUsedProblem } from './enrollment-tokens.ts'
+import {
+  isUnknownTokenError,
+  findOutstandingEnrollment,
+  tokenAlreadyUsedProblem,
+} from './enrollment-tokens.ts'
 import { toNetworkCommandCertificate } from '../certificates/trusted-authorities.ts'
 import { actorForPrincipal, writeOriginForPrincipal } from '../principal/principal.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { routerRenewalKind } from '../../ports/feature-level.ts'
+import { routerRenewalCommandKind } from '../../ports/feature-level.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
@@ -74,7 +78,7 @@ export class RouterEnrollment {
     try {
       return await this.#enroll(request, token, requests)
     } catch (error) {
-      if (!isTokenUnknown(error)) throw error
+      if (!isUnknownTokenError(error)) throw error
       return await this.#enrollAgain(request, token ?? '', requests)
     }
   }
@@ -122,11 +126,11 @@ export class RouterEnrollment {
       token === '' ? undefined : state.find('router', 'enrolledBy', enrollmentTokenDigest(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
     const { id, certPem, serverCertPem } = known
-    if (certPem === null || serverCertPem === null) throw tokenUsedProblem()
+    if (certPem === null || serverCertPem === null) throw tokenAlreadyUsedProblem()
     const { client } = await this.#issue(request, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)
     const print = Buffer.from(leaf.publicKeySha256).toString('hex')
-    if (client.publicKeyPrint !== print) throw tokenUsedProblem()
+    if (client.publicKeyPrint !== print) throw tokenAlreadyUsedProblem()
     return { cert: certPem, serverCert: serverCertPem }
   }
 
@@ -174,7 +178,7 @@ export class RouterEnrollment {
         certificates: commandOf(issued),
       })
       await this.#deps.writer.write(origin, {
-        kind: routerRenewalKind(state.featureLevel),
+        kind: routerRenewalCommandKind(state.featureLevel),
         payload: toBinary(RouterExtendSchema, message),
         judgedOn: [{ entity: 'router', id, revision: current.revision }],
       })

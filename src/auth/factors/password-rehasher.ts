@@ -3,10 +3,14 @@ import { CommandKind, PasswordRehashSchema } from '../../../proto/gen/command_pb
 import type { Authenticator } from '../../entities/kinds/authenticator.ts'
 import { Problem } from '../../lib/problems.ts'
 import { createSystemActor } from '../../ports/actor.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
+import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { StateView } from '../../ports/state-view.ts'
-import { type PasswordHashCaller, isWeakHash, type PasswordVerifier } from './password-verifier.ts'
+import {
+  type PasswordHashCaller,
+  isWeakPasswordHash,
+  type PasswordVerifier,
+} from './password-verifier.ts'
 
 interface PasswordRehasherDeps {
   readonly state: StateView
@@ -39,8 +43,8 @@ export class PasswordRehasher {
     address: string,
   ): Promise<Authenticator> {
     const { id, passwordHash } = authenticator
-    const level = commandLevel(CommandKind.PASSWORD_REHASH)
-    if (passwordHash === null || !isWeakHash(passwordHash)) return authenticator
+    const level = commandFeatureLevel(CommandKind.PASSWORD_REHASH)
+    if (passwordHash === null || !isWeakPasswordHash(passwordHash)) return authenticator
     if (this.#deps.state.featureLevel < level || this.#underWay.has(id)) return authenticator
     this.#underWay.add(id)
     try {

@@ -43,7 +43,7 @@ function hashCost(hash: string): HashCost | null {
 }
 
 /** Whether a hash is cheaper to guess than the hashes of new passwords. */
-export function isWeakHash(hash: string): boolean {
+export function isWeakPasswordHash(hash: string): boolean {
   const cost = hashCost(hash)
   if (cost === null) return false
   return cost.memoryKiB < PARAMETERS.memoryCost || cost.passes < PARAMETERS.timeCost
@@ -117,7 +117,7 @@ export class PasswordVerifier {
       }
       if (await matches(hash, password)) return true
       // @guard hashes-of-a-migrated-network--time
-      if (isWeakHash(hash)) await matches(decoy, password)
+      if (isWeakPasswordHash(hash)) await matches(decoy, password)
       return false
     } finally {
       this.#leave()

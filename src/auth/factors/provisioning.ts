@@ -13,14 +13,14 @@ const BLACK = [0, 0, 0] as const
 const WHITE = [255, 255, 255] as const
 
 /** `otpauth://` URL for authenticator apps; omitted parameters have their default values. */
-export function provisioningUrl(secret: Uint8Array, identityName: string): string {
+export function totpProvisioningUrl(secret: Uint8Array, identityName: string): string {
   const name = Array.from(identityName).slice(0, NAME_CHARACTERS_MAX).join('')
   const label = `${ISSUER}:${encodeURIComponent(name.toWellFormed())}`
   return `otpauth://totp/${label}?issuer=${ISSUER}&secret=${encodeBase32(secret)}`
 }
 
 /** The secret as text for manual entry: authenticator apps ignore the spaces. */
-export function manualEntrySecret(secret: Uint8Array): string {
+export function totpManualEntryText(secret: Uint8Array): string {
   return encodeBase32(secret).replace(/.{4}(?=.)/g, '$& ')
 }
 

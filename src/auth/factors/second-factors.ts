@@ -10,10 +10,10 @@ import {
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { mfaPausedUntilMs } from '../../fsm/apply/authentication.ts'
 import { Problem } from '../../lib/problems.ts'
-import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
+import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 import { equalsInConstantTime, findTotpStep } from '../../pki/secrets/totp.ts'
 import { createSystemActor } from '../../ports/actor.ts'
-import { FactorVault } from './factor-vault.ts'
+import { FactorEncryption } from './factor-encryption.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LatestReads } from '../../ports/latest-reads.ts'
@@ -62,12 +62,12 @@ interface SecondFactorsDeps {
 
 /** Creates, verifies, uses and removes the second factors of callers. */
 export class SecondFactors {
-  readonly vault: FactorVault
+  readonly vault: FactorEncryption
   readonly #parts: SecondFactorsDeps
 
   constructor(parts: SecondFactorsDeps) {
     this.#parts = parts
-    this.vault = new FactorVault(parts)
+    this.vault = new FactorEncryption(parts)
   }
 
   /** The second factor of an identity, without its secrets. */

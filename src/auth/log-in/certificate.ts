@@ -35,14 +35,14 @@ export async function authenticateByCertificate(
   if (adoptable !== null && refusalOf(deps, adoptable) === null) {
     await deps.adoption.ofHolder(adoptable, chain[0], address)
   }
-  return checkCertificateHere(deps, chain)
+  return checkCertificateLocally(deps, chain)
 }
 
 /**
  * Checks a certificate against the local state, which may lack the newest changes of other
  * controllers.
  */
-export function checkCertificateHere(
+export function checkCertificateLocally(
   deps: TrustDeps,
   chain: PeerChain,
 ): CredentialProof | RefusalCause {
@@ -61,7 +61,7 @@ export function checkCertificateHere(
 }
 
 /** Whether two checks of a certificate found the same identity, by the same records. */
-export function isSameProof(one: CredentialProof, other: CredentialProof): boolean {
+export function isSameCredentialProof(one: CredentialProof, other: CredentialProof): boolean {
   return (
     one.identityId === other.identityId &&
     one.authenticator?.id === other.authenticator?.id &&

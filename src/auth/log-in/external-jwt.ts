@@ -80,15 +80,15 @@ function holderOf(
 ): Identity | RefusalCause {
   const signer = deps.state.get('externalJwtSigner', signerId)
   if (signer === undefined) return { reason: 'TOKEN_ISSUER_UNKNOWN', signerId }
-  const identity = identityOfClaim(deps, signer, claim)
+  const identity = findIdentityByClaim(deps, signer, claim)
   if (identity === undefined) {
     return { reason: 'IDENTITY_UNKNOWN', signerId, claim: signer.claimsProperty }
   }
-  return holderRefusal(deps, signerId, identity) ?? identity
+  return signerLogInRefusal(deps, signerId, identity) ?? identity
 }
 
 /** The identity that the claim of a verified token names. */
-export function identityOfClaim(
+export function findIdentityByClaim(
   { state }: Pick<ExternalJwtLogInDeps, 'state'>,
   { useExternalId }: Pick<ExternalJwtSigner, 'useExternalId'>,
   claim: string,
@@ -97,7 +97,7 @@ export function identityOfClaim(
 }
 
 /** Reason why this identity may not log in with tokens of this signer; null if it may. */
-export function holderRefusal(
+export function signerLogInRefusal(
   deps: Pick<ExternalJwtLogInDeps, 'state' | 'clock'>,
   signerId: string,
   identity: Identity,

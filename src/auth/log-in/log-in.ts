@@ -5,7 +5,7 @@ import {
   SessionDeleteSchema,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { OIDC_LEVEL } from '../../ports/feature-level.ts'
+import { OIDC_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { envInfoSchema, sdkInfoSchema } from '../../entities/response-schemas.ts'
 import { isUsableWithCertificate } from '../../fsm/apply/session-usability.ts'
 import { sessionValidity } from '../../fsm/apply/session-validity.ts'
@@ -26,8 +26,8 @@ import type { ApiName } from '../principal/permissions.ts'
 import {
   type CertificateLogInDeps,
   authenticateByCertificate,
-  checkCertificateHere,
-  isSameProof,
+  checkCertificateLocally,
+  isSameCredentialProof,
 } from './certificate.ts'
 import {
   authenticateByToken,
@@ -41,7 +41,7 @@ import {
 } from './password.ts'
 import { writeOriginForPrincipal, type SessionPrincipal } from '../principal/principal.ts'
 import type { SessionTracker } from '../sessions/session-tracker.ts'
-import type { TokenSigner } from '../sessions/token-signer.ts'
+import type { SessionTokenSigner } from '../sessions/session-token-signer.ts'
 import type { CredentialProof } from './proof.ts'
 
 /**
@@ -124,7 +124,7 @@ interface LogInDeps extends PasswordLogInDeps, CertificateLogInDeps, ExternalJwt
   readonly limits: { readonly judgementsMax: number; readonly configTypesMax: number }
   readonly writer: CommandWriter
   readonly sessions: SessionTracker
-  readonly tokens: TokenSigner
+  readonly tokens: SessionTokenSigner
   readonly tokenFactor: ExternalJwtFactor
 }
 
@@ -213,7 +213,7 @@ export class LogInService {
     const chain = shown.peerChain()
     if (chain === null) return null
     deps.tokens.requireKey()
-    const proof = checkCertificateHere(deps, chain)
+    const proof = checkCertificateLocally(deps, chain)
     if ('reason' in proof) return null
     let opened: OpenedSession
     try {
@@ -223,9 +223,9 @@ export class LogInService {
       write.onProposed(null)
       return null
     }
-    const now = checkCertificateHere(deps, chain)
+    const now = checkCertificateLocally(deps, chain)
     // @guard certificate-of-a-ca--rechecked
-    if (!('reason' in now) && isSameProof(proof, now)) {
+    if (!('reason' in now) && isSameCredentialProof(proof, now)) {
       return { ...opened, isExtendRequested: now.authenticator?.isExtendRequested === true }
     }
     await this.#discard(opened, shown, write)
@@ -281,7 +281,7 @@ export class LogInService {
     const id = await writer.write(writeOriginForPrincipal(request, actor, { case: 'notKept' }), {
       kind: CommandKind.SESSION_CREATE,
       payload: this.#payload(proof, address, client),
-      ...(client.oidc === undefined ? {} : { level: OIDC_LEVEL }),
+      ...(client.oidc === undefined ? {} : { level: OIDC_FEATURE_LEVEL }),
       // @guard oidc/sealed-by-a-former-member--applied
       judgedOn: judgedOnOf(proof, client.oidc?.keyRevision),
     })

@@ -9,7 +9,11 @@ import {
   type UnverifiedToken,
   readUnverifiedClaims,
 } from '../tokens/unverified-token.ts'
-import { holderRefusal, identityOfClaim, type ExternalJwtLogInDeps } from './external-jwt.ts'
+import {
+  signerLogInRefusal,
+  findIdentityByClaim,
+  type ExternalJwtLogInDeps,
+} from './external-jwt.ts'
 
 /** The checks of a log-in by token, in the order in which a controller makes them. */
 export const tokenChecks = [
@@ -101,9 +105,9 @@ export async function testToken(
   }
   const found = await deps.externalTokens.verifyForTest(address, token, signer)
   if ('error' in found) return reportOf(found.cause, { token, signer })
-  const identity = identityOfClaim(deps, signer, found.verified.claim) ?? null
+  const identity = findIdentityByClaim(deps, signer, found.verified.claim) ?? null
   if (identity === null) return reportOf({ reason: 'IDENTITY_UNKNOWN' }, { token, signer })
-  return reportOf(holderRefusal(deps, signer.id, identity), { token, signer, identity })
+  return reportOf(signerLogInRefusal(deps, signer.id, identity), { token, signer, identity })
 }
 
 interface Tested {

@@ -8,11 +8,15 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
-import { type StartedFlow, type OpenedDeviceCode, LOG_IN_FLOW_TIMEOUT_MS } from './flow-steps.ts'
+import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
+import {
+  type StartedLogInFlow,
+  type DecryptedDeviceCode,
+  LOG_IN_FLOW_TIMEOUT_MS,
+} from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
-import type { FlowStateSealer } from './flow-state-sealer.ts'
+import type { FlowStateEncryption } from './flow-state-encryption.ts'
 
 /** Path below the issuer: the last page for a user who approved the log-in of a device. */
 export const DEVICE_DONE_PATH = '/device/done'
@@ -25,7 +29,7 @@ interface DeviceFlowDeps {
   readonly logIns: LogInService
   readonly oidcTokens: OidcTokens
   readonly flowSessions: FlowSessions
-  readonly seals: FlowStateSealer
+  readonly seals: FlowStateEncryption
 }
 
 /**
@@ -46,7 +50,7 @@ export class DeviceFlow {
     userCode: string,
   ): Promise<{ readonly id: string; readonly deviceCode: string }> {
     const { seals } = this.#deps
-    const flow: StartedFlow = {
+    const flow: StartedLogInFlow = {
       clientId,
       scopes,
       issuer,
@@ -70,7 +74,7 @@ export class DeviceFlow {
   }
 
   /** @returns null for an unknown code, or for a code that expired long ago. */
-  async open(deviceCode: string): Promise<OpenedDeviceCode | null> {
+  async open(deviceCode: string): Promise<DecryptedDeviceCode | null> {
     const keyRevision = this.#deps.flowSessions.keyRevision()
     const found = await this.#deps.seals.open('device', deviceCode)
     if (found === null) return null
@@ -126,7 +130,7 @@ export class DeviceFlow {
    * @throws {OAuthError} invalid_grant when the code was used twice, which also ends the session.
    */
   async redeem(
-    { flow, keyRevision }: OpenedDeviceCode,
+    { flow, keyRevision }: DecryptedDeviceCode,
     { deviceCode, issuer }: { readonly deviceCode: string; readonly issuer: string },
     shown: CallerCredentials,
     request: LogInRequest,
@@ -136,7 +140,7 @@ export class DeviceFlow {
     // finds it.
     // @guard device-codes--factor
     if (flowSessions.complete(flow) === null) return null
-    const codeHash = redeemedCodeHash(deviceCode)
+    const codeHash = authorizationCodeHash(deviceCode)
     await reads.reachLatest()
     const session =
       (await flowSessions.redeemed(flow, codeHash)) ??

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { KeyedRate, RateBudget } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets, TokenBucket } from '../../lib/bounds/keyed-token-buckets.ts'
 import { Problem } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
@@ -13,7 +13,7 @@ import type { DeviceFlow } from './device-flow.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
 import type { AuthorizationRequest } from './public-clients.ts'
 
-export const deviceLimits = {
+export const deviceLogInLimits = {
   /** Lifetime of a device's codes. */
   deviceLogInMs: 10 * 60_000,
   /** Interval at which a device polls for approval. */
@@ -92,36 +92,36 @@ export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
   /** Device log-ins that this controller published, by user code, oldest first. */
   readonly #own = new Map<string, OwnDevice>()
-  readonly #room = new FairShare(deviceLimits.deviceLogInsMax)
-  readonly #entries: KeyedRate
-  readonly #allEntries: RateBudget
-  readonly #polls: KeyedRate
+  readonly #room = new FairShare(deviceLogInLimits.deviceLogInsMax)
+  readonly #entries: KeyedTokenBuckets
+  readonly #allEntries: TokenBucket
+  readonly #polls: KeyedTokenBuckets
 
   constructor(deps: DeviceLogInsDeps) {
     this.#deps = deps
     const { clock } = deps
-    this.#entries = new KeyedRate(
+    this.#entries = new KeyedTokenBuckets(
       {
-        burst: deviceLimits.userCodesAtOnceMax,
-        perSecond: deviceLimits.userCodesPerSecond,
-        keysMax: deviceLimits.userCodeSourcesMax,
+        burst: deviceLogInLimits.userCodesAtOnceMax,
+        perSecond: deviceLogInLimits.userCodesPerSecond,
+        keysMax: deviceLogInLimits.userCodeSourcesMax,
       },
       clock,
     )
-    this.#allEntries = new RateBudget(
+    this.#allEntries = new TokenBucket(
       {
-        burst: deviceLimits.userCodesOfAllAtOnceMax,
-        perSecond: deviceLimits.userCodesOfAllPerSecond,
+        burst: deviceLogInLimits.userCodesOfAllAtOnceMax,
+        perSecond: deviceLogInLimits.userCodesOfAllPerSecond,
       },
       clock,
     )
-    this.#polls = new KeyedRate(
+    this.#polls = new KeyedTokenBuckets(
       // The burst of two tolerates a poll that arrives early by the network delay of the previous
       // poll.
       {
         burst: 2,
-        perSecond: 1000 / deviceLimits.devicePollMs,
-        keysMax: deviceLimits.devicePollsMax,
+        perSecond: 1000 / deviceLogInLimits.devicePollMs,
+        keysMax: deviceLogInLimits.devicePollsMax,
       },
       clock,
     )
@@ -147,7 +147,7 @@ export class DeviceLogIns {
       if (!topic.publish(userCode, topicValue(id, address))) {
         throw tooMany('too many devices wait to be allowed')
       }
-      this.#own.set(userCode, { source, endsAtMs: clock.nowMs() + deviceLimits.deviceLogInMs })
+      this.#own.set(userCode, { source, endsAtMs: clock.nowMs() + deviceLogInLimits.deviceLogInMs })
       return { deviceCode, userCode: shownCode(userCode) }
     } catch (error) {
       this.#room.giveBack(source)
@@ -184,7 +184,7 @@ export class DeviceLogIns {
     topic.publish(key, topicValue('', ''))
     if (!this.#own.has(key)) {
       this.#room.take(source)
-      this.#own.set(key, { source, endsAtMs: clock.nowMs() + deviceLimits.deviceLogInMs })
+      this.#own.set(key, { source, endsAtMs: clock.nowMs() + deviceLogInLimits.deviceLogInMs })
     }
     return true
   }
@@ -208,7 +208,7 @@ export class DeviceLogIns {
     if (found.isOver) throw new OAuthError('expired_token', 'the device code has expired')
     // @guard device-codes--polls
     if (!this.#polls.take(found.sessionId)) {
-      const seconds = deviceLimits.devicePollMs / 1000
+      const seconds = deviceLogInLimits.devicePollMs / 1000
       throw new OAuthError('slow_down', `ask every ${seconds} seconds`)
     }
     // @guard device-codes--denied

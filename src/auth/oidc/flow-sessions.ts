@@ -6,7 +6,7 @@ import { CommandKind, SessionDeleteSchema } from '../../../proto/gen/command_pb.
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import { lacksSessionFactor, pendingFactors } from '../../fsm/apply/authentication.ts'
 import { sessionValidity } from '../../fsm/apply/session-validity.ts'
-import { type Clock, majorityNowMs, proposalNowMs } from '../../lib/clock.ts'
+import { type Clock, earlierOfLocalAndQuorumNowMs, proposalNowMs } from '../../lib/clock.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
@@ -16,7 +16,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService, OidcSessionOptions } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
-import type { StartedFlow, AuthenticatedLogIn, StoredCredentialProof } from './flow-steps.ts'
+import type { StartedLogInFlow, AuthenticatedLogIn, StoredCredentialProof } from './flow-steps.ts'
 import { invalidGrantError } from './oauth-error.ts'
 
 /**
@@ -34,7 +34,7 @@ interface FlowSessionsDeps {
 }
 
 /** Hash of a redeemed code, as the session that the code opened stores it. */
-export function redeemedCodeHash(code: string): string {
+export function authorizationCodeHash(code: string): string {
   return createHash('sha256').update(code).digest('hex')
 }
 
@@ -55,7 +55,7 @@ export class FlowSessions {
   }
 
   /** The session of a flow; undefined before it was created, and after it ended. */
-  get({ sessionId }: StartedFlow): ApiSession | undefined {
+  get({ sessionId }: StartedLogInFlow): ApiSession | undefined {
     return this.#deps.state.get('apiSession', sessionId)
   }
 
@@ -63,7 +63,7 @@ export class FlowSessions {
    * The session of a flow with its validity; null if the session does not exist, or if a second
    * factor is still missing.
    */
-  complete({ sessionId }: StartedFlow): ReturnType<typeof sessionValidity> {
+  complete({ sessionId }: StartedLogInFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
     return validity === null || lacksSessionFactor(validity.pendingFactors) ? null : validity
   }
@@ -74,10 +74,10 @@ export class FlowSessions {
    * @throws {OAuthError} invalid_grant if the code was redeemed earlier, or its tokens were used.
    * In both cases, the session ends.
    */
-  async redeemed(flow: StartedFlow, codeHash: string): Promise<ApiSession | null> {
+  async redeemed(flow: StartedLogInFlow, codeHash: string): Promise<ApiSession | null> {
     const session = this.get(flow)
     if (session === undefined || session.codeHash === '') return null
-    const nowMs = majorityNowMs(this.#deps) ?? proposalNowMs(this.#deps)
+    const nowMs = earlierOfLocalAndQuorumNowMs(this.#deps) ?? proposalNowMs(this.#deps)
     const ageMs = nowMs - (session.codeRedeemedAt ?? 0)
     // @guard oidc/code-flow--late
     if (session.codeHash === codeHash && ageMs < CODE_REPEATED_MS) return session
@@ -148,7 +148,7 @@ export class FlowSessions {
    * Proof from a session that already has all factors: it contains the session's identity, but no
    * authenticator. Null if the session does not exist, or if a second factor is still missing.
    */
-  #recordedProof(flow: StartedFlow): CredentialProof | null {
+  #recordedProof(flow: StartedLogInFlow): CredentialProof | null {
     const validity = this.complete(flow)
     if (validity === null) return null
     return { identityId: validity.identity.id, authenticator: undefined }
@@ -176,7 +176,7 @@ const lostCodes: ReadonlySet<ProblemCode> = new Set([
 export function flowSessionFields({
   sessionId,
   clientId,
-}: StartedFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {
+}: StartedLogInFlow): Pick<OidcSessionOptions, 'sessionId' | 'clientId'> {
   return { sessionId, clientId }
 }
 

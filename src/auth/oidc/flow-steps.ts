@@ -13,7 +13,7 @@ export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
  * A log-in flow after the authorization request. Its encrypted id contains all of these fields;
  * controllers store nothing about the flow.
  */
-export interface StartedFlow extends AuthorizationRequest {
+export interface StartedLogInFlow extends AuthorizationRequest {
   readonly sessionId: string
   readonly issuer: string
   /** True: the user authorizes a device, which has a separate code. */
@@ -22,7 +22,7 @@ export interface StartedFlow extends AuthorizationRequest {
 
 /** A completed primary authentication, before the code is issued. */
 export interface AuthenticatedLogIn {
-  readonly flow: StartedFlow
+  readonly flow: StartedLogInFlow
   /**
    * Null if the session already exists, because it had to record a second factor. Otherwise the
    * session is created with this proof.
@@ -80,15 +80,15 @@ export type LogInStepResult =
 
 /** Contents of an encrypted device code. */
 export interface PendingDeviceFlow {
-  readonly flow: StartedFlow
+  readonly flow: StartedLogInFlow
   readonly userCode: string
   /** Time at which the device code expires, UTC ms. */
   readonly endsAtMs: number
 }
 
 /** The flow of a device code, and whether the code has expired. */
-export interface OpenedDeviceCode {
-  readonly flow: StartedFlow
+export interface DecryptedDeviceCode {
+  readonly flow: StartedLogInFlow
   readonly clientId: string
   readonly sessionId: string
   readonly userCode: string

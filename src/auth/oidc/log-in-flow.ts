@@ -25,13 +25,13 @@ import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/ext
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { RefreshTokenReuse } from '../sessions/refresh-token-reuse.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
-import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
+import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import { type AuthorizationRequest, matchesChallenge } from './public-clients.ts'
+import { type AuthorizationRequest, matchesCodeChallenge } from './public-clients.ts'
 import {
   LOG_IN_FLOW_TIMEOUT_MS,
-  type StartedFlow,
+  type StartedLogInFlow,
   type StoredCredentialProof,
   toStoredCredentialProof,
   type AuthorizationCodeResponse,
@@ -39,8 +39,8 @@ import {
   type LogInStepResult,
   type TokenSession,
 } from './flow-steps.ts'
-import type { FlowStateSealer } from './flow-state-sealer.ts'
-import type { KeyBinding } from './key-binding.ts'
+import type { FlowStateEncryption } from './flow-state-encryption.ts'
+import type { TokenKeyBinding } from './token-key-binding.ts'
 
 const PROGRESS_MS = 60_000
 const CODE_MS = 60_000
@@ -58,9 +58,9 @@ interface LogInFlowDeps {
   readonly tokenFactor: ExternalJwtFactor
   readonly sessions: SessionTracker
   readonly refreshUses: RefreshTokenReuse
-  readonly seals: FlowStateSealer
+  readonly seals: FlowStateEncryption
   readonly oidcTokens: OidcTokens
-  readonly keyBinding: KeyBinding
+  readonly keyBinding: TokenKeyBinding
 }
 
 /**
@@ -97,7 +97,7 @@ export class LogInFlow {
    * knows a user code also knows the id of its flow, and must neither join nor end the log-in of
    * another identity.
    */
-  #isOfOther(flow: StartedFlow, { id }: Identity): boolean {
+  #isOfOther(flow: StartedLogInFlow, { id }: Identity): boolean {
     const begun = this.#deps.flowSessions.get(flow)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
@@ -185,7 +185,7 @@ export class LogInFlow {
    * contained it.
    */
   async #lacking(
-    { sessionId }: StartedFlow,
+    { sessionId }: StartedLogInFlow,
     identity: Identity,
     required: readonly PendingFactor[],
     shown: CallerCredentials,
@@ -241,10 +241,10 @@ export class LogInFlow {
     const { flow, proof } = passed
     const isOfClient = flow.clientId === given.clientId && flow.redirectUri === given.redirectUri
     // @guard oidc/code-flow--verifier
-    if (!isOfClient || !matchesChallenge(flow.challenge, given.verifier)) {
+    if (!isOfClient || !matchesCodeChallenge(flow.challenge, given.verifier)) {
       throw invalidGrantError('client, redirect_uri or code_verifier is not that of the code')
     }
-    const codeHash = redeemedCodeHash(code)
+    const codeHash = authorizationCodeHash(code)
     await this.#deps.reads.reachLatest()
     const before = await flowSessions.redeemed(flow, codeHash)
     const begun = state.get('apiSession', flow.sessionId)
@@ -374,11 +374,14 @@ export class LogInFlow {
     if (isOfSession) await flowSessions.end(sessionId)
   }
 
-  async #begun(id: string): Promise<StartedFlow | null> {
+  async #begun(id: string): Promise<StartedLogInFlow | null> {
     return await this.#deps.seals.open('request', id)
   }
 
-  async #passed(flow: StartedFlow, proof: StoredCredentialProof | null): Promise<LogInStepResult> {
+  async #passed(
+    flow: StartedLogInFlow,
+    proof: StoredCredentialProof | null,
+  ): Promise<LogInStepResult> {
     const passed = { flow, proof }
     const progressId = await this.#deps.seals.seal('progress', passed, PROGRESS_MS)
     return { kind: 'passed', issuer: flow.issuer, progressId }

@@ -122,7 +122,7 @@ export function isRedirectAllowed(
 }
 
 /** Compares a verifier with its challenge (RFC 7636, 4.6; only S256). */
-export function matchesChallenge(challenge: string, verifier: string): boolean {
+export function matchesCodeChallenge(challenge: string, verifier: string): boolean {
   // @guard oidc/authorization--verifier
   if (!VERIFIER.test(verifier)) return false
   const made = createHash('sha256').update(verifier).digest()

@@ -56,7 +56,7 @@ function requireNoSession(permission: Permission): void {
  * other listeners also served these operations, a thief of a session token could do everything that
  * a user of the controller's host can.
  */
-export const socketOnlyOperations: Readonly<Record<string, string>> = {
+export const adminSocketOnlyOperations: Readonly<Record<string, string>> = {
   clusterBackup: 'a backup contains the keys of the cluster',
   clusterRecoverAdmin: 'it sets the password of an administrator without any credential',
   clusterResetLogTime: 'it moves the time by which everything ends',
@@ -74,15 +74,15 @@ interface NamedOperation {
 }
 
 /** Whether only the host user, at the admin socket, may call the operation. */
-export function isSocketOnly({ operationId }: NamedOperation): boolean {
-  return Object.hasOwn(socketOnlyOperations, operationId)
+export function isAdminSocketOnly({ operationId }: NamedOperation): boolean {
+  return Object.hasOwn(adminSocketOnlyOperations, operationId)
 }
 
 /** @throws {Problem} ADMIN_SOCKET_ONLY if only the host user may call the operation. */
-export function requireNotSocketOnly(operation: NamedOperation): void {
+export function requireNotAdminSocketOnly(operation: NamedOperation): void {
   // @guard system-caller-over-tcp--socket-only
-  if (!isSocketOnly(operation)) return
+  if (!isAdminSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {
-    detail: `${socketOnlyOperations[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,
+    detail: `${adminSocketOnlyOperations[operation.operationId] ?? ''}; use the admin socket of a controller, without a session`,
   })
 }

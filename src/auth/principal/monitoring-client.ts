@@ -1,4 +1,4 @@
-import { type Certificate, CertificateError, checkChain } from '../../pki/certificate.ts'
+import { type Certificate, CertificateError, checkCertificateChain } from '../../pki/certificate.ts'
 import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
 import type { CallerCredentials } from './credentials.ts'
 import { networkAuthorities } from '../certificates/trusted-authorities.ts'
@@ -37,7 +37,7 @@ export function isMonitoringClient(
  */
 function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
-  checkChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
+  checkCertificateChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
   // Controllers and identities have certificates of the same authority, but must not count as
   // monitoring systems.

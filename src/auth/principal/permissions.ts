@@ -54,7 +54,7 @@ export function permissionOnApi<P extends Permission>(api: ApiName, permission: 
  * Whether a caller may call an operation. Depends on the caller's current record and on the second
  * factors that the caller's session lacks.
  */
-export function mayCall(
+export function canCallOperation(
   caller: Pick<SessionWithIdentity, 'identity' | 'isAdmin' | 'pendingFactors'>,
   permission: Permission,
   { api, method, changesNothing }: CalledOperation,

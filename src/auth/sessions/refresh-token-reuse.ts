@@ -1,4 +1,4 @@
-import { type Clock, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, earlierOfLocalAndQuorumNowMs } from '../../lib/clock.ts'
 import type { PeriodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { OpenSoftTopic, RefreshUse } from '../../ports/soft-topics.ts'
@@ -54,7 +54,7 @@ export class RefreshTokenReuse {
     const { clock, limits, refreshes } = this.#deps
     // Reuse ends the session, so a wrong clock of this controller alone must not cause it.
     // @guard clock-of-the-leader--refresh
-    const nowMs = majorityNowMs(this.#deps) ?? clock.nowMs()
+    const nowMs = earlierOfLocalAndQuorumNowMs(this.#deps) ?? clock.nowMs()
     const known = this.#bySession.get(sessionId)
     if (known !== undefined && generation <= known.generation) {
       return nowMs - known.usedAtMs > limits.refreshReuseMs

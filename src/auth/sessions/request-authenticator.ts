@@ -8,7 +8,7 @@ import {
 } from '../../fsm/apply/session-usability.ts'
 import {
   type ApiName,
-  mayCall,
+  canCallOperation,
   permissionOnApi,
   type Permission,
   type CalledOperation,
@@ -21,11 +21,11 @@ import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
 import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/external-jwt-factor.ts'
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { SessionLookup, SessionTracker } from './session-tracker.ts'
-import type { AcceptedSessionToken, TokenSigner } from './token-signer.ts'
+import type { AcceptedSessionToken, SessionTokenSigner } from './session-token-signer.ts'
 import type { PeerChain } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type OidcToken, seemsAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
+import { type OidcToken, looksLikeAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
 import { isTokenForSession, type OidcTokens } from './oidc-tokens.ts'
 import { isSameAddress } from './same-address.ts'
 import type { TokenKeys } from '../../ports/token-keys.ts'
@@ -80,7 +80,7 @@ const UNKNOWN_VERSIONS_WAITING_MAX = 64
 export class RequestAuthenticator {
   readonly #parts: SessionGuardDeps
   readonly #sessions: SessionTracker
-  readonly #tokens: TokenSigner
+  readonly #tokens: SessionTokenSigner
   readonly #factor: ExternalJwtFactor
   readonly #accessTokens: OidcTokens
   /**
@@ -93,7 +93,7 @@ export class RequestAuthenticator {
   constructor(
     parts: SessionGuardDeps,
     sessions: SessionTracker,
-    tokens: TokenSigner,
+    tokens: SessionTokenSigner,
     factor: ExternalJwtFactor,
     accessTokens: OidcTokens,
   ) {
@@ -165,7 +165,7 @@ export class RequestAuthenticator {
     for (const text of shown.bearers()) {
       const known = this.#accessTokens.recall(text)
       if (known !== null) return known
-      if (seemsAccessToken(text)) {
+      if (looksLikeAccessToken(text)) {
         return this.#accessTokens.judge(text, ['access'], shown.source)
       }
     }
@@ -228,7 +228,7 @@ export class RequestAuthenticator {
       const found = this.#sessions.find(caller.session.id)
       if (typeof found === 'string') return 'the session has ended'
       const now = this.#factor.completed(found, caller.token ?? null)
-      return mayCall(now, wanted.permission, wanted)
+      return canCallOperation(now, wanted.permission, wanted)
         ? null
         : 'the identity of the session is no longer permitted to see these events'
     } catch (error) {
@@ -336,7 +336,7 @@ export class RequestAuthenticator {
       permission: permissionOnApi(wanted.api, wanted.permission),
       ...('text' in token ? { accessToken: token } : { keyVersion: token.version }),
     }
-    const isPermitted = mayCall(principal, asked, wanted)
+    const isPermitted = canCallOperation(principal, asked, wanted)
     this.#sessions.use(found.session.id)
     if (isPermitted) return { isAdmitted: true, principal }
     const challenge = missingFactorChallenge(this.#parts, shown, principal)

@@ -50,7 +50,7 @@ export async function signSessionToken(
 }
 
 /** The service session that a verified token names; the session may have ended. */
-export interface TokenServiceSession {
+export interface VerifiedServiceSessionToken {
   readonly sessionId: string
   readonly apiSessionId: string
   readonly serviceId: string
@@ -61,7 +61,7 @@ export interface TokenServiceSession {
 export async function verifyServiceSessionToken(
   { jwt }: Pick<ServiceSessionTokenDeps, 'jwt'>,
   token: string,
-): Promise<TokenServiceSession | null> {
+): Promise<VerifiedServiceSessionToken | null> {
   const claims = await jwt.verify(token)
   if (claims === null || !isFor(claims, AUDIENCE)) return null
   const { jti: sessionId, sub: serviceId, z_asid: apiSessionId } = claims
@@ -75,7 +75,7 @@ export async function verifyServiceSessionToken(
 }
 
 /** The service session id in a token, without verification; null if the token contains none. */
-export function unverifiedSessionId(token: string): string | null {
+export function unverifiedServiceSessionId(token: string): string | null {
   if (token.length > JWT_CHARACTERS_MAX) return null
   try {
     const { jti, z_t: type } = decodeJwt(token)

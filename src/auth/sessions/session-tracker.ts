@@ -10,7 +10,7 @@ import { isDisabled } from '../../lib/is-disabled.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { SessionWithIdentity, SessionPrincipal } from '../principal/principal.ts'
-import { type Clock, proposalNowMs, majorityNowMs } from '../../lib/clock.ts'
+import { type Clock, proposalNowMs, earlierOfLocalAndQuorumNowMs } from '../../lib/clock.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Proposer } from '../../ports/proposer.ts'
@@ -233,7 +233,7 @@ export class SessionTracker {
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
-    const nowMs = majorityNowMs(this.#parts) ?? clock.nowMs()
+    const nowMs = earlierOfLocalAndQuorumNowMs(this.#parts) ?? clock.nowMs()
     for (const [id, atMs] of this.#lastUses) {
       if (atMs <= nowMs + AHEAD_MS_MAX) continue
       this.#lastUses.set(id, nowMs)
@@ -288,7 +288,7 @@ export class SessionTracker {
     const spreadMs = limits.activityMoveMs + 2 * limits.activityFlushMs
     if (this.#isSweeping || clock.monotonicMs() - this.#leadsSinceMs < spreadMs) return
     // @guard clock-of-the-leader--majority
-    const nowMs = majorityNowMs(this.#parts)
+    const nowMs = earlierOfLocalAndQuorumNowMs(this.#parts)
     if (nowMs === null) return
     const beforeMs = nowMs - spreadMs
     const marks = state
@@ -332,7 +332,7 @@ interface EndDeps {
  * When the caller's access expires: the expiry of its access token or, without one, the expiry of
  * its session if no further request uses the session.
  */
-export function callerExpiry(
+export function callerSessionExpiry(
   { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
 ): { readonly expiresAtMs: number; readonly leftSeconds: number } {

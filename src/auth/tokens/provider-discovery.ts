@@ -1,8 +1,8 @@
 import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
-import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
-import { keySetOf } from './signer-key-cache.ts'
+import { type KeyFetcher, KeyFetchError } from './key-fetcher.ts'
+import { parseFetchedKeySet } from './signer-key-cache.ts'
 
 const DEPTH_MAX = 8
 const CHARACTERS_MAX = 2048
@@ -30,12 +30,12 @@ export interface DiscoveredProvider extends ProviderDocument {
  * @throws {KeyFetchError} with the reason why the document cannot be used.
  */
 export async function fetchProviderDocument(
-  endpoint: Pick<KeyEndpoint, 'fetch'>,
+  endpoint: Pick<KeyFetcher, 'fetch'>,
   at: string,
   issuer: string,
 ): Promise<ProviderDocument> {
   const address = `${at.replace(/\/+$/, '')}/.well-known/openid-configuration`
-  const document = parsedObject(await endpoint.fetch(address))
+  const document = parseFetchedJsonObject(await endpoint.fetch(address))
   const published = textOf(document['issuer'])
   // @guard signer-set-up--issuer
   if (published !== issuer) {
@@ -68,13 +68,13 @@ export async function fetchProviderDocument(
  * @throws {KeyFetchError} in the same cases as `fetchProviderDocument`.
  */
 export async function discoverProvider(
-  endpoint: Pick<KeyEndpoint, 'fetch'>,
+  endpoint: Pick<KeyFetcher, 'fetch'>,
   issuer: string,
   keysMax: number,
 ): Promise<DiscoveredProvider> {
   const found = await fetchProviderDocument(endpoint, issuer, issuer)
   try {
-    const { keys } = keySetOf(await endpoint.fetch(found.jwksUri), keysMax)
+    const { keys } = parseFetchedKeySet(await endpoint.fetch(found.jwksUri), keysMax)
     return { ...found, keyIds: keys.map(({ kid }) => kid), keysFault: null }
   } catch (error) {
     if (!(error instanceof KeyFetchError)) throw error
@@ -83,7 +83,7 @@ export async function discoverProvider(
 }
 
 /** @throws {KeyFetchError} if the text is not a JSON object. */
-export function parsedObject(text: string): JsonObject {
+export function parseFetchedJsonObject(text: string): JsonObject {
   if (jsonDepth(text) > DEPTH_MAX) throw new KeyFetchError('response nested too deep')
   let document: Json
   try {

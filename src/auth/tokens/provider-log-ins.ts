@@ -1,21 +1,25 @@
 import type { ExternalJwtSigner } from '../../entities/kinds/external-jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
-import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
-import { fetchProviderDocument, parsedObject, type ProviderDocument } from './provider-discovery.ts'
+import { type KeyFetcher, KeyFetchError } from './key-fetcher.ts'
+import {
+  fetchProviderDocument,
+  parseFetchedJsonObject,
+  type ProviderDocument,
+} from './provider-discovery.ts'
 
 /**
  * An authorization code of an identity provider, and the values needed to redeem it (RFC 6749,
  * 4.1.3; RFC 7636).
  */
-export interface ProviderCode {
+export interface ProviderAuthorizationCode {
   readonly code: string
   readonly codeVerifier: string
   readonly redirectUri: string
 }
 
 interface ProviderLogInsDeps {
-  readonly keyEndpoint: KeyEndpoint
+  readonly keyEndpoint: KeyFetcher
   readonly clock: Clock
   readonly logger: ServiceLogger
 }
@@ -55,7 +59,7 @@ export class ProviderLogIns {
   /** The token for a code; null if the provider refuses the code or does not respond. */
   async redeem(
     signer: ExternalJwtSigner,
-    { code, codeVerifier, redirectUri }: ProviderCode,
+    { code, codeVerifier, redirectUri }: ProviderAuthorizationCode,
   ): Promise<string | null> {
     const tokenEndpoint = (await this.#document(signer))?.tokenEndpoint ?? null
     if (tokenEndpoint === null) return null
@@ -67,7 +71,7 @@ export class ProviderLogIns {
       redirect_uri: redirectUri,
     }
     try {
-      const answer = parsedObject(await this.#deps.keyEndpoint.fetch(tokenEndpoint, form))
+      const answer = parseFetchedJsonObject(await this.#deps.keyEndpoint.fetch(tokenEndpoint, form))
       const token = answer[signer.targetToken === 'ID' ? 'id_token' : 'access_token']
       return typeof token === 'string' && token !== '' ? token : null
     } catch (error) {

@@ -3,7 +3,7 @@ import { isObject } from '../../entities/check-fields.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
-import { type KeyEndpoint, KeyFetchError } from './key-endpoint.ts'
+import { type KeyFetcher, KeyFetchError } from './key-fetcher.ts'
 import { verificationKeyFromJwk, type VerificationKey } from './verification-key.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
 
@@ -46,7 +46,7 @@ const MINUTE_MS = 60_000
  * they are older than `keySetStaleMsMax`.
  */
 export class SignerKeyCache {
-  readonly #endpoint: Pick<KeyEndpoint, 'fetch'>
+  readonly #endpoint: Pick<KeyFetcher, 'fetch'>
   readonly #limits: KeySetLimits
   readonly #clock: Clock
   readonly #logger: ServiceLogger
@@ -56,7 +56,7 @@ export class SignerKeyCache {
   #fetchesInMinute = 0
 
   constructor(
-    endpoint: Pick<KeyEndpoint, 'fetch'>,
+    endpoint: Pick<KeyFetcher, 'fetch'>,
     limits: KeySetLimits,
     { clock, logger }: { readonly clock: Clock; readonly logger: ServiceLogger },
   ) {
@@ -141,7 +141,8 @@ export class SignerKeyCache {
   async #fetch(signer: ExternalJwtSigner, source: Source): Promise<void> {
     try {
       const text = await this.#endpoint.fetch(source.endpoint)
-      if (text !== source.set?.text) source.set = keySetOf(text, this.#limits.keySetKeysMax)
+      if (text !== source.set?.text)
+        source.set = parseFetchedKeySet(text, this.#limits.keySetKeysMax)
       source.fetchedAtMs = this.#clock.monotonicMs()
       source.isFailing = false
     } catch (error) {
@@ -158,7 +159,7 @@ export class SignerKeyCache {
 }
 
 /** @throws {KeyFetchError} if the document is not a JWK set. */
-export function keySetOf(text: string, keysMax: number): FetchedKeySet {
+export function parseFetchedKeySet(text: string, keysMax: number): FetchedKeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null
   if (!Array.isArray(members)) throw new KeyFetchError('response is not a JWK set')

@@ -2,7 +2,7 @@ import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { jsonDepth } from '../../lib/bounds/json-depth.ts'
 
-export const tokenLimits = {
+export const unverifiedTokenLimits = {
   /** Maximum characters of a token; a longer token is not read. */
   charactersMax: 24 * 1024,
   /** Maximum nesting depth of the token's header, and of its claims. */
@@ -42,14 +42,14 @@ export function readUnverifiedClaims({ text }: Pick<UnverifiedToken, 'text'>): J
 }
 
 export function isTokenTooLong(text: string): boolean {
-  return text.length > tokenLimits.charactersMax
+  return text.length > unverifiedTokenLimits.charactersMax
 }
 
 function objectIn(base64url: string): JsonObject | null {
   const text = Buffer.from(base64url, 'base64url').toString('utf8')
   // Checks the depth before parsing, so that no parser processes a deeply nested token.
   // @guard forged-tokens--depth
-  if (jsonDepth(text) > tokenLimits.depthMax) return null
+  if (jsonDepth(text) > unverifiedTokenLimits.depthMax) return null
   try {
     const value = JSON.parse(text) as Json
     return isObject(value) ? value : null
@@ -67,10 +67,10 @@ function textMember(object: JsonObject | null, name: string): string | null {
 const BEARER = 'bearer '
 
 /** The tokens of `Authorization: Bearer` headers in their order, up to the maximum. */
-export function bearerTokens(headers: readonly string[]): readonly string[] {
+export function parseBearerTokens(headers: readonly string[]): readonly string[] {
   return headers
     .filter((value) => value.slice(0, BEARER.length).toLowerCase() === BEARER)
     .map((value) => value.slice(BEARER.length).trim())
     .filter((token) => token !== '')
-    .slice(0, tokenLimits.candidatesMax)
+    .slice(0, unverifiedTokenLimits.candidatesMax)
 }

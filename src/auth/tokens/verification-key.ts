@@ -40,7 +40,7 @@ const none: ReadonlySet<string> = new Set()
  * The signature algorithms for a key (RFC 7518, 3.1); empty for a secret key, a key that is too
  * short, or an unsupported type.
  */
-export function signatureAlgorithms(key: KeyObject): ReadonlySet<string> {
+export function supportedSignatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
   const { modulusLength = 0, namedCurve = '' } = key.asymmetricKeyDetails ?? {}
   if (key.asymmetricKeyType === 'rsa') {
@@ -55,7 +55,7 @@ export function verificationKeyFromCertificate(pem: string, kid: string): Verifi
   try {
     const certificate = new X509Certificate(pem)
     const key = certificate.publicKey
-    const algorithms = signatureAlgorithms(key)
+    const algorithms = supportedSignatureAlgorithms(key)
     if (algorithms.size === 0) return null
     const notBeforeMs = certificate.validFromDate.getTime()
     return { kid, algorithms, key, notBeforeMs, notAfterMs: certificate.validToDate.getTime() }
@@ -77,7 +77,7 @@ export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isUnset(operations) && !isForSignatures(operations)) return null
   const key = publicKeyOf(jwk)
   if (key === null) return null
-  const fitting = signatureAlgorithms(key)
+  const fitting = supportedSignatureAlgorithms(key)
   const algorithms = isUnset(alg) ? fitting : new Set([...fitting].filter((one) => one === alg))
   if (algorithms.size === 0) return null
   return { kid, algorithms, key, notBeforeMs: -Infinity, notAfterMs: Infinity }

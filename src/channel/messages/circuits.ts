@@ -10,7 +10,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import type { OutboundMessage } from '../frame.ts'
 import { encodeFlag, encodeInt32, encodeText } from '../headers.ts'
-import { CHANNEL_HEADERS_MAX, reflectedKeys } from '../numbers.ts'
+import { CHANNEL_HEADERS_MAX, reflectedHeaderKeys } from '../numbers.ts'
 import { messageContentLimits } from './limits.ts'
 import type { DialErrorCode } from './dial-error.ts'
 import { controlContentType } from './control.ts'
@@ -81,7 +81,7 @@ const kinds: ReadonlyMap<DestinationType, ForwardingEntry['kind']> = new Map([
  * Whether the text is a valid circuit ID or endpoint address: not empty, and within the length
  * limit. Controllers choose both.
  */
-export function isCircuitName(text: string): boolean {
+export function isValidCircuitIdOrAddress(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax
 }
 
@@ -97,11 +97,16 @@ export function readRoute(body: Uint8Array): Route | null {
   const { fields = {}, channelMask = 0 } = context ?? {}
   const read = forwards.flatMap(({ srcAddress, dstAddress, dstType }): ForwardingEntry[] => {
     const kind = kinds.get(dstType)
-    if (kind === undefined || !isCircuitName(srcAddress) || !isCircuitName(dstAddress)) return []
+    if (
+      kind === undefined ||
+      !isValidCircuitIdOrAddress(srcAddress) ||
+      !isValidCircuitIdOrAddress(dstAddress)
+    )
+      return []
     return [{ from: srcAddress, to: dstAddress, kind }]
   })
-  if (!isCircuitName(circuitId) || read.length < forwards.length) return null
-  if (egress !== undefined && !isCircuitName(egress.address)) return null
+  if (!isValidCircuitIdOrAddress(circuitId) || read.length < forwards.length) return null
+  if (egress !== undefined && !isValidCircuitIdOrAddress(egress.address)) return null
   return {
     circuitId,
     attempt,
@@ -157,7 +162,7 @@ export function routeSucceededMessage(
   const headers = new Map<number, Uint8Array>()
   for (const [key, value] of peerData) {
     const isOfChannel = key <= CHANNEL_HEADERS_MAX
-    const isReflected = key >= reflectedKeys.from && key <= reflectedKeys.to
+    const isReflected = key >= reflectedHeaderKeys.from && key <= reflectedHeaderKeys.to
     const isOfResult = key >= routeResultHeaderKey.attempt && key <= routeResultHeaderKey.errorCode
     if (!isOfChannel && !isReflected && !isOfResult) headers.set(key, value)
   }

@@ -7,7 +7,7 @@ import {
   UpdateCtrlAddressesSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { ChannelMessage, OutboundMessage } from '../frame.ts'
-import { encodeFlag, encodeMask, encodeText, encodeUint64 } from '../headers.ts'
+import { encodeFlag, encodeBitMask, encodeText, encodeUint64 } from '../headers.ts'
 import { formatVersionLine, type VersionLine } from '../hello.ts'
 import { channelContentType, HELLO_SEQUENCE, channelHeaderKey } from '../numbers.ts'
 import {
@@ -144,7 +144,7 @@ export function routerHelloMessage(
       [channelHeaderKey.isFirstGroupConnection, encodeFlag(true)],
       [
         controlHeaderKey.capabilities,
-        encodeMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_WITH_A_THIRD_LEFT]),
+        encodeBitMask([MULTI_CHANNEL, CONNECT_BY_SERVICE, RENEWS_WITH_A_THIRD_LEFT]),
       ],
       ...(linkListeners === null ? [] : [[controlHeaderKey.listeners, linkListeners] as const]),
     ]),

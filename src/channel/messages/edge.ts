@@ -123,7 +123,7 @@ export const edgeErrorCode = {
  * Text of a refusal that makes clients with OpenZiti's C SDK drop a cached service session and
  * request a new one. These clients compare only this text, not the code.
  */
-export const INVALID_SESSION = 'Invalid Session'
+export const INVALID_SESSION_MESSAGE = 'Invalid Session'
 
 /** Hints in a refusal, by which a client decides whether and how to retry. */
 export const retryHint = { default: 0, startOver: 2, notRetriable: 3 } as const

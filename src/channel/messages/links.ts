@@ -33,7 +33,7 @@ export interface LinkGroup {
 /** Application protocol (ALPN) of links. */
 export const LINK_PROTOCOL = 'ziti-link'
 /** Type of the first socket of a link. */
-export const LINK_TYPE: LinkSocketType = 'link.default'
+export const FIRST_LINK_SOCKET_TYPE: LinkSocketType = 'link.default'
 /** Default name of a listener or dialer. */
 const BINDING = 'default'
 
@@ -101,10 +101,10 @@ export function linkHelloMessage(options: {
 function groupHeaders(
   group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType } | undefined,
 ): [number, Uint8Array][] {
-  if (group === undefined) return [[channelHeaderKey.type, encodeText(LINK_TYPE)]]
+  if (group === undefined) return [[channelHeaderKey.type, encodeText(FIRST_LINK_SOCKET_TYPE)]]
   if (group === 'first') {
     return [
-      [channelHeaderKey.type, encodeText(LINK_TYPE)],
+      [channelHeaderKey.type, encodeText(FIRST_LINK_SOCKET_TYPE)],
       [channelHeaderKey.isGrouped, encodeFlag(true)],
       [channelHeaderKey.isFirstGroupConnection, encodeFlag(true)],
     ]
@@ -191,7 +191,9 @@ export function routerLinksMessage(
       iteration,
       connState: {
         stateIteration: 1,
-        conns: [{ type: LINK_TYPE, localAddr: localAddress, remoteAddr: remoteAddress }],
+        conns: [
+          { type: FIRST_LINK_SOCKET_TYPE, localAddr: localAddress, remoteAddr: remoteAddress },
+        ],
       },
     })),
   })

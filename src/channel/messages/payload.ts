@@ -61,7 +61,7 @@ export const TRACE_REQUEST = 1
 export const TRACE_RESPONSE = 2
 
 /** Maximum sequence number: OpenZiti routers use signed 32-bit integers. */
-export const SEQUENCE_MAX = 0x7fff_ffff
+export const PAYLOAD_SEQUENCE_MAX = 0x7fff_ffff
 /**
  * Value for `bufferedBytes` if the sender of an acknowledgment does not know how many bytes are
  * buffered. The sender of payloads sends no more until it receives a smaller value.
@@ -134,7 +134,11 @@ const onwardKeys = { from: payloadHeaderKey.uuid, to: payloadHeaderKey.rtt } as 
  * The frame to forward, without headers of the channel on which it arrived: another channel would
  * misinterpret them, for example a reply number.
  */
-export function frameToForward({ contentType, headers, body }: ChannelMessage): OutboundMessage {
+export function withoutChannelHeaders({
+  contentType,
+  headers,
+  body,
+}: ChannelMessage): OutboundMessage {
   const kept = new Map<number, Uint8Array>()
   const isControl = contentType === circuitContentType.control
   for (const [key, value] of headers) {
@@ -162,7 +166,13 @@ export function readPayload(message: ChannelMessage): Payload | null {
 }
 
 /** False for payloads without data, which only start the stream or consume a sequence number. */
-export function hasContent({ body, flags, edgeFlags, traceId, capabilities }: Payload): boolean {
+export function hasPayloadContent({
+  body,
+  flags,
+  edgeFlags,
+  traceId,
+  capabilities,
+}: Payload): boolean {
   if (body.length > 0 || edgeFlags !== 0 || traceId !== null) return true
   return (
     (flags & ~(payloadFlag.fromTerminator | payloadFlag.sentAgain)) === 0 && capabilities === null
@@ -299,7 +309,7 @@ function readSequence(bytes: Uint8Array | undefined): number | null {
   const sequence = uint32At(bytes)
   const isOver = bytes[4] !== 0 || bytes[5] !== 0 || bytes[6] !== 0 || bytes[7] !== 0
   // @guard payloads-that-lie--sequence
-  return isOver || sequence > SEQUENCE_MAX ? null : sequence
+  return isOver || sequence > PAYLOAD_SEQUENCE_MAX ? null : sequence
 }
 
 function readCapabilities(bytes: Uint8Array | undefined): number | null {

@@ -34,7 +34,7 @@ export function precedenceName(precedence: number): Precedence {
 }
 
 /** The precedence for a number that a client sent in a bind request. */
-export function modelPrecedence(number: number): ModelPrecedence {
+export function toModelPrecedence(number: number): ModelPrecedence {
   return terminatorPrecedence[precedenceName(number)]
 }
 

@@ -1,10 +1,10 @@
 import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { explainedPairText, explainedPairLines } from './explanation-text.ts'
-import { type ExplainedPair, pairsShape } from './explained-pair.ts'
+import { type ExplainedPair, explainedPairsShape } from './explained-pair.ts'
 
 export interface ExplainOptions extends ContextOptions {
   readonly service?: string
@@ -31,7 +31,7 @@ export async function explainPairs(
   if (isOnePair && (options.granted === true || options.filter !== undefined)) {
     throw new CommandFailure(EXIT_USAGE, '--granted and --filter need one side alone')
   }
-  const client = connect(options)
+  const client = openContextClient(options)
   const { pairs, total } = await pairsOf(client, { identity, service }, options)
   if (options.json === true) {
     printJson(pairs)
@@ -61,7 +61,7 @@ async function pairsOf(
       ...(filter === undefined ? {} : { filter }),
     })
     const path = `/access/explain?${query.toString()}`
-    const { data: page, meta } = await client.ask({ method: 'GET', path }, pairsShape)
+    const { data: page, meta } = await client.ask({ method: 'GET', path }, explainedPairsShape)
     pairs.push(...page)
     const total = meta.pagination?.totalCount ?? pairs.length
     if (page.length === 0 || pairs.length >= Math.min(limit, total)) return { pairs, total }

@@ -1,11 +1,11 @@
 import {
-  flagShape,
+  booleanShape,
   listShape,
   nullableShape,
   numberShape,
   objectShape,
   optionalShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from '../client/response-shape.ts'
 
@@ -14,7 +14,7 @@ import {
  * it.
  */
 
-export interface NamedRecord {
+export interface ExplainedRecord {
   readonly id: string
   readonly name: string
 }
@@ -23,32 +23,34 @@ export interface ExplainedPairRight {
   readonly isGranted: boolean
   readonly isReachable: boolean
   readonly policies:
-    | readonly (ExplainedPolicyMatch & { readonly checks: readonly ExplainedCheck[] | null })[]
+    | readonly (ExplainedPolicyMatch & {
+        readonly checks: readonly ExplainedPostureCheck[] | null
+      })[]
     | null
   readonly policiesCount: number | null
   readonly missing: readonly {
     readonly code: string
     readonly message: string
-    readonly records: readonly NamedRecord[]
+    readonly records: readonly ExplainedRecord[]
   }[]
   /** Optional, because an older controller sends neither `endsAt` nor `nearestPolicy`. */
   readonly endsAt?: string | null
   readonly nearestPolicy?:
-    | (NamedRecord & {
+    | (ExplainedRecord & {
         readonly identityLacks: readonly string[]
         readonly serviceLacks: readonly string[]
       })
     | null
 }
 
-export interface ExplainedPolicyMatch extends NamedRecord {
+export interface ExplainedPolicyMatch extends ExplainedRecord {
   readonly semantic: string
   readonly identityRoles?: readonly string[]
   readonly serviceRoles?: readonly string[]
   readonly edgeRouterRoles?: readonly string[]
 }
 
-export interface ExplainedCheck extends NamedRecord {
+export interface ExplainedPostureCheck extends ExplainedRecord {
   readonly typeId: string
   readonly state: 'passes' | 'fails' | 'unknown'
   readonly passing: number
@@ -56,13 +58,13 @@ export interface ExplainedCheck extends NamedRecord {
 }
 
 export interface ExplainedPair {
-  readonly identity: NamedRecord
-  readonly service: NamedRecord
+  readonly identity: ExplainedRecord
+  readonly service: ExplainedRecord
   readonly dial: ExplainedPairRight
   readonly bind: ExplainedPairRight
   readonly routers: {
     readonly commonCount: number
-    readonly common: readonly (NamedRecord & { readonly isOnline: boolean })[]
+    readonly common: readonly (ExplainedRecord & { readonly isOnline: boolean })[]
     readonly identityPolicies: readonly ExplainedPolicyMatch[] | null
     readonly servicePolicies: readonly ExplainedPolicyMatch[] | null
   } | null
@@ -70,18 +72,18 @@ export interface ExplainedPair {
     readonly totalCount: number
     readonly items: readonly {
       readonly address: string
-      readonly router: NamedRecord | null
+      readonly router: ExplainedRecord | null
       readonly isOnline: boolean
     }[]
   } | null
   /** `notIntercepted` is optional in each config, because an older controller does not send it. */
   readonly configs:
-    | readonly (NamedRecord & { readonly notIntercepted?: readonly string[] })[]
+    | readonly (ExplainedRecord & { readonly notIntercepted?: readonly string[] })[]
     | null
   readonly withheld: readonly string[]
 }
 
-const named = objectShape<NamedRecord>({ id: textShape, name: textShape })
+const named = objectShape<ExplainedRecord>({ id: textShape, name: textShape })
 const texts = listShape(textShape)
 const linkMembers = {
   id: textShape,
@@ -91,19 +93,19 @@ const linkMembers = {
   serviceRoles: optionalShape(texts),
   edgeRouterRoles: optionalShape(texts),
 }
-const check = objectShape<ExplainedCheck>({
+const check = objectShape<ExplainedPostureCheck>({
   id: textShape,
   name: textShape,
   typeId: textShape,
   // Any string is valid, because a newer controller may send a state that this version does not
   // know; the command prints it as received.
-  state: textShape as Shape<ExplainedCheck['state']>,
+  state: textShape as ShapeCheck<ExplainedPostureCheck['state']>,
   passing: numberShape,
   failing: numberShape,
 })
 const right = objectShape<ExplainedPairRight>({
-  isGranted: flagShape,
-  isReachable: flagShape,
+  isGranted: booleanShape,
+  isReachable: booleanShape,
   policies: nullableShape(
     listShape(objectShape({ ...linkMembers, checks: nullableShape(listShape(check)) })),
   ),
@@ -125,7 +127,7 @@ const right = objectShape<ExplainedPairRight>({
 })
 const links = nullableShape(listShape(objectShape<ExplainedPolicyMatch>(linkMembers)))
 
-export const pairsShape = listShape(
+export const explainedPairsShape = listShape(
   objectShape<ExplainedPair>({
     identity: named,
     service: named,
@@ -134,7 +136,7 @@ export const pairsShape = listShape(
     routers: nullableShape(
       objectShape({
         commonCount: numberShape,
-        common: listShape(objectShape({ id: textShape, name: textShape, isOnline: flagShape })),
+        common: listShape(objectShape({ id: textShape, name: textShape, isOnline: booleanShape })),
         identityPolicies: links,
         servicePolicies: links,
       }),
@@ -143,7 +145,7 @@ export const pairsShape = listShape(
       objectShape({
         totalCount: numberShape,
         items: listShape(
-          objectShape({ address: textShape, router: nullableShape(named), isOnline: flagShape }),
+          objectShape({ address: textShape, router: nullableShape(named), isOnline: booleanShape }),
         ),
       }),
     ),

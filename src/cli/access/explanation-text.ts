@@ -1,10 +1,10 @@
 import { formatTable } from '../terminal/output.ts'
 import type {
-  ExplainedCheck,
+  ExplainedPostureCheck,
   ExplainedPolicyMatch,
   ExplainedPair,
   ExplainedPairRight,
-  NamedRecord,
+  ExplainedRecord,
 } from './explained-pair.ts'
 
 /**
@@ -81,7 +81,7 @@ function nearestLines(
 ): string[] {
   if (nearestPolicy === null || nearestPolicy === undefined) return []
   const { name, identityLacks, serviceLacks } = nearestPolicy
-  const lacks = (record: NamedRecord, attributes: readonly string[]): string[] =>
+  const lacks = (record: ExplainedRecord, attributes: readonly string[]): string[] =>
     attributes.length === 0
       ? []
       : [`${record.name} lacks ${attributes.map((one) => `#${one}`).join(', ')}`]
@@ -90,12 +90,15 @@ function nearestLines(
 }
 
 /** The names of the records, except the identity and the service of the pair. */
-function namesText(records: readonly NamedRecord[], { identity, service }: ExplainedPair): string {
+function namesText(
+  records: readonly ExplainedRecord[],
+  { identity, service }: ExplainedPair,
+): string {
   const others = records.filter(({ id }) => id !== identity.id && id !== service.id)
   return others.length === 0 ? '' : `: ${others.map(({ name, id }) => name || id).join(', ')}`
 }
 
-function checkText({ name, typeId, state, passing, failing }: ExplainedCheck): string {
+function checkText({ name, typeId, state, passing, failing }: ExplainedPostureCheck): string {
   const sessions = passing + failing
   const counts = sessions < 2 ? '' : ` in ${passing} of ${sessions} API sessions`
   const text = state === 'unknown' ? 'unknown, no API session' : `${state}${counts}`

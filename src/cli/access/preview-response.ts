@@ -5,7 +5,7 @@ import {
   nullableShape,
   numberShape,
   objectShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from '../client/response-shape.ts'
 import type { RecordApi } from '../client/record-api.ts'
@@ -19,7 +19,7 @@ export interface PreviewChange {
 }
 
 /** Maximum number of changes in one preview, as in the API. */
-export const CHANGES_MAX = 64
+export const PREVIEW_CHANGES_MAX = 64
 
 interface Counts {
   readonly given: number
@@ -76,7 +76,7 @@ export const previewResponseShape = objectShape<PreviewResponse>({
   rows: listShape(
     objectShape<PreviewResponse['rows'][number]>({
       right: textShape,
-      change: textShape as Shape<'given' | 'taken'>,
+      change: textShape as ShapeCheck<'given' | 'taken'>,
       identity: nullableShape(ref),
       service: nullableShape(ref),
       router: nullableShape(ref),
@@ -104,7 +104,7 @@ const rights = [
 ] as const
 
 /** Text with the counts of changed pairs, followed by the pairs of the first page. */
-export function previewText(previewed: PreviewResponse): string {
+export function accessPreviewText(previewed: PreviewResponse): string {
   const { counts, postureChanges, rows, pagination } = printableValue(previewed)
   const counted = rights.flatMap(([right, words]) => {
     const count = counts[right]

@@ -4,13 +4,18 @@ import { usageFailure } from '../../controller/command-failure.ts'
 import { isObject } from '../../entities/check-fields.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { addDefaultValues, treeToJson } from '../records/body-members.ts'
-import { findField, type Kind, findKind } from '../records/kinds.ts'
+import { findField, type RecordKind, findKind } from '../records/kinds.ts'
 import { RecordNameResolver } from '../records/names.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
-import { requestPreview, CHANGES_MAX, type PreviewChange, previewText } from './preview-response.ts'
+import {
+  requestPreview,
+  PREVIEW_CHANGES_MAX,
+  type PreviewChange,
+  accessPreviewText,
+} from './preview-response.ts'
 
 export interface PreviewOptions extends ContextOptions {
   readonly file: string
@@ -22,17 +27,17 @@ const PAIRS = 100
 /** Prints the access that the changes in a file would grant and revoke. */
 export async function previewNetworkFile(options: PreviewOptions): Promise<void> {
   const wanted = wantedIn(options.file)
-  const client = connect(options)
+  const client = openContextClient(options)
   const changes = await resolvedChanges(new RecordNameResolver(client), wanted)
   const previewed = await requestPreview(client, changes, options.limit ?? PAIRS)
   if (options.json === true) printJson(previewed)
-  else printLine(previewText(previewed))
+  else printLine(accessPreviewText(previewed))
 }
 
 /** One change in the file: `create: service-policy`, `update: identity`, or `delete: service`. */
 interface WantedChange {
   readonly verb: (typeof verbs)[number]
-  readonly kind: Kind
+  readonly kind: RecordKind
   /** Name or id of the record to update or delete. */
   readonly record: string
   readonly fields: JsonObject
@@ -54,8 +59,10 @@ function wantedIn(path: string): readonly WantedChange[] {
   const whole = treeToJson(parsed.tree)
   if (!Array.isArray(whole)) throw usageFailure(`${path}: ${shape}`)
   const changes = (whole as readonly Json[]).map((change, at) => wantedChange(path, at + 1, change))
-  if (changes.length === 0 || changes.length > CHANGES_MAX) {
-    throw usageFailure(`${path}: expected 1 to ${CHANGES_MAX} changes, found ${changes.length}`)
+  if (changes.length === 0 || changes.length > PREVIEW_CHANGES_MAX) {
+    throw usageFailure(
+      `${path}: expected 1 to ${PREVIEW_CHANGES_MAX} changes, found ${changes.length}`,
+    )
   }
   return changes
 }

@@ -3,7 +3,7 @@ import { type Command } from 'commander'
 import { addContextOption } from '../client/connection-options.ts'
 import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 /** `flotilla access …`. The code of each verb is loaded when it runs. */
 export function addAccessCommands(program: Command): void {
@@ -25,7 +25,11 @@ Examples:
     .option('--service <name>', 'the service, where no identity is given')
     .option('--granted', 'with one side alone: only pairs that a policy grants')
     .option('--filter <text>', 'with one side alone: only matching records of the other side')
-    .option('--limit <count>', 'maximum number of pairs (default: 100)', integerBetween(1, 100_000))
+    .option(
+      '--limit <count>',
+      'maximum number of pairs (default: 100)',
+      createIntegerOptionParser(1, 100_000),
+    )
     .description('explain what an identity can dial and bind, or what is missing')
     .addHelpText(
       'after',
@@ -55,7 +59,7 @@ function addPreview(access: Command): void {
     .option(
       '--limit <count>',
       'maximum number of pairs to list (default: 100)',
-      integerBetween(1, 100_000),
+      createIntegerOptionParser(1, 100_000),
     )
     .description('preview the access that changes would give and take')
     .addHelpText(

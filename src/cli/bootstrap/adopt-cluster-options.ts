@@ -3,7 +3,7 @@ import { clusterScopeOptions } from '../../config/controller/cluster-scope-optio
 import { parseControllerConfig } from '../../config/controller/load.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { environmentName } from '../../config/engine/environment.ts'
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import type { SharedOption } from '../../ports/membership.ts'
 import type { CheckList } from '../terminal/check-list.ts'
 import type { PlannedConfig } from './config-from-flags.ts'
@@ -64,7 +64,7 @@ function judgedConfig(
 ): ControllerConfig {
   const parsed = parseControllerConfig(path, text, process.env)
   if (!parsed.ok) {
-    const faults = parsed.faults.map(formatFault).join('; ')
+    const faults = parsed.faults.map(formatConfigFault).join('; ')
     return checks.fail(
       'options',
       `the options of the cluster do not fit ${path}: ${faults}; correct the file, or install the version that the cluster runs, and rerun the join`,

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 
 import { composeConfig } from '../../config/controller/compose.ts'
 import { loadControllerConfig, parseControllerConfig } from '../../config/controller/load.ts'
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
@@ -139,7 +139,9 @@ function refuseContradictions(path: string, config: ControllerConfig, flags: Con
 }
 
 function faultsOf(
-  faults: Parameters<typeof formatFault>[0][] | readonly Parameters<typeof formatFault>[0][],
+  faults:
+    | Parameters<typeof formatConfigFault>[0][]
+    | readonly Parameters<typeof formatConfigFault>[0][],
 ): CommandFailure {
-  return usageFailure(faults.map(formatFault).join('\n'))
+  return usageFailure(faults.map(formatConfigFault).join('\n'))
 }

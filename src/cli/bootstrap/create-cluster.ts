@@ -12,7 +12,7 @@ import { ConfigurationSchema, type Member, MemberSchema } from '../../../proto/g
 import { hashPassword } from '../../auth/factors/password-verifier.ts'
 import { type BootstrapMember, bootstrapSecrets } from '../../cluster/secrets/wrap-secrets.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { initialRecords } from '../../fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import {
@@ -29,7 +29,7 @@ import { parseCertificates } from '../../pki/certificate.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { limitValidity } from '../../pki/authority/renewal.ts'
 import { createSystemActor } from '../../ports/actor.ts'
-import { FEATURE_LEVEL, commandLevel } from '../../ports/feature-level.ts'
+import { FEATURE_LEVEL, commandFeatureLevel } from '../../ports/feature-level.ts'
 import type { Entry } from '../../raft/types.ts'
 import { createDataFolder } from '../../store/folder/create-data-folder.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
@@ -237,7 +237,7 @@ function admissionOf({ leaf, member }: FormedMember): BootstrapMember {
 }
 
 async function adminRecords({ adminName, password }: FormInput): Promise<SeedRecord[]> {
-  return initialRecords({
+  return initialSeedRecords({
     adminId: newShortId(),
     adminAuthenticatorId: newShortId(),
     adminName,
@@ -250,7 +250,7 @@ function formingCommand(clusterId: string, records: SeedRecord[]): Uint8Array {
     CommandSchema,
     create(CommandSchema, {
       kind: CommandKind.FORM,
-      level: commandLevel(CommandKind.FORM),
+      level: commandFeatureLevel(CommandKind.FORM),
       actor: createSystemActor({ name: 'bootstrap' }),
       payload: toBinary(
         FormSchema,

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
@@ -35,7 +35,7 @@ const CLOCK_DOUBT_MS = 600
  * fails. The checks run before anything is changed.
  */
 
-export function checkTicket(text: string, checks: CheckList, nowMs: number): Ticket {
+export function checkJoinTicket(text: string, checks: CheckList, nowMs: number): Ticket {
   let ticket: Ticket
   try {
     ticket = parseTicket(text)
@@ -56,7 +56,7 @@ export function checkTicket(text: string, checks: CheckList, nowMs: number): Tic
   return ticket
 }
 
-export function checkConfig(planned: PlannedConfig, ticket: Ticket, checks: CheckList): void {
+export function checkJoinConfig(planned: PlannedConfig, ticket: Ticket, checks: CheckList): void {
   const { config, path } = planned
   if (config.trustDomain !== ticket.trustDomain) {
     checks.fail(
@@ -104,7 +104,7 @@ export function checkJoinFolder(
  * Determines the private key. An interrupted join keeps the key of its first attempt; otherwise the
  * operator's certificate and key are used if both exist.
  */
-export function checkIdentity(
+export function checkJoinIdentity(
   { identity, id, trustDomain }: ControllerConfig,
   state: JoinState | null,
   ticket: Ticket,
@@ -131,7 +131,7 @@ export function checkIdentity(
     const { text } = readSecretFile(key)
     const chain = parseCertificates(decodeText(readFileSync(cert)))
     checkKeyMatches(chain[0], text)
-    checkChain(
+    checkCertificateChain(
       chain,
       parseCertificates(ticket.caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX }),
       nowMs,
@@ -149,7 +149,7 @@ export function checkIdentity(
   }
 }
 
-export async function checkPorts(config: ControllerConfig, checks: CheckList): Promise<void> {
+export async function checkJoinPorts(config: ControllerConfig, checks: CheckList): Promise<void> {
   const { cluster, routers, web } = config
   const optional = routers.bind === null ? [] : [routers.bind]
   const binds = [cluster.bind, ...optional, ...web.map(({ bind }) => bind)]
@@ -161,7 +161,7 @@ export async function checkPorts(config: ControllerConfig, checks: CheckList): P
 }
 
 /** @returns the members that responded, at least one. */
-export async function checkMembers(
+export async function checkJoinMembers(
   ticket: Ticket,
   checks: CheckList,
 ): Promise<readonly ReachedMember[]> {

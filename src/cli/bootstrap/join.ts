@@ -16,12 +16,12 @@ import { parseControllerOrigin } from '../client/api-client.ts'
 import { toOperatorFailure } from '../../controller/command-failure.ts'
 import { verifyJoinResponse, writeJoinFiles } from './write-join-files.ts'
 import {
-  checkConfig,
+  checkJoinConfig,
   checkJoinFolder,
-  checkIdentity,
-  checkMembers,
-  checkPorts,
-  checkTicket,
+  checkJoinIdentity,
+  checkJoinMembers,
+  checkJoinPorts,
+  checkJoinTicket,
 } from './join-preflight.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
@@ -58,7 +58,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     (url) => parseControllerOrigin(url, '--controller: ') + FABRIC_API,
   )
   const text = readSecretInput(options.ticketFile, 'the ticket')
-  const read = checkTicket(text, checks, systemClock.nowMs())
+  const read = checkJoinTicket(text, checks, systemClock.nowMs())
   const ticket = { ...read, addresses: [...new Set([...given, ...read.addresses])] }
   const planned = planConfig(path, options, ticket.trustDomain)
   refuseForeignPlannedFolders(planned)
@@ -98,15 +98,15 @@ export async function prepareJoin(
   process.umask(0o077)
   const nowMs = systemClock.nowMs()
   const { config, folder } = planned
-  checkConfig(planned, ticket, checks)
+  checkJoinConfig(planned, ticket, checks)
   const data = checkJoinFolder(config, ticket, checks)
   const earlier = readJoinState(folder)
   // The join is complete: its marker is removed after the data folder is written, so a data folder
   // without a marker shows that every step was done.
   if (data === 'own' && earlier === null) return
-  const identity = checkIdentity(config, earlier, ticket, checks, nowMs)
-  await checkPorts(config, checks)
-  const members = await checkMembers(ticket, checks)
+  const identity = checkJoinIdentity(config, earlier, ticket, checks, nowMs)
+  await checkJoinPorts(config, checks)
+  const members = await checkJoinMembers(ticket, checks)
   const isFolderOurs = !existsSync(folder)
   const state = earlier ?? createJoinState(folder, config.id, ticket, identity.privateKeyPem)
   await askAndLayDown(

@@ -2,7 +2,7 @@ import { createSecureContext } from 'node:tls'
 import { fromBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
-import { controllerIdAt } from '../../cluster/mesh/seed-finder.ts'
+import { probeControllerId } from '../../cluster/mesh/seed-finder.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { SEEDS_MAX } from '../../controller/start/known-seeds.ts'
 import { lookUpHost } from '../../lib/runtime/cached-resolver.ts'
@@ -38,7 +38,7 @@ export async function seedsForJoin(
     const found = await addressesOf(seed)
     if (found.length === 0) return true
     const ids = await Promise.all(
-      found.map((address) => controllerIdAt(address, secureContext, trustDomain, TIMEOUT_MS)),
+      found.map((address) => probeControllerId(address, secureContext, trustDomain, TIMEOUT_MS)),
     )
     return ids.some((id) => members.some((member) => member.id === id))
   }

@@ -1,6 +1,6 @@
 import { loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
-import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
+import type { ClusterStatus, OpenZitiMember } from '../../api/cluster/cluster-status.ts'
 import { runController } from '../controller/run.ts'
 import { printLine } from '../terminal/output.ts'
 
@@ -42,7 +42,7 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
       clusterVerbRequest('status'),
     )) as ClusterStatus
     const listed = await sendToAdminSocket(dataFolder, clusterVerbRequest('list'))
-    const members = listed as readonly ListedMember[]
+    const members = listed as readonly OpenZitiMember[]
     return progress.report(status, members)
   } catch {
     // The controller does not respond yet, or is stopping. The next poll shows which.
@@ -68,7 +68,7 @@ export class JoinProgress {
   }
 
   /** @returns true once the controller has joined. */
-  report(status: ClusterStatus, members: readonly ListedMember[]): boolean {
+  report(status: ClusterStatus, members: readonly OpenZitiMember[]): boolean {
     if (this.#isOver) return true
     const own = members.find(({ id }) => id === this.#id)
     const self = status.members.find(({ id }) => id === this.#id)

@@ -9,7 +9,7 @@ import {
   readIdentitySet,
 } from '../../pki/verify/identity-files.ts'
 import { SecretFileError } from '../../pki/secret-file.ts'
-import { readSigner } from '../../pki/authority/signing-authority.ts'
+import { readSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 /** Certificate authorities that an operator supplies instead of generated ones. */
@@ -42,7 +42,7 @@ export function readSuppliedAuthorities(
   const issuing = about(
     'identity.signer',
     'name an authority under identity.ca, with its key, or leave identity.signer out',
-    () => readSigner({ cert, key }, anchors, nowMs),
+    () => readSigningAuthority({ cert, key }, anchors, nowMs),
   )
   return { issuing, caPem: certificatesPem(anchors), leaf: readLeaf(config, isHalfFormed, nowMs) }
 }

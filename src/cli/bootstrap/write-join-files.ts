@@ -7,7 +7,7 @@ import type { JoinResponse } from '../../ports/membership.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
@@ -56,7 +56,7 @@ function judgedLeaf(
   try {
     const chain = parseCertificates(answer.certificatePem)
     checkKeyMatches(chain[0], privateKeyPem)
-    checkChain(
+    checkCertificateChain(
       chain,
       parseCertificates(answer.caPem, { certificatesMax: BUNDLE_CERTIFICATES_MAX }),
       nowMs,

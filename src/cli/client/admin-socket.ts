@@ -19,8 +19,8 @@ const TIMEOUT_MS = 15_000
  * The controller refused the request, or could not be reached. `code` is the code from the
  * controller, or NOT_RUNNING, NO_PERMISSION, NO_ANSWER, OTHER_VERSION.
  */
-export class AdminError extends Error {
-  override readonly name = 'AdminError'
+export class AdminSocketError extends Error {
+  override readonly name = 'AdminSocketError'
   readonly code: string
 
   constructor(code: string, message: string, cause?: unknown) {
@@ -30,7 +30,7 @@ export class AdminError extends Error {
 }
 
 /** A request for an API operation, sent through the admin socket. */
-export interface AdminRequest {
+export interface AdminSocketRequest {
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly path: string
   readonly body?: unknown
@@ -42,11 +42,11 @@ export interface AdminRequest {
 /**
  * Sends a request to the admin socket of the controller with this data folder.
  * @returns the data of the response.
- * @throws {AdminError}
+ * @throws {AdminSocketError}
  */
 export async function sendToAdminSocket(
   dataFolder: string,
-  { method, path, body, timeoutMs = TIMEOUT_MS }: AdminRequest,
+  { method, path, body, timeoutMs = TIMEOUT_MS }: AdminSocketRequest,
 ): Promise<unknown> {
   return await atSocket(dataFolder, timeoutMs, async (socket) => {
     const sent = method === 'GET' ? {} : { body }
@@ -62,11 +62,11 @@ export async function sendToAdminSocket(
 /**
  * Sends a request and yields the parts of the response as they arrive.
  * @param silenceMsMax maximum time between two parts.
- * @throws {AdminError} also when the controller ends the response early.
+ * @throws {AdminSocketError} also when the controller ends the response early.
  */
 export async function* streamFromAdminSocket(
   dataFolder: string,
-  { path, body = {} }: Pick<AdminRequest, 'path' | 'body'>,
+  { path, body = {} }: Pick<AdminSocketRequest, 'path' | 'body'>,
   silenceMsMax = 60_000,
 ): AsyncGenerator<Uint8Array, void> {
   const answer = await atSocket(dataFolder, silenceMsMax, async (socket) => {
@@ -106,9 +106,9 @@ function url(path: string): string {
   return `http://localhost${path}`
 }
 
-function refused(status: number, body: unknown): AdminError {
+function refused(status: number, body: unknown): AdminSocketError {
   const { code, message } = parseApiRefusal(status, body)
-  return new AdminError(code, message)
+  return new AdminSocketError(code, message)
 }
 
 function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
@@ -119,37 +119,40 @@ function addressOf(dataFolder: string): ReturnType<typeof adminSocketAddress> {
   }
 }
 
-function adminErrorOf(error: unknown, dataFolder: string, timeoutMs: number): AdminError {
-  if (error instanceof AdminError) return error
+function adminErrorOf(error: unknown, dataFolder: string, timeoutMs: number): AdminSocketError {
+  if (error instanceof AdminSocketError) return error
   const cause = error instanceof HttpsFault ? error.cause : error
   const code = errorCode(cause)
   if (code.startsWith('HPE_')) {
     const message =
       'this controller does not answer in HTTP, as version 0.1.0 does not; use its own flotilla'
-    return new AdminError('OTHER_VERSION', message, cause)
+    return new AdminSocketError('OTHER_VERSION', message, cause)
   }
   if (code === 'ETIMEDOUT') {
     const message = `no response from the controller within ${timeoutMs} ms`
-    return new AdminError('NO_ANSWER', message, cause)
+    return new AdminSocketError('NO_ANSWER', message, cause)
   }
   if (code === 'ECONNRESET' || code === 'EPIPE') return cutOff(cause)
   return connectError(cause, dataFolder)
 }
 
-function cutOff(cause?: unknown): AdminError {
+function cutOff(cause?: unknown): AdminSocketError {
   const message =
     'the controller closed the connection before the end of its answer; its log says why'
-  return new AdminError('NO_ANSWER', message, cause)
+  return new AdminSocketError('NO_ANSWER', message, cause)
 }
 
-function connectError(error: unknown, dataFolder: string): AdminError {
+function connectError(error: unknown, dataFolder: string): AdminSocketError {
   const code = errorCode(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
-    return new AdminError('NOT_RUNNING', `no controller is running on ${dataFolder}`, error)
+    return new AdminSocketError('NOT_RUNNING', `no controller is running on ${dataFolder}`, error)
   }
   if (code === 'EACCES' || code === 'EPERM') {
     const message = `no permission to open the admin socket in ${dataFolder}; run this as the user that runs the controller`
-    return new AdminError('NO_PERMISSION', message, error)
+    return new AdminSocketError('NO_PERMISSION', message, error)
   }
-  return new AdminError('NO_ANSWER', `the admin socket in ${dataFolder} failed: ${String(error)}`)
+  return new AdminSocketError(
+    'NO_ANSWER',
+    `the admin socket in ${dataFolder} failed: ${String(error)}`,
+  )
 }

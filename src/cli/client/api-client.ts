@@ -20,12 +20,12 @@ import { commandTimeouts } from '../../client/timeouts.ts'
 import { systemClock } from '../../lib/clock.ts'
 import {
   unknownShape,
-  validatedResponse,
+  validateResponse,
   listShape,
   numberShape,
   objectShape,
   optionalShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from './response-shape.ts'
 import { VerifyingHttpsAgent, type HttpsServerTarget } from './verifying-https-agent.ts'
@@ -141,9 +141,9 @@ export class ApiClient {
    * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
    * responded.
    */
-  async ask<T>(request: ApiRequest, shape: Shape<T>): Promise<ApiResponse<T>>
+  async ask<T>(request: ApiRequest, shape: ShapeCheck<T>): Promise<ApiResponse<T>>
   async ask(request: ApiRequest): Promise<ApiResponse>
-  async ask(request: ApiRequest, shape: Shape<unknown> = unknownShape): Promise<ApiResponse> {
+  async ask(request: ApiRequest, shape: ShapeCheck<unknown> = unknownShape): Promise<ApiResponse> {
     const { current } = this.#members
     const { body, header, origin } = await this.#core.ask(request).catch((error: unknown) => {
       throw this.#failureOf(error)
@@ -153,9 +153,9 @@ export class ApiClient {
     const whole = request.isBare === true ? { data: body } : (body ?? {})
     const { data = null, meta = {} } = whole as Partial<ApiResponse>
     // @guard answers-of-a-hostile-server--meta
-    validatedResponse(origin, metaShape, meta)
+    validateResponse(origin, metaShape, meta)
     // @guard answers-of-a-hostile-server--records
-    validatedResponse(origin, shape, data)
+    validateResponse(origin, shape, data)
     return { data, meta, header }
   }
 

@@ -3,7 +3,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 import { errorMessage } from '../../lib/error-code.ts'
 import { readSecretFile, SecretFileError } from '../../pki/secret-file.ts'
 import type { HttpsServerTarget } from './verifying-https-agent.ts'
-import type { Context } from './context-file.ts'
+import type { NetworkContext } from './context-file.ts'
 
 export type ClientTlsKey = NonNullable<HttpsServerTarget['client']>
 
@@ -23,7 +23,9 @@ export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
  * a client certificate is valid only on connections with the same key.
  * @throws {CommandFailure} exit 1.
  */
-export function contextTlsKey({ logIn, renewal }: Context): { readonly client?: ClientTlsKey } {
+export function contextTlsKey({ logIn, renewal }: NetworkContext): {
+  readonly client?: ClientTlsKey
+} {
   const isBound = logIn.method === 'cert' && renewal !== null && renewal !== undefined
   return isBound ? { client: parseClientTlsKey(logIn.cert, logIn.key) } : {}
 }

@@ -1,23 +1,27 @@
 import type { ScheduledBackups } from '../../api/backups/backup-control.ts'
-import type { ClusterStatus, ListedMember, MemberStatus } from '../../api/cluster/cluster-status.ts'
+import type {
+  ClusterStatus,
+  OpenZitiMember,
+  MemberStatus,
+} from '../../api/cluster/cluster-status.ts'
 import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import type { LogLevelState } from '../../api/host/log-level-control.ts'
 import type { ChangePlan, Invitation, TicketView } from '../../ports/membership.ts'
 import {
   unknownShape,
-  flagShape,
+  booleanShape,
   listShape,
   nullableShape,
   numberShape,
   objectShape,
   optionalShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
   timeShape,
 } from './response-shape.ts'
 
 const number = optionalShape(numberShape)
-const flag = optionalShape(flagShape)
+const flag = optionalShape(booleanShape)
 const texts = listShape(textShape)
 
 const memberStatus = objectShape<MemberStatus>({
@@ -52,18 +56,18 @@ export const clusterStatusShape = objectShape<ClusterStatus>({
 })
 
 export const listedMembersShape = listShape(
-  objectShape<ListedMember>({
+  objectShape<OpenZitiMember>({
     id: textShape,
     address: textShape,
     ctrlAddress: optionalShape(textShape),
-    voter: flagShape,
-    leader: flagShape,
-    connected: flagShape,
+    voter: booleanShape,
+    leader: booleanShape,
+    connected: booleanShape,
     version: textShape,
   }),
 )
 
-export const upgradeStatusShape: Shape<UpgradeStatus> = objectShape({
+export const upgradeStatusShape: ShapeCheck<UpgradeStatus> = objectShape({
   featureLevel: numberShape,
   nextFeatureLevel: nullableShape(numberShape),
   state: textShape,
@@ -72,19 +76,19 @@ export const upgradeStatusShape: Shape<UpgradeStatus> = objectShape({
   members: listShape(
     objectShape({
       id: textShape,
-      isVoter: flagShape,
-      isConnected: flagShape,
+      isVoter: booleanShape,
+      isConnected: booleanShape,
       version: textShape,
       featureLevel: numberShape,
       holdsBack: flag,
       action: textShape,
     }),
   ),
-}) as Shape<UpgradeStatus>
+}) as ShapeCheck<UpgradeStatus>
 
 export const changePlanShape = objectShape<ChangePlan>({
-  change: unknownShape as Shape<ChangePlan['change']>,
-  isNeeded: flagShape,
+  change: unknownShape as ShapeCheck<ChangePlan['change']>,
+  isNeeded: booleanShape,
   votersBefore: texts,
   votersAfter: texts,
   toleranceBefore: numberShape,
@@ -102,7 +106,7 @@ export const invitationShape = objectShape<Invitation>({
 export const ticketsShape = listShape(
   objectShape<TicketView>({
     id: textShape,
-    isVoter: flagShape,
+    isVoter: booleanShape,
     createdAtMs: timeShape,
     expiresAtMs: timeShape,
     usedBy: nullableShape(textShape),
@@ -110,13 +114,13 @@ export const ticketsShape = listShape(
 )
 
 export const scheduledBackupsShape = objectShape<ScheduledBackups>({
-  isScheduled: flagShape,
+  isScheduled: booleanShape,
   backups: listShape(objectShape({ name: textShape, takenAtMs: timeShape })),
 })
 
 export const logLevelShape = objectShape<LogLevelState>({ level: textShape, configured: textShape })
 
-export const resetLogTimeShape = objectShape<{
+export const logTimeResetShape = objectShape<{
   readonly aheadMs: number
   readonly logTime: string
 }>({

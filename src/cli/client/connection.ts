@@ -1,6 +1,6 @@
 import { readTextFile } from '../terminal/text-file.ts'
 import { loadControllerConfig } from '../../config/controller/load.ts'
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import {
   CommandFailure,
@@ -12,8 +12,8 @@ import { findRunningPid } from '../../controller/admin/pid-file.ts'
 import { quoteShellWord } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { startCommand } from '../terminal/start-command.ts'
-import { AdminError, type AdminRequest, sendToAdminSocket } from './admin-socket.ts'
-import { unknownShape, validatedResponse, type Shape } from './response-shape.ts'
+import { AdminSocketError, type AdminSocketRequest, sendToAdminSocket } from './admin-socket.ts'
+import { unknownShape, validateResponse, type ShapeCheck } from './response-shape.ts'
 import { ApiClient, parseControllerOrigin } from './api-client.ts'
 import {
   changePlanShape,
@@ -22,13 +22,18 @@ import {
   listedMembersShape,
   logLevelShape,
   recoveredAdminShape,
-  resetLogTimeShape,
+  logTimeResetShape,
   scheduledBackupsShape,
   ticketsShape,
   upgradeStatusShape,
 } from './cluster-shapes.ts'
-import { checkLoggedIn, contextClient } from './context-client.ts'
-import { type Context, contextsForController, findContext, readContexts } from './context-file.ts'
+import { requireLoggedIn, createContextClient } from './context-client.ts'
+import {
+  type NetworkContext,
+  contextsForController,
+  findContext,
+  readContexts,
+} from './context-file.ts'
 import { ApiRefusal } from './api-refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -98,7 +103,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
 }
 
 /** Shapes of the responses. The response to a membership change is empty or contains a plan. */
-const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
+const shapes: Readonly<Record<ClusterVerb, ShapeCheck<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
   'upgrade-status': upgradeStatusShape,
@@ -114,7 +119,7 @@ const shapes: Readonly<Record<ClusterVerb, Shape<unknown>>> = {
   'list-tickets': ticketsShape,
   'revoke-ticket': unknownShape,
   'recover-admin': recoveredAdminShape,
-  'reset-log-time': resetLogTimeShape,
+  'reset-log-time': logTimeResetShape,
   'log-level': logLevelShape,
   'set-log-level': logLevelShape,
 }
@@ -132,7 +137,7 @@ export function clusterVerbRequest(
   verb: ClusterVerb,
   body?: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
-): AdminRequest {
+): AdminSocketRequest {
   const [method, name] = operations[verb]
   return {
     method,
@@ -149,7 +154,7 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
   return async (verb, params, timeoutMs) =>
-    validatedResponse(
+    validateResponse(
       controller,
       shapes[verb],
       await ask(clusterVerbRequest(verb, params, timeoutMs)),
@@ -160,7 +165,7 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
  * Calls an operation of a controller.
  * @throws {CommandFailure} exit 1 with the controller's error message.
  */
-type AskOperation = (request: AdminRequest) => Promise<unknown>
+type AskOperation = (request: AdminSocketRequest) => Promise<unknown>
 
 /** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
 export function createOperationCaller(options: ConnectionOptions): AskOperation {
@@ -186,7 +191,7 @@ export function createOperationCaller(options: ConnectionOptions): AskOperation 
 export function loadConfigOrFail(path: string): ControllerConfig {
   const loaded = loadControllerConfig(path, process.env)
   if (loaded.ok) return loaded.config
-  throw usageFailure(loaded.faults.map(formatFault).join('\n'))
+  throw usageFailure(loaded.faults.map(formatConfigFault).join('\n'))
 }
 
 /**
@@ -199,7 +204,7 @@ function askAtSocket(path: string): AskOperation {
     try {
       return await sendToAdminSocket(config.data, request)
     } catch (error) {
-      if (!(error instanceof AdminError)) throw error
+      if (!(error instanceof AdminSocketError)) throw error
       const said = error.code === 'NOT_RUNNING' ? notAnswering(path, config) : error.message
       throw new CommandFailure(EXIT_FAILED, `${config.id}: ${said}`, error)
     }
@@ -228,8 +233,8 @@ function askInContext(wanted: string | undefined): AskOperation {
     )
   }
   const { name, context } = findContext(contexts, wanted)
-  checkLoggedIn(name, context)
-  return askWith(contextClient(name, context, { isImpatient: true }), null)
+  requireLoggedIn(name, context)
+  return askWith(createContextClient(name, context, { isImpatient: true }), null)
 }
 
 /**
@@ -243,7 +248,7 @@ function askThrough(
   sessionFile: string | undefined,
 ): AskOperation {
   if (ca !== undefined && sessionFile !== undefined) {
-    return askWith(clientWithFiles({ url: base, ca, sessionFile }), base)
+    return askWith(createSessionFileClient({ url: base, ca, sessionFile }), base)
   }
   const known = ca === undefined && sessionFile === undefined ? contextFor(base) : null
   if (known === null) {
@@ -254,18 +259,23 @@ function askThrough(
   const { name, context } = known
   const others = context.controllers.filter((one) => one !== base)
   const controllers = [base, ...others]
-  return askWith(contextClient(name, { ...context, controllers }, { isImpatient: true }), base)
+  return askWith(
+    createContextClient(name, { ...context, controllers }, { isImpatient: true }),
+    base,
+  )
 }
 
 /**
  * The context with a session for the controller.
  * @throws {CommandFailure} exit 1 when no context has such a session.
  */
-function contextFor(base: string): { readonly name: string; readonly context: Context } | null {
+function contextFor(
+  base: string,
+): { readonly name: string; readonly context: NetworkContext } | null {
   const known = contextsForController(readContexts(), base)
   const found = known.find(({ context }) => context.token !== null) ?? known[0]
   if (found === undefined) return null
-  checkLoggedIn(found.name, found.context)
+  requireLoggedIn(found.name, found.context)
   return found
 }
 
@@ -273,7 +283,7 @@ function contextFor(base: string): { readonly name: string; readonly context: Co
  * A client that sends requests to one controller with the session from a file.
  * @throws {CommandFailure} exit 2 for an invalid address, exit 1 for an unreadable session.
  */
-export function clientWithFiles({ url, ca, sessionFile }: SessionFiles): ApiClient {
+export function createSessionFileClient({ url, ca, sessionFile }: SessionFiles): ApiClient {
   const controller = parseControllerOrigin(url, '--url: ')
   return new ApiClient({
     controllers: [controller],

@@ -3,7 +3,7 @@ import { contextTlsKey } from './client-key.ts'
 import { ApiClient, type ApiClientOptions } from './api-client.ts'
 import {
   changeContexts,
-  type Context,
+  type NetworkContext,
   findContext,
   logInCommandLine,
   readContexts,
@@ -20,19 +20,19 @@ export interface ContextOptions {
  * A client with the session of a context.
  * @throws {CommandFailure} exit 3 when the context has no session.
  */
-export function connect(options: Pick<ContextOptions, 'context'>): ApiClient {
+export function openContextClient(options: Pick<ContextOptions, 'context'>): ApiClient {
   const { name, context } = findContext(readContexts(), options.context)
-  checkLoggedIn(name, context)
-  return contextClient(name, context)
+  requireLoggedIn(name, context)
+  return createContextClient(name, context)
 }
 
 /**
  * A client that sends requests to the controllers of a context, with the context's session if it
  * has one.
  */
-export function contextClient(
+export function createContextClient(
   name: string,
-  context: Context,
+  context: NetworkContext,
   options: Pick<ApiClientOptions, 'isImpatient'> = {},
 ): ApiClient {
   return new ApiClient({
@@ -50,7 +50,7 @@ export function contextClient(
 /** The renewable session of a context; undefined if its token does not expire. */
 export function contextSession(
   name: string,
-  context: Context,
+  context: NetworkContext,
 ): { readonly session?: RenewedSession } {
   if (context.token === null || !context.renewal) return {}
   return { session: new SessionTokens(name, context, logInCommandLine(name, context)) }
@@ -70,7 +70,7 @@ function askFirst(name: string, controller: string): void {
 }
 
 /** @throws {CommandFailure} exit 3 when the context has no session. */
-export function checkLoggedIn(name: string, context: Context): void {
+export function requireLoggedIn(name: string, context: NetworkContext): void {
   if (context.token !== null) return
   throw new CommandFailure(
     EXIT_DENIED,

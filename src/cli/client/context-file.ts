@@ -12,7 +12,7 @@ import {
 import { readSecretFile, SecretFileError, writeSecretFile } from '../../pki/secret-file.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { quoteShellWord } from '../terminal/output.ts'
-import { lockFileNow } from './file-lock.ts'
+import { acquireFileLock } from './file-lock.ts'
 
 export const contextLimits = {
   /** Maximum contexts in the file; a command that would add a further context fails. */
@@ -37,7 +37,7 @@ export type LogInMethod =
   | { readonly method: 'device' }
 
 /** One network that the user administers. */
-export interface Context {
+export interface NetworkContext {
   /**
    * Base URLs of the controllers, including those that the cluster listed; a command tries the
    * first one first.
@@ -58,11 +58,11 @@ export interface Context {
   /** Session token, which is secret; null after a log-out. */
   readonly token: string | null
   /** Data for renewing an OIDC session, whose token expires; absent for other sessions. */
-  readonly renewal?: Renewal | null
+  readonly renewal?: SessionRenewal | null
 }
 
 /** Data for renewing the token of an OIDC session. */
-export interface Renewal {
+export interface SessionRenewal {
   /** A secret. */
   readonly refreshToken: string
   /** Expiry of the current token by the clock of this host, UTC ms. */
@@ -71,7 +71,7 @@ export interface Renewal {
 
 export interface ContextFile {
   readonly current: string | null
-  readonly contexts: Readonly<Record<string, Context>>
+  readonly contexts: Readonly<Record<string, NetworkContext>>
 }
 
 const NAME = /^[A-Za-z0-9[][A-Za-z0-9._:\]-]{0,63}$/
@@ -115,7 +115,7 @@ export function changeContexts(
 ): void {
   makeFolder(dirname(path), 0o700)
   const { lockWaitMs: waitMs, lockStaleMs: staleMs } = contextLimits
-  const release = lockFileNow(`${path}.lock`, { waitMs, staleMs })
+  const release = acquireFileLock(`${path}.lock`, { waitMs, staleMs })
   try {
     const file = change(readContexts(path))
     if (Object.keys(file.contexts).length > contextLimits.contextsMax) {
@@ -134,7 +134,7 @@ export function changeContexts(
 export function addOrReplaceContext(
   file: ContextFile,
   name: string,
-  context: Context,
+  context: NetworkContext,
 ): ContextFile {
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
@@ -143,7 +143,7 @@ export function addOrReplaceContext(
 export function findContext(
   file: ContextFile,
   asked: string | undefined,
-): { readonly name: string; readonly context: Context } {
+): { readonly name: string; readonly context: NetworkContext } {
   const name = asked ?? file.current
   if (name === null) {
     throw new CommandFailure(
@@ -164,7 +164,7 @@ export function findContext(
 export function contextsForController(
   { contexts }: ContextFile,
   controller: string,
-): { readonly name: string; readonly context: Context }[] {
+): { readonly name: string; readonly context: NetworkContext }[] {
   // @guard network-that-lists-another--context
   return Object.entries(contexts)
     .filter(([, { named }]) => named.includes(controller))
@@ -172,7 +172,10 @@ export function contextsForController(
 }
 
 /** The command that logs in again in this context. */
-export function logInCommandLine(name: string, { controllers, named, logIn }: Context): string {
+export function logInCommandLine(
+  name: string,
+  { controllers, named, logIn }: NetworkContext,
+): string {
   const by = flagsOf(logIn)
   // @guard network-that-lists-another--command
   const url = named[0] ?? controllers[0] ?? 'URL'
@@ -210,7 +213,7 @@ function parsedFile(path: string, text: string): ContextFile {
   )
 }
 
-type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
+type StoredContext = Omit<NetworkContext, 'named'> & Partial<Pick<NetworkContext, 'named'>>
 
 /**
  * Adds the controllers that the user named at log-in, which a file of version 0.1.0 does not
@@ -219,7 +222,7 @@ type StoredContext = Omit<Context, 'named'> & Partial<Pick<Context, 'named'>>
  */
 function withNamed(
   contexts: Readonly<Record<string, StoredContext>>,
-): Readonly<Record<string, Context>> {
+): Readonly<Record<string, NetworkContext>> {
   const entries = Object.entries(contexts).map(([name, context]) => {
     const { controllers } = context
     // @guard network-that-lists-another--earlier
@@ -234,7 +237,7 @@ function isTexts(value: unknown): boolean {
 }
 
 function isContext(value: unknown): value is StoredContext {
-  const context = value as Partial<Context> | null
+  const context = value as Partial<NetworkContext> | null
   return (
     typeof context === 'object' &&
     context !== null &&
@@ -246,7 +249,7 @@ function isContext(value: unknown): value is StoredContext {
   )
 }
 
-function isRenewal(value: Partial<Renewal> | null | undefined): boolean {
+function isRenewal(value: Partial<SessionRenewal> | null | undefined): boolean {
   if (value === null || value === undefined) return true
   return typeof value.refreshToken === 'string' && typeof value.expiresAtMs === 'number'
 }

@@ -19,7 +19,7 @@ const pause = new Int32Array(new SharedArrayBuffer(4))
  * @returns the function that releases the lock.
  * @throws {CommandFailure} exit 1 when another command holds the lock for too long.
  */
-export function lockFileNow(name: string, times: LockTimes): () => void {
+export function acquireFileLock(name: string, times: LockTimes): () => void {
   const endMs = performance.now() + times.waitMs
   for (;;) {
     const release = tryLock(name, times, endMs)
@@ -29,7 +29,7 @@ export function lockFileNow(name: string, times: LockTimes): () => void {
 }
 
 /**
- * Acquires the same lock as {@link lockFileNow}, but waits without blocking the process; for
+ * Acquires the same lock as {@link acquireFileLock}, but waits without blocking the process; for
  * critical sections that send one or two requests.
  */
 export async function waitForFileLock(name: string, times: LockTimes): Promise<() => void> {

@@ -9,36 +9,36 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
  * @returns the path of the first unexpected value: '' for the value itself, null if everything
  * matches.
  */
-export interface Shape<T> {
+export interface ShapeCheck<T> {
   (value: unknown): string | null
   /** Never set; it only gives the shape its type parameter. */
   readonly type?: T
 }
 
-function shapeOf<T>(accepts: (value: unknown) => boolean): Shape<T> {
+function shapeOf<T>(accepts: (value: unknown) => boolean): ShapeCheck<T> {
   return (value) => (accepts(value) ? null : '')
 }
 
-export const unknownShape: Shape<unknown> = () => null
-export const textShape: Shape<string> = shapeOf((value) => typeof value === 'string')
-export const flagShape: Shape<boolean> = shapeOf((value) => typeof value === 'boolean')
-export const numberShape: Shape<number> = shapeOf((value) => Number.isFinite(value))
+export const unknownShape: ShapeCheck<unknown> = () => null
+export const textShape: ShapeCheck<string> = shapeOf((value) => typeof value === 'string')
+export const booleanShape: ShapeCheck<boolean> = shapeOf((value) => typeof value === 'boolean')
+export const numberShape: ShapeCheck<number> = shapeOf((value) => Number.isFinite(value))
 /** Time as UTC ms, within the range of `Date`. */
 // @guard answers-of-a-hostile-server--time
-export const timeShape: Shape<number> = shapeOf(
+export const timeShape: ShapeCheck<number> = shapeOf(
   (value) => typeof value === 'number' && !Number.isNaN(new Date(value).getTime()),
 )
 
-export function nullableShape<T>(shape: Shape<T>): Shape<T | null> {
+export function nullableShape<T>(shape: ShapeCheck<T>): ShapeCheck<T | null> {
   return (value) => (value === null ? null : shape(value))
 }
 
 /** Shape of a member that some versions do not send. */
-export function optionalShape<T>(shape: Shape<T>): Shape<T> {
+export function optionalShape<T>(shape: ShapeCheck<T>): ShapeCheck<T> {
   return (value) => (value === undefined ? null : shape(value))
 }
 
-export function listShape<T>(shape: Shape<T>): Shape<readonly T[]> {
+export function listShape<T>(shape: ShapeCheck<T>): ShapeCheck<readonly T[]> {
   return (value) => {
     if (!Array.isArray(value)) return ''
     for (const [at, item] of (value as readonly unknown[]).entries()) {
@@ -50,9 +50,9 @@ export function listShape<T>(shape: Shape<T>): Shape<readonly T[]> {
 }
 
 export function objectShape<T extends object>(members: {
-  readonly [Name in keyof T]-?: Shape<Exclude<T[Name], undefined>>
-}): Shape<T> {
-  const shapes = Object.entries(members) as readonly [string, Shape<unknown>][]
+  readonly [Name in keyof T]-?: ShapeCheck<Exclude<T[Name], undefined>>
+}): ShapeCheck<T> {
+  const shapes = Object.entries(members) as readonly [string, ShapeCheck<unknown>][]
   return (value) => {
     if (!isJsonObject(value)) return ''
     for (const [name, shape] of shapes) {
@@ -71,7 +71,7 @@ function joined(name: string, inner: string): string {
  * Checks that the response has the required shape.
  * @throws {CommandFailure} one sentence with the path of the fault.
  */
-export function validatedResponse<T>(controller: string, shape: Shape<T>, value: unknown): T {
+export function validateResponse<T>(controller: string, shape: ShapeCheck<T>, value: unknown): T {
   const fault = shape(value)
   if (fault === null) return value as T
   const what = fault === '' ? 'its data' : JSON.stringify(`data.${fault}`)

@@ -2,16 +2,16 @@ import { CommandFailure, EXIT_DENIED, EXIT_UNREACHABLE } from '../../controller/
 import { contextTlsKey } from './client-key.ts'
 import {
   changeContexts,
-  type Context,
+  type NetworkContext,
   contextFilePath,
   readContexts,
-  type Renewal,
+  type SessionRenewal,
   addOrReplaceContext,
 } from './context-file.ts'
 import { waitForFileLock } from './file-lock.ts'
 import { HttpsFault } from './https-request.ts'
 
-export const renewalLimits = {
+export const sessionRenewalLimits = {
   /** A token that expires within this time is renewed before use. */
   earlyMs: 60_000,
   /** Maximum time that a command waits while another command renews the same tokens. */
@@ -35,7 +35,7 @@ export interface RenewedSession {
   renewed(refused: string): Promise<string | null>
 }
 
-interface Held extends Renewal {
+interface Held extends SessionRenewal {
   readonly token: string
 }
 
@@ -52,7 +52,7 @@ export class SessionTokens implements RenewedSession {
   #underWay: Promise<Held | null> | null = null
 
   /** @throws {Error} for a context without renewal data. */
-  constructor(name: string, context: Context, logInAgain: string, path = contextFilePath()) {
+  constructor(name: string, context: NetworkContext, logInAgain: string, path = contextFilePath()) {
     const held = heldIn(context)
     if (held === null) throw new Error('the context has no session of OIDC')
     this.#held = held
@@ -64,7 +64,7 @@ export class SessionTokens implements RenewedSession {
   async token(): Promise<string> {
     const { token, expiresAtMs } = this.#held
     const leftMs = expiresAtMs - Date.now()
-    if (leftMs > renewalLimits.earlyMs) return token
+    if (leftMs > sessionRenewalLimits.earlyMs) return token
     try {
       const renewed = await this.renewed(token)
       if (renewed !== null) return renewed
@@ -87,7 +87,7 @@ export class SessionTokens implements RenewedSession {
   }
 
   async #renew(refused: string): Promise<Held | null> {
-    const { renewalWaitMs: waitMs, renewalStaleMs: staleMs } = renewalLimits
+    const { renewalWaitMs: waitMs, renewalStaleMs: staleMs } = sessionRenewalLimits
     const release = await waitForFileLock(`${this.#path}.${this.#name}.lock`, { waitMs, staleMs })
     try {
       const context = this.#context()
@@ -102,11 +102,11 @@ export class SessionTokens implements RenewedSession {
     }
   }
 
-  async #refreshed(context: Context, { refreshToken }: Held): Promise<Held | null> {
+  async #refreshed(context: NetworkContext, { refreshToken }: Held): Promise<Held | null> {
     const { OidcProviderClient, OidcProviderRefusal } = await import('./oidc-provider-client.ts')
     const { controllers, caPem } = context
     const peer = { caPem, ...contextTlsKey(context) }
-    const endMs = performance.now() + renewalLimits.renewalMs
+    const endMs = performance.now() + sessionRenewalLimits.renewalMs
     const faults: string[] = []
     for (const controller of controllers) {
       if (performance.now() > endMs) break
@@ -151,12 +151,12 @@ export class SessionTokens implements RenewedSession {
     return held?.refreshToken === refused ? null : held
   }
 
-  #context(): Context | undefined {
+  #context(): NetworkContext | undefined {
     const { contexts } = readContexts(this.#path)
     return Object.hasOwn(contexts, this.#name) ? contexts[this.#name] : undefined
   }
 }
 
-function heldIn({ token, renewal }: Context): Held | null {
+function heldIn({ token, renewal }: NetworkContext): Held | null {
   return token === null || renewal === null || renewal === undefined ? null : { token, ...renewal }
 }

@@ -3,11 +3,11 @@ import {
   type ConnectionOptions,
   openClusterConnection,
 } from '../client/connection.ts'
-import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
+import type { ClusterStatus, OpenZitiMember } from '../../api/cluster/cluster-status.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { EXIT_SUCCESS } from '../../controller/command-failure.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
-import { statusText } from './status-screen.ts'
+import { clusterStatusText } from './status-screen.ts'
 import { watchStatus } from './status-watch.ts'
 
 /**
@@ -22,7 +22,7 @@ export interface ClusterOptions extends ConnectionOptions {
 }
 
 /** Prints the status of the cluster as this controller sees it; works without a quorum. */
-export async function showStatus(
+export async function showClusterStatus(
   options: ClusterOptions & { readonly watch?: boolean },
 ): Promise<void> {
   if (options.watch === true) {
@@ -34,7 +34,7 @@ export async function showStatus(
     printJson(status)
     return
   }
-  printLine(statusText(status))
+  printLine(clusterStatusText(status))
 }
 
 async function watch(options: ClusterOptions): Promise<void> {
@@ -54,7 +54,7 @@ async function watch(options: ClusterOptions): Promise<void> {
 
 /** Prints the members with their ids and addresses. */
 export async function listMembers(options: ClusterOptions): Promise<void> {
-  const listed = (await openClusterConnection(options)('list', {})) as readonly ListedMember[]
+  const listed = (await openClusterConnection(options)('list', {})) as readonly OpenZitiMember[]
   const members = listed.map(({ ctrlAddress, ...member }) => ({
     ...member,
     address: ctrlAddress ?? member.address,
@@ -90,7 +90,7 @@ export async function transferLeadership(
 
 /** The new leader: the response to the transfer confirms it, but does not name the leader. */
 async function leaderOf(ask: SendClusterRequest): Promise<string | null> {
-  const members = (await ask('list', {})) as readonly ListedMember[]
+  const members = (await ask('list', {})) as readonly OpenZitiMember[]
   return members.find(({ leader }) => leader)?.id ?? null
 }
 

@@ -2,7 +2,7 @@ import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
 import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
 import { clusterVerbRequest, openClusterConnection } from '../client/connection.ts'
-import { contextClient, checkLoggedIn } from '../client/context-client.ts'
+import { createContextClient, requireLoggedIn } from '../client/context-client.ts'
 import { findContext, readContexts } from '../client/context-file.ts'
 import { clusterStatusShape } from '../client/cluster-shapes.ts'
 import { findFailureCause } from '../terminal/exit-codes.ts'
@@ -59,8 +59,8 @@ async function observe(options: ClusterOptions): Promise<Observed> {
     return { statuses: [status], faults: [], isOneView: true }
   }
   const { name, context } = findContext(readContexts(), options.context)
-  checkLoggedIn(name, context)
-  const client = contextClient(name, context, { isImpatient: true })
+  requireLoggedIn(name, context)
+  const client = createContextClient(name, context, { isImpatient: true })
   const { path } = clusterVerbRequest('status')
   const asked = await Promise.all(
     client.controllers.map(async (origin) => {

@@ -19,7 +19,7 @@ import { isoTime } from '../../lib/text/format-time.ts'
  */
 const CHANGE_TIMEOUT_MS = 90_000
 
-export interface ChangeOptions extends ConnectionOptions {
+export interface MembershipChangeOptions extends ConnectionOptions {
   readonly confirm?: string
   readonly json?: boolean
 }
@@ -31,7 +31,7 @@ export interface ChangeOptions extends ConnectionOptions {
  */
 export async function changeMembers(
   change: MembershipChange,
-  options: ChangeOptions,
+  options: MembershipChangeOptions,
 ): Promise<void> {
   const ask = openClusterConnection(options)
   const { verb, ...params } = change
@@ -83,7 +83,10 @@ function doneLine(change: MembershipChange): string {
  * Prompts for the confirmation on a terminal, or reads it from an option. A wrong confirmation
  * changes nothing.
  */
-async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promise<string | null> {
+async function confirmationFor(
+  plan: ChangePlan,
+  options: MembershipChangeOptions,
+): Promise<string | null> {
   const wanted = plan.confirmation
   if (wanted === null) return null
   const given = options.confirm ?? (canAsk(options) ? await promptExactText(wanted) : undefined)
@@ -97,7 +100,7 @@ async function confirmationFor(plan: ChangePlan, options: ChangeOptions): Promis
   )
 }
 
-function canAsk({ json, sessionFile }: ChangeOptions): boolean {
+function canAsk({ json, sessionFile }: MembershipChangeOptions): boolean {
   return json !== true && sessionFile !== '-' && process.stdin.isTTY
 }
 

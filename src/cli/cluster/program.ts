@@ -6,10 +6,10 @@ import {
   type ClusterOptions,
   listMembers,
   requestLogTimeReset,
-  showStatus,
+  showClusterStatus,
   transferLeadership,
 } from './commands.ts'
-import type { ChangeOptions, InviteOptions } from './membership-commands.ts'
+import type { MembershipChangeOptions, InviteOptions } from './membership-commands.ts'
 import type { InitOptions } from '../bootstrap/init.ts'
 import type { JoinOptions } from '../bootstrap/join.ts'
 import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
@@ -155,7 +155,7 @@ function addLooks(cluster: Command): void {
   withAsked(cluster.command('status'), 'status')
     .description('replication status of each member; needs no quorum')
     .option('--watch', 'refresh every second until ^C')
-    .action(showStatus)
+    .action(showClusterStatus)
   addConnectionOptions(cluster.command('health'))
     .option('--json')
     .description('one line for all members, with the exit code of a monitoring plugin')
@@ -192,23 +192,28 @@ Examples:
 function addChanges(cluster: Command): void {
   addChange(cluster, 'promote', 'ctrl4', 'promote a learner to voter')
     .argument('<id>', 'a learner that has caught up')
-    .action(async (id: string, options: ChangeOptions) => change({ verb: 'promote', id }, options))
+    .action(async (id: string, options: MembershipChangeOptions) =>
+      change({ verb: 'promote', id }, options),
+    )
   addChange(cluster, 'demote', 'ctrl4', 'demote a voter to non-voting member (learner)')
     .argument('<id>', 'a voter')
-    .action(async (id: string, options: ChangeOptions) => change({ verb: 'demote', id }, options))
+    .action(async (id: string, options: MembershipChangeOptions) =>
+      change({ verb: 'demote', id }, options),
+    )
   addChange(cluster, 'remove', 'ctrl4', 'remove a member and revoke its access')
     .argument('<id>', 'a member, running or lost')
     .option(
       '--compromised',
       'its keys may be stolen: end every session and withdraw open enrollments and join tickets as well',
     )
-    .action(async (id: string, options: ChangeOptions & { readonly compromised?: boolean }) =>
-      change({ verb: 'remove', id, isCompromised: options.compromised === true }, options),
+    .action(
+      async (id: string, options: MembershipChangeOptions & { readonly compromised?: boolean }) =>
+        change({ verb: 'remove', id, isCompromised: options.compromised === true }, options),
     )
   addChange(cluster, 'replace', 'ctrl2 ctrl4', 'replace a voter by a learner in one change')
     .argument('<old>', 'member to remove, running or lost')
     .argument('<new>', 'learner that has caught up (cluster invite --learner, cluster join)')
-    .action(async (oldId: string, newId: string, options: ChangeOptions) =>
+    .action(async (oldId: string, newId: string, options: MembershipChangeOptions) =>
       change({ verb: 'replace', oldId, newId }, options),
     )
 }
@@ -225,7 +230,7 @@ confirmed. Safe to repeat.`,
     .option('--confirm <text>', 'confirmation text, for scripts')
 }
 
-async function change(wanted: MembershipChange, options: ChangeOptions): Promise<void> {
+async function change(wanted: MembershipChange, options: MembershipChangeOptions): Promise<void> {
   const { changeMembers } = await import('./membership-commands.ts')
   await changeMembers(wanted, options)
 }

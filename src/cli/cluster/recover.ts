@@ -14,7 +14,7 @@ import { planRecovery, type RecoveryPlan } from '../../controller/recover/plan.t
 import { findReachableMembers } from '../../controller/recover/reachable-members.ts'
 import {
   readSurvivor,
-  type ReadSurvivor,
+  type SurvivorReadResult,
   type SurvivingMemberFacts,
 } from '../../controller/recover/survivor.ts'
 import { decodeSurvivor } from '../../controller/recover/survivor-file.ts'
@@ -72,7 +72,7 @@ async function recoverFrom(
 
 interface Found {
   readonly config: ControllerConfig
-  readonly read: ReadSurvivor
+  readonly read: SurvivorReadResult
   readonly others: readonly SurvivingMemberFacts[]
 }
 

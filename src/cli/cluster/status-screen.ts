@@ -5,7 +5,7 @@ import { formatTable } from '../terminal/output.ts'
 const DIGEST_SHOWN_LENGTH = 12
 
 /** Text of `cluster status` for the terminal. */
-export function statusText(clusterStatus: ClusterStatus): string {
+export function clusterStatusText(clusterStatus: ClusterStatus): string {
   const status = printableValue(clusterStatus)
   const { clusterId, generation, leaderId, selfId, nextRisk, alarms, failureTolerance } = status
   const lines = [
@@ -51,7 +51,7 @@ function levelLines({ featureLevel, nextFeatureLevel, members }: ClusterStatus):
 }
 
 /** The status on one line, for output that is appended and not redrawn. */
-export function statusLine(status: ClusterStatus): string {
+export function clusterStatusLine(status: ClusterStatus): string {
   const { selfId, leaderId, members, failureTolerance, alarms } = printableValue(status)
   const self = members.find(({ id }) => id === selfId)
   const commit = Math.max(0, ...members.map((member) => member.commit))

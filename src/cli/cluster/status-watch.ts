@@ -2,7 +2,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
 import { CommandFailure } from '../../controller/command-failure.ts'
 import { formatStreamDocument } from '../terminal/output.ts'
-import { statusLine, statusText } from './status-screen.ts'
+import { clusterStatusLine, clusterStatusText } from './status-screen.ts'
 
 const LOOK_MS = 1000
 /**
@@ -14,7 +14,7 @@ const TO_LINE_END = '\u001b[K'
 const BELOW = '\u001b[J'
 const CLEAR = '\u001b[2J'
 
-export interface WatchDeps {
+export interface StatusWatchDeps {
   /** @throws {CommandFailure} when the controller does not respond. */
   readonly ask: () => Promise<ClusterStatus>
   readonly write: (text: string) => void
@@ -29,7 +29,7 @@ export interface WatchDeps {
 }
 
 /** Polls once a second until stopped, even while the controller is unreachable. */
-export async function watchStatus(deps: WatchDeps): Promise<void> {
+export async function watchStatus(deps: StatusWatchDeps): Promise<void> {
   if (deps.form === 'screen') deps.write(CLEAR)
   do {
     const time = deps.now().toISOString()
@@ -42,13 +42,13 @@ export async function watchStatus(deps: WatchDeps): Promise<void> {
   } while (await deps.wait(LOOK_MS))
 }
 
-function show({ form, write }: WatchDeps, time: string, status: ClusterStatus): void {
+function show({ form, write }: StatusWatchDeps, time: string, status: ClusterStatus): void {
   switch (form) {
     case 'screen':
-      draw(write, `${time}\n${statusText(status)}`)
+      draw(write, `${time}\n${clusterStatusText(status)}`)
       break
     case 'lines':
-      write(`${time} ${statusLine(status)}\n`)
+      write(`${time} ${clusterStatusLine(status)}\n`)
       break
     case 'json':
       write(formatStreamDocument({ time, ...status }))
@@ -56,7 +56,7 @@ function show({ form, write }: WatchDeps, time: string, status: ClusterStatus): 
   }
 }
 
-function showFailure({ form, write }: WatchDeps, time: string, message: string): void {
+function showFailure({ form, write }: StatusWatchDeps, time: string, message: string): void {
   const shown = printableText(message)
   if (form === 'screen') draw(write, `${time}\n${shown}\nwaiting for the controller`)
   else if (form === 'lines') write(`${time} ${shown}\n`)

@@ -1,12 +1,12 @@
 import { loadControllerConfig } from '../../config/controller/load.ts'
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { runPreflight } from '../../controller/start/preflight.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { findDamage } from '../../store/log/open-log.ts'
+import { findLogDamage } from '../../store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import {
   hasOtherVoters,
@@ -28,7 +28,7 @@ export async function checkController(
 ): Promise<void> {
   const loaded = loadControllerConfig(path, process.env)
   if (!loaded.ok) {
-    const lines = loaded.faults.map(formatFault)
+    const lines = loaded.faults.map(formatConfigFault)
     if (options.json === true) printJson({ ok: false, faults: lines, warnings: [] })
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
@@ -42,7 +42,7 @@ export async function checkController(
   // read, and can itself read files that the controller cannot.
   const { found, log } = await runAsFileOwner(config.data, async () => {
     const found = await runPreflight(config, systemClock.nowMs())
-    return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkLog(config) }
+    return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkRaftLog(config) }
   })
   const faults = [...found.faults, ...log.faults]
   const warnings = [...found.warnings, ...log.warnings]
@@ -70,11 +70,11 @@ export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
  * Reports whether the Raft log is damaged, and how the controller would repair it at its next
  * start. No controller may be running on this data folder.
  */
-export function checkLog(config: Checked): Findings {
+export function checkRaftLog(config: Checked): Findings {
   const { id, data } = config
   if (hasNoData(data)) return NO_FINDINGS
   try {
-    const damage = findDamage(data)
+    const damage = findLogDamage(data)
     if (damage === null) return NO_FINDINGS
     const known = membershipFromRecord(readMembershipCacheFile(data))
     const hasPeers = hasOtherVoters(id, [known])

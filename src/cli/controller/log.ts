@@ -5,7 +5,7 @@ import { auditLimits } from '../../fsm/records/audit-line.ts'
 import type { AuditTrail } from '../../ports/audit.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { LineWriter, openLineOutput } from '../terminal/line-writer.ts'
-import { stdoutSink, jsonLogger, type LineSink } from '../terminal/log-lines.ts'
+import { createStdoutSink, createJsonLogger, type LineSink } from '../terminal/log-lines.ts'
 import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotating-file.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -28,7 +28,9 @@ type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
  * is a terminal. Writes buffered lines when the process ends. May be called once per process.
  * @throws {CommandFailure} when the file cannot be written.
  */
-export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>): ControllerLog {
+export function createControllerLog(
+  config: LogConfig & Pick<ControllerConfig, 'logFile'>,
+): ControllerLog {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openLineOutput() : openLogFile({ path, ...bounds }))
   // Both share one writer, because two writers would mix parts of lines in the same output.
@@ -37,8 +39,8 @@ export function createLog(config: LogConfig & Pick<ControllerConfig, 'logFile'>)
     writer.flushSync()
     if (lines !== writer) lines.flushSync()
   })
-  const sink = path === null ? stdoutSink(writer) : writer
-  return { ...createLogWithSink(writer, config, sink), lines }
+  const sink = path === null ? createStdoutSink(writer) : writer
+  return { ...createControllerLogWithSink(writer, config, sink), lines }
 }
 
 function openLogFile(options: RotatingFileOptions): RotatingFile {
@@ -50,17 +52,17 @@ function openLogFile(options: RotatingFileOptions): RotatingFile {
   }
 }
 
-export function createLogWithSink(
+export function createControllerLogWithSink(
   writer: LineWriter,
   { id, logLevel, audit }: LogConfig,
   sink: LineSink = writer,
 ): Omit<ControllerLog, 'lines'> {
   const base = { id }
-  const log = jsonLogger(sink, { base, level: logLevel })
+  const log = createJsonLogger(sink, { base, level: logLevel })
   writer.onDropped = (dropped) =>
     log.warn({ dropped }, `dropped ${dropped} log lines: output too slow, or not writable`)
   if (!audit.log) return { log, audit: null }
-  const lines = jsonLogger(sink, { base, level: 'info' })
+  const lines = createJsonLogger(sink, { base, level: 'info' })
   return { log, audit: new AuditLines(lines, writer, () => log.isLevelEnabled('debug')) }
 }
 

@@ -1,8 +1,8 @@
 import type { ReloadedFile, ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
-  validatedResponse,
-  flagShape,
+  validateResponse,
+  booleanShape,
   listShape,
   nullableShape,
   objectShape,
@@ -19,7 +19,7 @@ const resultShape = objectShape<ReloadResult>({
       key: textShape,
       from: nullableShape(textShape),
       to: nullableShape(textShape),
-      isInForce: flagShape,
+      isInForce: booleanShape,
     }),
   ),
   changedFiles: optionalShape(
@@ -27,8 +27,8 @@ const resultShape = objectShape<ReloadResult>({
       objectShape<ReloadedFile>({
         key: textShape,
         path: textShape,
-        isInForce: flagShape,
-        isRejected: flagShape,
+        isInForce: booleanShape,
+        isRejected: booleanShape,
       }),
     ),
   ),
@@ -50,7 +50,7 @@ export async function reloadController(
     path: '/fabric/v1/configuration/reload',
     isOfAny: false,
   })
-  const result = validatedResponse<ReloadResult>(path, resultShape, answer)
+  const result = validateResponse<ReloadResult>(path, resultShape, answer)
   if (options.json === true) printJson(result)
   else for (const line of resultLines(result)) printLine(line)
   const { refusedCertificates: refused } = result

@@ -10,7 +10,7 @@ import { loadConfigOrFail } from '../client/connection.ts'
 import { Controller } from '../../controller/controller.ts'
 import { runPreflight } from '../../controller/start/preflight.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
-import { type ControllerLog, createLog } from './log.ts'
+import { type ControllerLog, createControllerLog } from './log.ts'
 import {
   CommandFailure,
   EXIT_SUCCESS,
@@ -32,7 +32,7 @@ import { readMembershipCacheFile } from '../../store/folder/membership-cache-fil
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { printNote, quoteShellWord } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
-import { unitStart } from '../terminal/start-command.ts'
+import { unitStartCommand } from '../terminal/start-command.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
 import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
@@ -68,7 +68,7 @@ export async function runController(
   process.umask(0o077)
   collectBufferGarbage('minor', YOUNG_BUFFERS_BYTES_MAX)
   const config = loadConfigOrFail(path)
-  refuseForeignFolders([config.data, config.identity.key], unitStart('controller', path))
+  refuseForeignFolders([config.data, config.identity.key], unitStartCommand('controller', path))
   const run = new ControllerRun(path, config, isJoining)
   process.exit(await run.untilEnd())
 }
@@ -263,7 +263,7 @@ class ControllerRun {
   /** Opened in the first run, so that an invalid configuration creates no log file. */
   #openLog(): Logger {
     if (this.#log !== null) return this.#log
-    const { log, audit, lines } = createLog(this.#config)
+    const { log, audit, lines } = createControllerLog(this.#config)
     this.#log = log
     this.#lines = lines
     this.#audit = audit

@@ -9,12 +9,12 @@ import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
-import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
+import { AdminSocketError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { type ClusterVerb, loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { readTail } from '../terminal/tail.ts'
+import { readFileTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { type BundleSubject, hostFacts, type BundlePart } from './bundle-parts.ts'
+import { type SupportBundleSubject, hostFacts, type SupportBundleFile } from './bundle-parts.ts'
 import { routerBundleSubject } from './router-bundle-subject.ts'
 import { type TarFile, buildTarArchive } from './tar.ts'
 import { tunnelBundleSubject } from './tunnel-bundle-subject.ts'
@@ -63,7 +63,7 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
 }
 
 /** The program that the bundle describes, with the files that the bundle contains. */
-function subjectOf({ config, router, tunnel }: BundleOptions): BundleSubject {
+function subjectOf({ config, router, tunnel }: BundleOptions): SupportBundleSubject {
   if (router !== undefined) return routerBundleSubject(router)
   if (tunnel !== undefined) return tunnelBundleSubject(tunnel)
   if (config === undefined) throw usageFailure('name a configuration: --config FILE')
@@ -85,7 +85,7 @@ interface Gathered {
   readonly missing: readonly string[]
 }
 
-async function gather(parts: readonly BundlePart[]): Promise<Gathered> {
+async function gather(parts: readonly SupportBundleFile[]): Promise<Gathered> {
   const files: TarFile[] = []
   const missing: string[] = []
   for (const { name, read } of parts) {
@@ -100,7 +100,7 @@ async function gather(parts: readonly BundlePart[]): Promise<Gathered> {
   return { files, missing }
 }
 
-function partsOf(config: ControllerConfig): BundlePart[] {
+function partsOf(config: ControllerConfig): SupportBundleFile[] {
   const ask = (verb: ClusterVerb) => () =>
     sendToAdminSocket(config.data, clusterVerbRequest(verb, {}, ASK_MS))
   const facts = askOnce(ask('debug'))
@@ -134,7 +134,7 @@ function askOnce(ask: () => Promise<unknown>): Facts {
 }
 
 function logOf({ logFile }: ControllerConfig): Buffer {
-  if (logFile.path !== null) return readTail(logFile.path, LOG_TAIL_BYTES)
+  if (logFile.path !== null) return readFileTail(logFile.path, LOG_TAIL_BYTES)
   throw new Error('logs go to standard output; collect them from the service manager (journalctl)')
 }
 
@@ -145,7 +145,7 @@ function logOf({ logFile }: ControllerConfig): Buffer {
 async function diskOf({ data }: ControllerConfig, facts: Facts): Promise<unknown> {
   const isDown = await facts().then(
     () => false,
-    (error: unknown) => error instanceof AdminError && error.code === 'NOT_RUNNING',
+    (error: unknown) => error instanceof AdminSocketError && error.code === 'NOT_RUNNING',
   )
   if (!isDown) throw new Error('read only while the controller is stopped')
   return await runAsFileOwner(data, async () => {

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 
 import { loadRouterConfig } from '../../config/router/load.ts'
 import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import { usageFailure } from '../../controller/command-failure.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
@@ -12,12 +12,12 @@ import { readEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { findHostStartFaults } from '../router/host-faults.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import { type BundleSubject, hostFacts } from './bundle-parts.ts'
+import { type SupportBundleSubject, hostFacts } from './bundle-parts.ts'
 
 /** @throws {CommandFailure} exit 2, one line for each fault of the configuration. */
-export function routerBundleSubject(path: string): BundleSubject {
+export function routerBundleSubject(path: string): SupportBundleSubject {
   const loaded = loadRouterConfig(path, process.env)
-  if (!loaded.ok) throw usageFailure(loaded.faults.map(formatFault).join('\n'))
+  if (!loaded.ok) throw usageFailure(loaded.faults.map(formatConfigFault).join('\n'))
   const { config, effective, warnings } = loaded
   const found = findIdentityFiles(config)
   const chainAt = (file: string): unknown =>

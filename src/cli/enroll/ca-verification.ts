@@ -1,4 +1,4 @@
-import { flagShape, objectShape, optionalShape, textShape } from '../client/response-shape.ts'
+import { booleanShape, objectShape, optionalShape, textShape } from '../client/response-shape.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { issueLeaf, validityStartingAt } from '../../pki/authority/authority.ts'
 import {
@@ -12,7 +12,7 @@ import {
 import { readSecretFile, SecretFileError, writePublicFile } from '../../pki/secret-file.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { clientWithFiles } from '../client/connection.ts'
+import { createSessionFileClient } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
@@ -45,7 +45,7 @@ export async function proveCaPossession(id: string, options: CaVerifyOptions): P
   await explained(async () => {
     const authority = readAuthority(options)
     const path = `/cas/${encodeURIComponent(id)}`
-    const { name, isVerified } = await verified(clientWithFiles(options), path, authority)
+    const { name, isVerified } = await verified(createSessionFileClient(options), path, authority)
     if (options.json === true) printJson({ id, name, isVerified: true })
     else {
       printLine(`${printableLine(name)} ${isVerified ? 'is verified already' : 'is verified'}`)
@@ -60,7 +60,7 @@ const caShape = objectShape<{
   readonly certPem: string
 }>({
   name: textShape,
-  isVerified: flagShape,
+  isVerified: booleanShape,
   verificationToken: optionalShape(textShape),
   certPem: textShape,
 })

@@ -1,5 +1,5 @@
 import { readControllerOrigins } from '../../tunnel/edge-router-addresses.ts'
-import { CertificateApi } from '../client/certificate-api.ts'
+import { CertificateApiClient } from '../client/certificate-api-client.ts'
 import type { EnrolledIdentity } from './identity-file.ts'
 
 const ANSWER_MS_MAX = 10_000
@@ -25,7 +25,7 @@ export async function fetchControllerAddresses(
 
 async function askedFor(identity: EnrolledIdentity): Promise<readonly string[]> {
   const { origin } = identity
-  const api = new CertificateApi({ ...identity, origins: [origin] })
+  const api = new CertificateApiClient({ ...identity, origins: [origin] })
   const { lacks } = await api.logIn()
   try {
     if (lacks !== null) throw new Error('the identity needs a second factor')

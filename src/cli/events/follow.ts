@@ -9,7 +9,7 @@ import { escapeUnprintable, printableLine } from '../../lib/text/terminal-text.t
 import { isJsonObject, parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { commandTimeouts } from '../../client/timeouts.ts'
 import { findContext, logInCommandLine, readContexts } from '../client/context-file.ts'
-import { connect, contextSession } from '../client/context-client.ts'
+import { openContextClient, contextSession } from '../client/context-client.ts'
 import { contextTlsKey } from '../client/client-key.ts'
 import type { RenewedSession } from '../client/session-tokens.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
@@ -40,7 +40,7 @@ export interface EventVerbOptions {
  * time.
  */
 export async function followEvents(options: EventVerbOptions): Promise<void> {
-  const client = connect(options)
+  const client = openContextClient(options)
   const keeping = setInterval(() => {
     client.ask({ method: 'GET', path: '/current-api-session' }).catch(() => undefined)
   }, KEEP_SESSION_MS)

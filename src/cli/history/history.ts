@@ -5,20 +5,20 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import {
   type PreviewResponse,
   previewResponseShape,
-  previewText,
+  accessPreviewText,
 } from '../access/preview-response.ts'
 import {
   unknownShape,
-  flagShape,
+  booleanShape,
   listShape,
   nullableShape,
   numberShape,
   objectShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { findKind } from '../records/kinds.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 
@@ -65,7 +65,7 @@ interface UndoPreview {
   readonly version: string
 }
 
-const values = unknownShape as Shape<JsonObject | null>
+const values = unknownShape as ShapeCheck<JsonObject | null>
 
 const changedRecord = objectShape<ChangedRecord>({
   kind: textShape,
@@ -73,7 +73,7 @@ const changedRecord = objectShape<ChangedRecord>({
   name: textShape,
   before: values,
   after: values,
-  isPartial: flagShape,
+  isPartial: booleanShape,
 })
 
 const historyEntry = objectShape<HistoryEntry>({
@@ -114,11 +114,15 @@ export async function showHistory(
     if (kindWord !== undefined) {
       throw usageFailure('--undo takes the number of an entry, and no kind or name')
     }
-    await undoEntry(connect(options), undo, options)
+    await undoEntry(openContextClient(options), undo, options)
     return
   }
   const query = queryOf(kindWord, name, options)
-  const { entries, total } = await readEntries(connect(options), query, options.limit ?? LIMIT)
+  const { entries, total } = await readEntries(
+    openContextClient(options),
+    query,
+    options.limit ?? LIMIT,
+  )
   if (options.json === true) {
     printJson(entries)
     return
@@ -252,7 +256,7 @@ function undoText(preview: UndoPreview): string {
   return [
     ...changes.flatMap(recordLines),
     ...(omittedChanges > 0 ? [`and ${omittedChanges} more records`] : []),
-    ...(access === null ? [] : [previewText(access)]),
+    ...(access === null ? [] : [accessPreviewText(access)]),
   ].join('\n')
 }
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 import type { HistoryOptions } from './history.ts'
 
 /** `flotilla history …`. Its code is loaded when it runs. */
@@ -13,9 +13,13 @@ export function addHistoryCommand(program: Command): void {
     .option('--action <name>', 'only this action: create, update, delete, or another one')
     .option('--since <time>', 'only from this time on: a date and time, or an age such as 24h')
     .option('--until <time>', 'only up to this time, or age')
-    .option('--limit <count>', 'maximum number of entries (default: 50)', integerBetween(1, 10_000))
+    .option(
+      '--limit <count>',
+      'maximum number of entries (default: 50)',
+      createIntegerOptionParser(1, 10_000),
+    )
     .option('--all', 'also entries that change no record, such as log-ins; for administrators')
-    .option('--undo <entry>', 'take back this entry', integerBetween(1, 999_999_999))
+    .option('--undo <entry>', 'take back this entry', createIntegerOptionParser(1, 999_999_999))
     .option('--dry-run', 'with --undo: show what it would change, and write nothing')
     .description('show who changed which records, and undo a change')
     .addHelpText(

@@ -9,11 +9,11 @@ import {
   unknownShape,
   listShape,
   objectShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 
@@ -39,7 +39,7 @@ const inspectionShape = objectShape<Inspection>({
     objectShape<InspectedValue>({
       appId: textShape,
       name: textShape,
-      value: unknownShape as Shape<Json>,
+      value: unknownShape as ShapeCheck<Json>,
     }),
   ),
 })
@@ -57,7 +57,7 @@ export async function printInspection(
   if (names.length > requestedValuesMax) {
     throw usageFailure(`expected at most ${requestedValuesMax} values, found ${names.length}`)
   }
-  const { errors, values } = await inspectEach(connect(options), pattern, names)
+  const { errors, values } = await inspectEach(openContextClient(options), pattern, names)
   if (options.json === true || options.output === 'json') printJson({ errors, values })
   else for (const one of values) printLine(inspectedText(one))
   if (values.length === 0) printNote('flotilla: no controller or router has such a value')

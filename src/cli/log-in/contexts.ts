@@ -2,10 +2,10 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 import { HttpsFault } from '../client/https-request.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { contextTlsKey } from '../client/client-key.ts'
-import { contextClient, type ContextOptions } from '../client/context-client.ts'
+import { createContextClient, type ContextOptions } from '../client/context-client.ts'
 import {
   changeContexts,
-  type Context,
+  type NetworkContext,
   findContext,
   type LogInMethod,
   readContexts,
@@ -28,11 +28,11 @@ export async function logOut(options: ContextOptions): Promise<void> {
 }
 
 /** @returns why the session may still exist; null when it has ended. */
-async function endSession(name: string, context: Context): Promise<string | null> {
+async function endSession(name: string, context: NetworkContext): Promise<string | null> {
   if (context.token === null) return null
   try {
     if (context.renewal) return await revoke(context, context.renewal.refreshToken)
-    await contextClient(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
+    await createContextClient(name, context).ask({ method: 'DELETE', path: '/current-api-session' })
     return null
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error
@@ -44,7 +44,7 @@ async function endSession(name: string, context: Context): Promise<string | null
  * Ends an OIDC session, even if its access token has expired.
  * @returns why no controller ended the session; null when it has ended.
  */
-async function revoke(context: Context, refreshToken: string): Promise<string | null> {
+async function revoke(context: NetworkContext, refreshToken: string): Promise<string | null> {
   const { OidcProviderClient, OidcProviderRefusal } =
     await import('../client/oidc-provider-client.ts')
   const peer = { caPem: context.caPem, ...contextTlsKey(context) }

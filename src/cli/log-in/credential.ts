@@ -4,7 +4,7 @@ import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/comman
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import { type ClientTlsKey, parseClientTlsKey } from '../client/client-key.ts'
-import type { Context, LogInMethod } from '../client/context-file.ts'
+import type { NetworkContext, LogInMethod } from '../client/context-file.ts'
 import { promptHidden, promptLine, isInteractive } from '../terminal/prompt.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
@@ -30,7 +30,7 @@ export interface Credential {
 /** @param before the current context, whose log-in method is used if the options contain none. */
 export async function chooseLogInMethod(
   options: CredentialOptions,
-  before: Context | undefined,
+  before: NetworkContext | undefined,
 ): Promise<LogInMethod> {
   const { user, cert, key, jwtFile, browser = false, device = false } = options
   if ((cert === undefined) !== (key === undefined)) {

@@ -4,7 +4,7 @@ import { ApiClient, parseControllerOrigin } from '../client/api-client.ts'
 import {
   changeContexts,
   checkContextName,
-  type Context,
+  type NetworkContext,
   type ContextFile,
   contextLimits,
   contextsForController,
@@ -47,7 +47,7 @@ export async function logIn(urls: readonly string[], options: LogInOptions): Pro
     code: () => readSecondFactorCode(options),
   }
   const opened = await openSession(opening)
-  const context: Context = {
+  const context: NetworkContext = {
     controllers: await everyController(opening, opened),
     named: given,
     caPem,
@@ -76,7 +76,10 @@ function nameFor(file: ContextFile, controller: string): string {
  * The CA certificates that a context stores for this controller. Only a context in which the user
  * named the controller counts; a context in which a server listed the controller does not.
  */
-function knownTrust(before: Context | undefined, controller: string): { known?: string | null } {
+function knownTrust(
+  before: NetworkContext | undefined,
+  controller: string,
+): { known?: string | null } {
   // @guard network-that-lists-another--trust
   return before?.named.includes(controller) === true ? { known: before.caPem } : {}
 }

@@ -7,7 +7,7 @@ import { createServer } from '../../lib/runtime/node-http.ts'
 import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
 import { escapeHtml } from '../../lib/text/escape-html.ts'
 
-export const redirectLimits = {
+export const redirectListenerLimits = {
   /**
    * Time to wait for the user, equal to the time for which a controller waits for the user's input.
    */
@@ -48,9 +48,9 @@ export class RedirectListener {
 
   static async open(): Promise<RedirectListener> {
     const made = new RedirectListener()
-    made.#server.maxConnections = redirectLimits.redirectConnectionsMax
-    made.#server.headersTimeout = redirectLimits.redirectRequestMs
-    made.#server.requestTimeout = redirectLimits.redirectRequestMs
+    made.#server.maxConnections = redirectListenerLimits.redirectConnectionsMax
+    made.#server.headersTimeout = redirectListenerLimits.redirectRequestMs
+    made.#server.requestTimeout = redirectListenerLimits.redirectRequestMs
     await startListening(made.#server, { host: '127.0.0.1', port: 0, exclusive: true })
     return made
   }
@@ -67,7 +67,7 @@ export class RedirectListener {
    * Waits for the redirect with this `state`.
    * @throws {CommandFailure} when it does not arrive in time.
    */
-  wait(state: string, timeoutMs: number = redirectLimits.logInMs): Promise<RedirectAnswer> {
+  wait(state: string, timeoutMs: number = redirectListenerLimits.logInMs): Promise<RedirectAnswer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(new CommandFailure(EXIT_FAILED, 'no log-in came from the browser in time'))
@@ -77,7 +77,7 @@ export class RedirectListener {
         const parameters = isTaken ? null : this.#parametersOf(request, state)
         if (parameters === null) {
           this.#refuse(response)
-          if (this.#strays < redirectLimits.strayRequestsMax) return
+          if (this.#strays < redirectListenerLimits.strayRequestsMax) return
           clearTimeout(timer)
           const sentence = 'too many other requests came to the port that waits for the browser'
           reject(new CommandFailure(EXIT_FAILED, `${sentence}; log in again`))

@@ -1,5 +1,5 @@
 import { ApiClient, type ApiClientOptions } from '../client/api-client.ts'
-import type { LogInMethod, Renewal } from '../client/context-file.ts'
+import type { LogInMethod, SessionRenewal } from '../client/context-file.ts'
 import type { Credential } from './credential.ts'
 
 export interface SessionOpeningOptions {
@@ -15,7 +15,7 @@ export interface SessionOpeningOptions {
 export interface LogInResult {
   /** A secret. */
   readonly token: string
-  readonly renewal: Renewal | null
+  readonly renewal: SessionRenewal | null
   /** Name of the identity. */
   readonly identity: string
 }

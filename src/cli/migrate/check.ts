@@ -5,7 +5,7 @@ import {
   EXIT_USAGE,
   usageFailure,
 } from '../../controller/command-failure.ts'
-import { MigrateFault } from '../../migrate/fault.ts'
+import { MigrationFault } from '../../migrate/fault.ts'
 import { type Migration, planMigration } from '../../migrate/migration.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { printJson, printLine } from '../terminal/output.ts'
@@ -52,7 +52,7 @@ export async function readMigration(
       onProgress: createProgressPrinter(options.json === true),
     })
   } catch (error) {
-    if (!(error instanceof MigrateFault)) throw error
+    if (!(error instanceof MigrationFault)) throw error
     const exitCode = error.code === 'CONFIGURATION' ? EXIT_USAGE : EXIT_FAILED
     throw new CommandFailure(exitCode, error.message, error)
   }

@@ -14,7 +14,7 @@ import { writeMigrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { refuseExisting, toBackupFailure } from '../snapshot/backup-file.ts'
-import { watchInterrupts } from '../terminal/interrupts.ts'
+import { delayInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readTextFile } from '../terminal/text-file.ts'
 import { type CheckMigrationOptions, readMigration, refuseLossyMigration } from './check.ts'
@@ -74,7 +74,7 @@ interface Target {
 
 async function write(migration: Migration, { file, folder, recipient }: Target): Promise<string> {
   const partial = join(dirname(folder), `.${basename(folder)}.${process.pid}.partial`)
-  const interrupts = watchInterrupts('nothing was kept')
+  const interrupts = delayInterrupts('nothing was kept')
   let hasFolder = false
   let hasFile = false
   try {

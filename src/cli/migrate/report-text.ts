@@ -1,5 +1,9 @@
 import type { Migration } from '../../migrate/migration.ts'
-import { type Finding, findingKinds, type StoreReport } from '../../migrate/report.ts'
+import {
+  type MigrationFinding,
+  migrationFindingKinds,
+  type StoreReport,
+} from '../../migrate/report.ts'
 import { formatTable } from '../terminal/output.ts'
 
 /** Maximum IDs that are printed for records with the same finding. */
@@ -32,13 +36,16 @@ export function migrationText({ report, databases, authorities }: Migration): st
       [store, records, carried, counts.changed, counts.decide, counts.lost].map(String),
     )
   const table = formatTable(['store', 'records', 'carried', 'changed', 'decide', 'lost'], rows)
-  return [...head, '', table, ...findingKinds.flatMap((kind) => findingLines(stores, kind))].join(
-    '\n',
-  )
+  return [
+    ...head,
+    '',
+    table,
+    ...migrationFindingKinds.flatMap((kind) => findingLines(stores, kind)),
+  ].join('\n')
 }
 
-function findingLines(stores: readonly StoreReport[], kind: Finding['kind']): string[] {
-  const groups = new Map<string, Finding[]>()
+function findingLines(stores: readonly StoreReport[], kind: MigrationFinding['kind']): string[] {
+  const groups = new Map<string, MigrationFinding[]>()
   for (const finding of stores.flatMap(({ findings }) => findings)) {
     if (finding.kind !== kind) continue
     const key = [finding.store, finding.field, finding.reason].join('\0')
@@ -55,11 +62,11 @@ function findingLines(stores: readonly StoreReport[], kind: Finding['kind']): st
 }
 
 /** For example `P-a-S9TUT (edge-1)`: users know the name, and commands accept both. */
-function titleOf({ id, name }: Finding): string {
+function titleOf({ id, name }: MigrationFinding): string {
   return name === '' || name === id ? id : `${id} (${name})`
 }
 
-function lineOf(group: readonly Finding[]): string {
+function lineOf(group: readonly MigrationFinding[]): string {
   const [first] = group
   if (first === undefined) return ''
   const ids = group.filter(({ id }) => id !== '').map(titleOf)

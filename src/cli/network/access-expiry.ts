@@ -22,7 +22,7 @@ export function isOmittedExpiry(kind: string, field: string, wanted: JsonObject)
 }
 
 /** True for a policy that would grant nothing, because the time at which it expires has passed. */
-export function hasExpired(kind: string, fields: JsonObject): boolean {
+export function hasPolicyExpired(kind: string, fields: JsonObject): boolean {
   return kind === 'servicePolicy' && isPast(fields['expiresAt'])
 }
 

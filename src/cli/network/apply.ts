@@ -5,21 +5,21 @@ import {
   EXIT_USAGE,
 } from '../../controller/command-failure.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { createdRecordShape } from '../records/rows.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
 import {
   requestPreview,
-  CHANGES_MAX,
+  PREVIEW_CHANGES_MAX,
   type PreviewResponse,
-  previewText,
+  accessPreviewText,
 } from '../access/preview-response.ts'
 import { StepRunner } from './step-runner.ts'
 import { type NetworkFile, parseNetworkFile } from './network-file.ts'
-import { readNetworkText, requireNoFaults, schemaChecks } from './file-checks.ts'
+import { readNetworkText, requireNoFaults, createSchemaChecks } from './file-checks.ts'
 import { type LiveNetwork, readNetwork } from './live-network.ts'
-import { planOf, type Step, type FieldChange } from './plan.ts'
+import { planNetworkSteps, type NetworkStep, type FieldChange } from './plan.ts'
 import { toPreviewChanges } from './preview-steps.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
@@ -36,7 +36,7 @@ const PAIRS_SHOWN = 100
 
 /** Changes the network to match a file. */
 export async function applyNetworkFile(options: ApplyOptions): Promise<void> {
-  const file = parseNetworkFile(readNetworkText(options.file), schemaChecks())
+  const file = parseNetworkFile(readNetworkText(options.file), createSchemaChecks())
   await applyNetwork(options.file, file, options)
 }
 
@@ -57,9 +57,9 @@ export async function applyNetwork(
     throw new CommandFailure(EXIT_USAGE, '--access needs --dry-run')
   }
   requireNoFaults(path, file.faults)
-  const client = connect(options)
+  const client = openContextClient(options)
   const live = await readNetwork(client)
-  const plan = planOf(over(file.objects, live), live, options.prune === true)
+  const plan = planNetworkSteps(over(file.objects, live), live, options.prune === true)
   requireNoFaults(path, plan.faults)
   const steps = options.prune === true ? await withoutOwn(client, plan.steps) : plan.steps
   const isDry = options.dryRun === true
@@ -80,24 +80,24 @@ export async function applyNetwork(
  */
 async function accessOf(
   client: ApiClient,
-  steps: readonly Step[],
+  steps: readonly NetworkStep[],
   live: LiveNetwork,
 ): Promise<{ readonly text: string; readonly previewed?: PreviewResponse }> {
   const { changes, leftOut } = toPreviewChanges(steps, live)
   if (changes.length === 0) return { text: 'access: no change' }
-  if (changes.length > CHANGES_MAX) {
+  if (changes.length > PREVIEW_CHANGES_MAX) {
     throw new CommandFailure(
       EXIT_FAILED,
-      `access of ${changes.length} changes cannot be previewed at once (at most ${CHANGES_MAX}); apply the file in parts`,
+      `access of ${changes.length} changes cannot be previewed at once (at most ${PREVIEW_CHANGES_MAX}); apply the file in parts`,
     )
   }
   const previewed = await requestPreview(client, changes, PAIRS_SHOWN)
   const rest =
     leftOut === 0 ? '' : `\n${leftOut} of ${steps.length} changes are no part of the preview`
-  return { text: `${previewText(previewed)}${rest}`, previewed }
+  return { text: `${accessPreviewText(previewed)}${rest}`, previewed }
 }
 
-function printPlan(steps: readonly Step[], isDry: boolean): void {
+function printPlan(steps: readonly NetworkStep[], isDry: boolean): void {
   if (steps.length === 0) {
     printLine('no change needed')
     return
@@ -110,7 +110,10 @@ function printPlan(steps: readonly Step[], isDry: boolean): void {
  * Removes the step that would delete the identity that runs the command, so that pruning never
  * deletes that identity.
  */
-async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<readonly Step[]> {
+async function withoutOwn(
+  client: ApiClient,
+  steps: readonly NetworkStep[],
+): Promise<readonly NetworkStep[]> {
   const { data } = await client.ask(
     { method: 'GET', path: '/current-identity' },
     createdRecordShape,
@@ -123,7 +126,7 @@ async function withoutOwn(client: ApiClient, steps: readonly Step[]): Promise<re
 }
 
 async function mustBeMeant(
-  steps: readonly Step[],
+  steps: readonly NetworkStep[],
   { yes }: Omit<ApplyOptions, 'file'>,
 ): Promise<void> {
   const count = steps.filter(({ verb }) => verb === 'delete').length
@@ -142,7 +145,7 @@ async function mustBeMeant(
 async function carryOut(
   client: ApiClient,
   live: LiveNetwork,
-  steps: readonly Step[],
+  steps: readonly NetworkStep[],
   { json }: Omit<ApplyOptions, 'file'>,
 ): Promise<void> {
   const runner = new StepRunner(client, live)
@@ -166,11 +169,11 @@ const signs = { create: '+', adopt: '~', update: '~', delete: '-' } as const
 const done = { create: 'created', adopt: 'updated', update: 'updated', delete: 'deleted' } as const
 
 /** The planned changes as text: one line for each step, and the changed fields below it. */
-function differenceText(steps: readonly Step[]): string {
+function differenceText(steps: readonly NetworkStep[]): string {
   return steps.map(stepText).join('\n')
 }
 
-function stepText(step: Step): string {
+function stepText(step: NetworkStep): string {
   const line = `${signs[step.verb]} ${labelOf(step)}`
   if (step.verb === 'adopt') return `${line} (created with its edge router)`
   if (step.verb !== 'update') return line
@@ -187,22 +190,22 @@ function valueText(value: Json): string {
   return text.length <= VALUE_CHARACTERS_MAX ? text : `${text.slice(0, VALUE_CHARACTERS_MAX - 1)}…`
 }
 
-function labelOf(step: Step): string {
+function labelOf(step: NetworkStep): string {
   return printableLine(step.verb === 'delete' ? step.live.label : step.wanted.label)
 }
 
 /** Counts, such as `2 created, 1 updated, 0 deleted`. */
-function countText(steps: readonly Step[]): string {
+function countText(steps: readonly NetworkStep[]): string {
   const count = (word: string): number => steps.filter(({ verb }) => done[verb] === word).length
   return ['created', 'updated', 'deleted'].map((word) => `${count(word)} ${word}`).join(', ')
 }
 
-function printDone(step: Step): void {
+function printDone(step: NetworkStep): void {
   printLine(`${done[step.verb]} ${labelOf(step)}`)
 }
 
 /** @param isDone false for a dry run, which executes no step. */
-function printSteps(steps: readonly Step[], isDone: boolean, access?: unknown): void {
+function printSteps(steps: readonly NetworkStep[], isDone: boolean, access?: unknown): void {
   printJson({
     isDone,
     ...(access === undefined ? {} : { access }),

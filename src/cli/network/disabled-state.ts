@@ -17,7 +17,10 @@ const MINUTE_MS = 60_000
 const TOLERANCE_MS = 2 * MINUTE_MS
 
 /** Why a value is not valid for one of these fields; null if it is valid. */
-export function disabledFault(field: (typeof disabledFields)[number], value: Json): string | null {
+export function disabledFieldFault(
+  field: (typeof disabledFields)[number],
+  value: Json,
+): string | null {
   if (field === 'disabled') {
     return typeof value === 'boolean' ? null : 'disabled: expected true or false'
   }
@@ -51,7 +54,7 @@ export function normalizeDisabled({ disabled, disabledUntil = null }: JsonObject
 }
 
 /** True if two values denote the same time, within the tolerance. */
-export function isSameTime(a: Json, b: Json): boolean {
+export function isAboutSameTime(a: Json, b: Json): boolean {
   const [first, second] = [timeOf(a), timeOf(b)]
   return first !== null && second !== null && Math.abs(first - second) <= TOLERANCE_MS
 }

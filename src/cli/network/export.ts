@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 
 import { formatYaml } from '../../config/engine/yaml-tree.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { jsonText, printLine } from '../terminal/output.ts'
 import { type LiveNetwork, readNetwork } from './live-network.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
@@ -18,7 +18,7 @@ const HEAD = '# A network; flotilla apply -f FILE applies it to another controll
  * Writes the whole network as YAML or JSON, without secrets; equal networks yield equal files.
  */
 export async function exportNetwork(options: ExportOptions): Promise<void> {
-  const network = await readNetwork(connect(options))
+  const network = await readNetwork(openContextClient(options))
   const isJson = options.json === true || options.output === 'json'
   const document = networkDocument(network)
   const text = isJson ? `${jsonText(document, 2)}\n` : `${HEAD}${formatYaml(document)}`

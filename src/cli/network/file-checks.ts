@@ -1,18 +1,18 @@
-import { Validator } from '../../api/schemas/validator.ts'
+import { RequestBodyValidator } from '../../api/schemas/request-body-validator.ts'
 import { usageFailure } from '../../controller/command-failure.ts'
 import { requestSchema } from '../../entities/schema.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { readStandardInput } from '../terminal/secret-input.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import type { BodyChecks, FileFault } from './network-file.ts'
-import { networkLimits } from './sections.ts'
+import type { BodyCheckFactory, FileFault } from './network-file.ts'
+import { networkFileLimits } from './sections.ts'
 
 /**
  * Checks bodies with the schemas of the API, so that a command reports a fault before it changes
  * anything.
  */
-export function schemaChecks(): BodyChecks {
-  const validator = new Validator()
+export function createSchemaChecks(): BodyCheckFactory {
+  const validator = new RequestBodyValidator()
   return (entity) => validator.checkOf(requestSchema(entity, 'create'))
 }
 
@@ -21,9 +21,9 @@ export function schemaChecks(): BodyChecks {
  * @throws {CommandFailure} exit 2.
  */
 export function readNetworkText(path: string): string {
-  if (path === '-') return readStandardInput('the network', networkLimits.fileBytesMax)
+  if (path === '-') return readStandardInput('the network', networkFileLimits.fileBytesMax)
   try {
-    return readTextFile(path, networkLimits.fileBytesMax)
+    return readTextFile(path, networkFileLimits.fileBytesMax)
   } catch (error) {
     throw usageFailure(`${path} cannot be read (${errorMessage(error)})`)
   }
@@ -32,7 +32,7 @@ export function readNetworkText(path: string): string {
 /** @throws {CommandFailure} exit 2, one line for each fault. */
 export function requireNoFaults(path: string, faults: readonly FileFault[]): void {
   if (faults.length === 0) return
-  const shown = faults.slice(0, networkLimits.faultsMax)
+  const shown = faults.slice(0, networkFileLimits.faultsMax)
   const lines = shown.map(({ line, problem }) => `${path}: line ${line}: ${problem}`)
   const more = faults.length - shown.length
   if (more > 0) lines.push(`${path}: and ${more} more faults`)

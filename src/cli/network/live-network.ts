@@ -3,8 +3,12 @@ import { seededConfigTypes } from '../../fsm/seed/seed-config-types.ts'
 import { isSameJson, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { listShape, objectShape, textShape } from '../client/response-shape.ts'
 import type { RecordApi } from '../client/record-api.ts'
-import { toFilterLiteral, type Row, rowsShape } from '../records/rows.ts'
-import { canonicalFields, readPortableFields, translateReferences } from './portable.ts'
+import { toFilterLiteral, type ApiRecordRow, rowsShape } from '../records/rows.ts'
+import {
+  canonicalFields,
+  readNetworkFileFields,
+  translateReferences,
+} from './network-file-fields.ts'
 import {
   allSections,
   objectKey,
@@ -107,7 +111,7 @@ class NetworkReader {
    * Reads pages in the order of IDs, so that records that are created or deleted meanwhile do not
    * shift the others.
    */
-  async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly Row[]> {
+  async *#pages({ kind }: NetworkSection): AsyncGenerator<readonly ApiRecordRow[]> {
     for (let last = ''; ;) {
       // Built-in records are skipped, except for auth policies: the default auth policy is built
       // in, but can be changed.
@@ -125,7 +129,7 @@ class NetworkReader {
     }
   }
 
-  #take(section: NetworkSection, row: Row): void {
+  #take(section: NetworkSection, row: ApiRecordRow): void {
     const { kind } = section
     const table = tableForKind(kind.id)
     if (kind.hasName) {
@@ -135,7 +139,7 @@ class NetworkReader {
       // An edge router also appears in the list of all routers; it is added only once.
       if (isKnown) return
     }
-    const fields = readPortableFields(kind, row)
+    const fields = readNetworkFileFields(kind, row)
     const isSeed = seededConfigTypeFields(section, fields) !== null
     const isOfRouter = fields['type'] === 'Router'
     const isGiven = isSeed || fields['isDefaultAdmin'] === true || row.id === 'default'

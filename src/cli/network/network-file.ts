@@ -11,15 +11,20 @@ import {
   unknownFieldMessage,
   withArticle,
 } from '../records/kinds.ts'
-import { disabledFault, disabledFields } from './disabled-state.ts'
-import { toRequestBody, canonicalFields, fileFieldName, portableFields } from './portable.ts'
+import { disabledFieldFault, disabledFields } from './disabled-state.ts'
+import {
+  toRequestBody,
+  canonicalFields,
+  fileFieldName,
+  networkFileFields,
+} from './network-file-fields.ts'
 import {
   allSections,
   NETWORK_FILE_VERSION,
   identityExtraFields,
   objectKey,
   objectLabel,
-  networkLimits,
+  networkFileLimits,
   type NetworkObject,
   type NetworkSection,
 } from './sections.ts'
@@ -49,7 +54,7 @@ export function parseYamlDocument(text: string): {
   readonly tree: YamlTree | null
   readonly faults: readonly FileFault[]
 } {
-  const parsed = parseYamlTree(text, networkLimits)
+  const parsed = parseYamlTree(text, networkFileLimits)
   if (parsed.ok) return { tree: parsed.tree, faults: [] }
   const faults = parsed.faults.map(({ line, problem }) => ({ line: line ?? 1, problem }))
   return { tree: null, faults }
@@ -60,10 +65,10 @@ export function parseYamlDocument(text: string): {
  * `Problem`. A program that cannot compile schemas, for example in a browser, leaves this check to
  * the API.
  */
-export type BodyChecks = (entity: Entity) => (body: unknown) => void
+export type BodyCheckFactory = (entity: Entity) => (body: unknown) => void
 
 /** Parses a network file. Never throws: unusable content becomes a fault. */
-export function parseNetworkFile(text: string, checks: BodyChecks): NetworkFile {
+export function parseNetworkFile(text: string, checks: BodyCheckFactory): NetworkFile {
   const { tree, faults } = parseYamlDocument(text)
   if (tree === null) return { objects: [], faults }
   const reader = new NetworkFileReader(checks)
@@ -74,10 +79,10 @@ export function parseNetworkFile(text: string, checks: BodyChecks): NetworkFile 
 export class NetworkFileReader {
   readonly #objects: NetworkFileObject[] = []
   readonly #faults: FileFault[] = []
-  readonly #newCheck: BodyChecks
+  readonly #newCheck: BodyCheckFactory
   readonly #checks = new Map<string, (value: unknown) => void>()
 
-  constructor(checks: BodyChecks) {
+  constructor(checks: BodyCheckFactory) {
     this.#newCheck = checks
   }
 
@@ -185,7 +190,7 @@ export class NetworkFileReader {
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       const { field = '', reason = error.message } = error.fault ?? {}
-      const named = portableFields(kind).find(({ name }) => name === field.split('.')[0])
+      const named = networkFileFields(kind).find(({ name }) => name === field.split('.')[0])
       const at = named === undefined ? undefined : lines.get(fileFieldName(named))
       this.fault(at ?? line, `${label}: ${reason}`)
     }
@@ -199,7 +204,7 @@ export class NetworkFileReader {
       if (problem !== null) this.fault(line, problem)
       return
     }
-    const field = portable(kind.fields, portableFields(kind), key)
+    const field = portable(kind.fields, networkFileFields(kind), key)
     if (field === null) this.fault(line, unknownFieldMessage(kind, key))
     else if (field === 'read-only') {
       this.fault(
@@ -213,7 +218,7 @@ export class NetworkFileReader {
   }
 
   #named({ kind }: NetworkSection, key: string): string {
-    const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+    const field = networkFileFields(kind).find(({ name, alias }) => name === key || alias === key)
     return field === undefined ? key : fileFieldName(field)
   }
 
@@ -236,7 +241,7 @@ export function identityExtraFault(
   name: (typeof identityExtraFields)[number],
   value: Json,
 ): string | null {
-  if (name !== 'isDefaultAdmin') return disabledFault(name, value)
+  if (name !== 'isDefaultAdmin') return disabledFieldFault(name, value)
   return typeof value === 'boolean' ? null : `${name}: expected true or false`
 }
 

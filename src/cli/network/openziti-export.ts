@@ -11,10 +11,10 @@ import {
   type NetworkFile,
   NetworkFileReader,
 } from './network-file.ts'
-import { schemaChecks } from './file-checks.ts'
+import { createSchemaChecks } from './file-checks.ts'
 import { UnimportedFields } from './unimported-fields.ts'
 import { type LiveNetwork, seededConfigTypeFields } from './live-network.ts'
-import { fileFieldName, portableFields } from './portable.ts'
+import { fileFieldName, networkFileFields } from './network-file-fields.ts'
 import { allSections, identityExtraFields, type NetworkSection } from './sections.ts'
 
 /** Contents of an export from OpenZiti, and the fields in it that Flotilla does not have. */
@@ -58,7 +58,7 @@ export function parseOpenZitiExport(tree: YamlTree): StockExport {
 }
 
 class StockReader {
-  readonly #reader = new NetworkFileReader(schemaChecks())
+  readonly #reader = new NetworkFileReader(createSchemaChecks())
   readonly #lost = new UnimportedFields()
   readonly #left = new Map<string, number>()
   #hasPostureChecks = false
@@ -140,7 +140,7 @@ class StockReader {
     const fields: Record<string, Json> = {}
     for (const [key, value] of Object.entries(item)) {
       if (value === null) continue
-      const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+      const field = networkFileFields(kind).find(({ name, alias }) => name === key || alias === key)
       if (field !== undefined) {
         const isNamed = field.reference?.shape === 'one' || field.reference?.shape === 'many'
         fields[fileFieldName(field)] = isNamed ? withoutSign(value) : value
@@ -179,7 +179,7 @@ function identityFields(fields: JsonObject, item: JsonObject): JsonObject {
 }
 
 function fileKey({ kind }: NetworkSection, key: string): string {
-  const field = portableFields(kind).find(({ name, alias }) => name === key || alias === key)
+  const field = networkFileFields(kind).find(({ name, alias }) => name === key || alias === key)
   return field === undefined ? key : fileFieldName(field)
 }
 

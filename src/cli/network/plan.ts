@@ -1,8 +1,8 @@
 import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
 import { kindById, kindNameInWords } from '../records/kinds.ts'
-import { hasExpired, isOmittedExpiry } from './access-expiry.ts'
-import { isSameTime } from './disabled-state.ts'
+import { hasPolicyExpired, isOmittedExpiry } from './access-expiry.ts'
+import { isAboutSameTime } from './disabled-state.ts'
 import type { FileFault, NetworkFileObject } from './network-file.ts'
 import {
   isImpliedRouterIdentity,
@@ -11,7 +11,7 @@ import {
   seededConfigTypeFields,
   tableForKind,
 } from './live-network.ts'
-import { fileFieldName, portableFields, translateReferences } from './portable.ts'
+import { fileFieldName, networkFileFields, translateReferences } from './network-file-fields.ts'
 import type { NetworkObject } from './sections.ts'
 
 /** One field that differs. */
@@ -22,7 +22,7 @@ export interface FieldChange {
   readonly to: Json
 }
 
-export type Step =
+export type NetworkStep =
   | { readonly verb: 'create'; readonly wanted: NetworkFileObject }
   /** The router creates this identity, so its differences are known only when the router exists. */
   | { readonly verb: 'adopt'; readonly wanted: NetworkFileObject }
@@ -34,11 +34,11 @@ export type Step =
     }
   | { readonly verb: 'delete'; readonly live: LiveObject }
 
-type Writing = Exclude<Step, { readonly verb: 'delete' }>
+type Writing = Exclude<NetworkStep, { readonly verb: 'delete' }>
 
 interface Plan {
   /** Steps in the order of their execution. */
-  readonly steps: readonly Step[]
+  readonly steps: readonly NetworkStep[]
   readonly faults: readonly FileFault[]
 }
 
@@ -46,7 +46,7 @@ interface Plan {
  * Plans the steps that make the network match a file.
  * @param isPruned true: deletes objects that the file does not contain.
  */
-export function planOf(
+export function planNetworkSteps(
   objects: readonly NetworkFileObject[],
   live: LiveNetwork,
   isPruned: boolean,
@@ -113,7 +113,7 @@ class Planner {
       this.#judgeFixed(wanted, changes)
       return changes.length === 0 ? [] : [{ verb: 'update', wanted, live, changes }]
     }
-    if (hasExpired(wanted.section.kind.id, wanted.fields)) return []
+    if (hasPolicyExpired(wanted.section.kind.id, wanted.fields)) return []
     if (wanted.fields['isDefaultAdmin'] === true) {
       this.#fault(wanted, 'isDefaultAdmin', 'this network has no default administrator')
     }
@@ -136,7 +136,7 @@ class Planner {
 
   /** Reports a fault if a field differs that can only be set at creation. */
   #judgeFixed(wanted: NetworkFileObject, changes: readonly FieldChange[]): void {
-    for (const field of portableFields(wanted.section.kind)) {
+    for (const field of networkFileFields(wanted.section.kind)) {
       const change = changes.find((one) => one.field === fileFieldName(field))
       if (field.settable !== 'create' || change === undefined) continue
       const held = change.from === null ? 'unset' : JSON.stringify(change.from)
@@ -205,7 +205,7 @@ class Planner {
    * Orders steps so that a referenced object comes before the objects that reference it; a cycle is
    * a fault.
    */
-  #ordered(steps: readonly Writing[]): readonly Step[] {
+  #ordered(steps: readonly Writing[]): readonly NetworkStep[] {
     const made = new Map<string, Writing>()
     const routers = new Map<string, Writing>()
     for (const step of steps) {
@@ -237,7 +237,7 @@ class Planner {
   }
 
   /** Orders deletions so that an object is deleted after the objects that reference it. */
-  #pruned(): readonly Step[] {
+  #pruned(): readonly NetworkStep[] {
     const wanted = new Set(this.#objects.map(keyIn))
     const steps = this.#live.objects
       .filter((one) => !one.isKept && !wanted.has(keyIn(one)))
@@ -317,7 +317,7 @@ function changesOf(kind: string, from: JsonObject, to: JsonObject): readonly Fie
     if (isOmittedExpiry(kind, field, to)) return []
     const [before = null, after = null] = [from[field], to[field]]
     const isSame =
-      isSameJson(before, after) || (field === 'disabledUntil' && isSameTime(before, after))
+      isSameJson(before, after) || (field === 'disabledUntil' && isAboutSameTime(before, after))
     return isSame ? [] : [{ field, from: before, to: after }]
   })
 }

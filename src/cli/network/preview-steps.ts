@@ -1,11 +1,11 @@
 import { isObject } from '../../entities/check-fields.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import type { PreviewChange } from '../access/preview-response.ts'
-import type { Kind } from '../records/kinds.ts'
+import type { RecordKind } from '../records/kinds.ts'
 import { changeableFields } from './step-runner.ts'
 import { type LiveNetwork, tableForKind } from './live-network.ts'
-import type { Step } from './plan.ts'
-import { toRequestBody, translateReferences } from './portable.ts'
+import type { NetworkStep } from './plan.ts'
+import { toRequestBody, translateReferences } from './network-file-fields.ts'
 
 /** Kinds that a preview supports; however, a preview cannot create an edge router. */
 const previewed: ReadonlySet<string> = new Set([
@@ -35,7 +35,7 @@ interface PreviewOfSteps {
  * Converts the steps that affect access to changes for the preview API. References to records that
  * the omitted steps would create are removed.
  */
-export function toPreviewChanges(steps: readonly Step[], live: LiveNetwork): PreviewOfSteps {
+export function toPreviewChanges(steps: readonly NetworkStep[], live: LiveNetwork): PreviewOfSteps {
   const made = new Map<string, string>()
   const changes: PreviewChange[] = []
   for (const step of steps) {
@@ -66,7 +66,7 @@ export function toPreviewChanges(steps: readonly Step[], live: LiveNetwork): Pre
  * The body with which the preview creates a record. An identity without a type becomes a Device,
  * because only a router can create an identity of type Router.
  */
-function createdAs({ id }: Kind, body: JsonObject): JsonObject {
+function createdAs({ id }: RecordKind, body: JsonObject): JsonObject {
   return id === 'identity' && body['type'] === undefined ? { ...body, type: 'Device' } : body
 }
 

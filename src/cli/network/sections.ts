@@ -1,11 +1,11 @@
 import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { findEntity } from '../../entities/registry.ts'
-import { fieldsOf } from '../records/fields.ts'
-import { type Kind, kindById, kindNameInWords } from '../records/kinds.ts'
+import { kindFields } from '../records/fields.ts'
+import { type RecordKind, kindById, kindNameInWords } from '../records/kinds.ts'
 import { disabledFields } from './disabled-state.ts'
 
-export const networkLimits = {
+export const networkFileLimits = {
   /** Maximum bytes of a network file or of standard input; a larger input is refused. */
   fileBytesMax: 64 * 1024 * 1024,
   /**
@@ -26,7 +26,7 @@ export const NETWORK_FILE_VERSION = 1
 export interface NetworkSection {
   /** Key of the section in the file, such as `servicePolicies`. */
   readonly name: string
-  readonly kind: Kind
+  readonly kind: RecordKind
   /** Fields that identify an object within the section, with their names in the file. */
   readonly key: readonly string[]
 }
@@ -41,7 +41,7 @@ function section(id: string, key: readonly string[] = byName): NetworkSection {
  * Configs that replace a service's configs for one identity. The API has no separate kind of record
  * for them.
  */
-const serviceConfigs: Kind = {
+const serviceConfigs: RecordKind = {
   id: 'serviceConfig',
   name: 'service-config',
   plural: 'service-configs',
@@ -50,7 +50,7 @@ const serviceConfigs: Kind = {
   columns: null,
   short: null,
   shapes: {},
-  fields: fieldsOf(findEntity('serviceConfig')).filter(({ name }) => name !== 'tags'),
+  fields: kindFields(findEntity('serviceConfig')).filter(({ name }) => name !== 'tags'),
   nested: [],
   hasName: false,
   idFrom: null,

@@ -2,18 +2,18 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { systemClock } from '../../lib/clock.ts'
 import type { RecordApi } from '../client/record-api.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
-import { type Kind, recordPath } from '../records/kinds.ts'
+import { type RecordKind, recordPath } from '../records/kinds.ts'
 import { createdRecordShape, rowShape } from '../records/rows.ts'
-import { disabledFields, isSameTime, disabledMinutes } from './disabled-state.ts'
+import { disabledFields, isAboutSameTime, disabledMinutes } from './disabled-state.ts'
 import type { NetworkFileObject } from './network-file.ts'
 import { type LiveNetwork, tableForKind } from './live-network.ts'
-import type { Step } from './plan.ts'
+import type { NetworkStep } from './plan.ts'
 import {
   toRequestBody,
-  portableFields,
-  readPortableFields,
+  networkFileFields,
+  readNetworkFileFields,
   translateReferences,
-} from './portable.ts'
+} from './network-file-fields.ts'
 import type { NetworkObject } from './sections.ts'
 
 /** Executes steps one after the other. Later steps can use the ids of created records. */
@@ -28,7 +28,7 @@ export class StepRunner {
   }
 
   /** @throws {ApiRefusal} whose message names the object. */
-  async run(step: Step): Promise<void> {
+  async run(step: NetworkStep): Promise<void> {
     const object = step.verb === 'delete' ? step.live : step.wanted
     try {
       if (object.section.kind.id === 'serviceConfig') await this.#serviceConfig(step)
@@ -40,7 +40,7 @@ export class StepRunner {
     }
   }
 
-  async #record(step: Step): Promise<void> {
+  async #record(step: NetworkStep): Promise<void> {
     switch (step.verb) {
       case 'create':
         await this.#create(step.wanted)
@@ -80,7 +80,7 @@ export class StepRunner {
     const path = recordPath(kind, id, 'detail')
     const { data } = await this.#client.ask({ method: 'GET', path }, rowShape)
     await this.#replace(id, wanted)
-    await this.#setDisabled(id, readPortableFields(kind, data), wanted.fields)
+    await this.#setDisabled(id, readNetworkFileFields(kind, data), wanted.fields)
   }
 
   async #replace(id: string, wanted: NetworkFileObject): Promise<void> {
@@ -99,7 +99,7 @@ export class StepRunner {
    */
   async #setDisabled(id: string, before: JsonObject, after: JsonObject): Promise<void> {
     const isSame = disabledFields.every((name) => before[name] === after[name])
-    if (isSame || isSameTime(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null))
+    if (isSame || isAboutSameTime(before['disabledUntil'] ?? null, after['disabledUntil'] ?? null))
       return
     const path = `/identities/${encodeURIComponent(id)}`
     const durationMinutes = disabledMinutes(after, await this.#nowMs(path))
@@ -120,7 +120,7 @@ export class StepRunner {
     return Number.isNaN(ms) ? systemClock.nowMs() : ms
   }
 
-  async #serviceConfig(step: Step): Promise<void> {
+  async #serviceConfig(step: NetworkStep): Promise<void> {
     if (step.verb === 'update' || step.verb === 'adopt') return
     const { fields } = step.verb === 'delete' ? step.live : step.wanted
     const id = this.#idOf('identity', String(fields['identity']))
@@ -145,8 +145,8 @@ export class StepRunner {
 }
 
 /** The fields of a body that can be changed after a record has been created. */
-export function changeableFields(kind: Kind, body: JsonObject): JsonObject {
-  const fixed = portableFields(kind).filter(({ settable }) => settable === 'create')
+export function changeableFields(kind: RecordKind, body: JsonObject): JsonObject {
+  const fixed = networkFileFields(kind).filter(({ settable }) => settable === 'create')
   const names = new Set(fixed.map(({ name }) => name))
   return Object.fromEntries(Object.entries(body).filter(([name]) => !names.has(name)))
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type CsvFault, type CsvRow, parseCsv } from '../../lib/text/csv.ts'
 import { bodyFromArguments } from '../records/bodies.ts'
 import { missingFields } from '../records/body-members.ts'
-import { findField, type Kind } from '../records/kinds.ts'
+import { findField, type RecordKind } from '../records/kinds.ts'
 
 export const onboardingLimits = {
   fileBytesMax: 4 * 1024 * 1024,
@@ -27,7 +27,7 @@ export interface IdentityFile {
 }
 
 /** Reads the identities from a CSV text. Never throws: unusable lines become faults. */
-export function parseIdentities(kind: Kind, text: string): IdentityFile {
+export function parseIdentities(kind: RecordKind, text: string): IdentityFile {
   const { rows, faults } = parseCsv(text)
   const [header, ...rest] = rows
   if (header === undefined)
@@ -59,7 +59,7 @@ export function parseIdentities(kind: Kind, text: string): IdentityFile {
   return { lines, faults: found }
 }
 
-function headerFaults(kind: Kind, { line, cells }: CsvRow): CsvFault[] {
+function headerFaults(kind: RecordKind, { line, cells }: CsvRow): CsvFault[] {
   const { columnsMax } = onboardingLimits
   if (cells.length > columnsMax) {
     return [{ line, problem: `expected at most ${columnsMax} columns, found ${cells.length}` }]
@@ -76,7 +76,7 @@ function headerFaults(kind: Kind, { line, cells }: CsvRow): CsvFault[] {
 
 /** @returns the identity, or the fault of an unusable line. */
 function identityLine(
-  kind: Kind,
+  kind: RecordKind,
   columns: readonly string[],
   { line, cells }: CsvRow,
 ): IdentityLine | string {
@@ -96,7 +96,7 @@ function identityLine(
   return { line, name: String(body['name']), body }
 }
 
-function isList(kind: Kind, column: string): boolean {
+function isList(kind: RecordKind, column: string): boolean {
   const { schema } = findField(kind, column.split('.')[0] ?? '')
   return !column.includes('.') && [schema['type']].flat().includes('array')
 }

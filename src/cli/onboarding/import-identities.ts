@@ -8,10 +8,10 @@ import { isJsonObject } from '../../lib/text/json-value.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import { writeSecretFile } from '../../pki/secret-file.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
-import { type Kind, kindById } from '../records/kinds.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
+import { type RecordKind, kindById } from '../records/kinds.ts'
 import { RecordNameResolver } from '../records/names.ts'
-import { toFilterLiteral, readMemberAt, type Row } from '../records/rows.ts'
+import { toFilterLiteral, readMemberAt, type ApiRecordRow } from '../records/rows.ts'
 import { readRows } from '../records/read.ts'
 import { sendRecordCreate } from '../records/write.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
@@ -49,7 +49,7 @@ export async function importIdentities(
   const kind = kindById('identity')
   const { lines, faults } = parseIdentities(kind, textOf(path))
   requireNoFaults(path, faults)
-  const client = connect(options)
+  const client = openContextClient(options)
   const resolved = await resolvedLines(path, client, kind, lines)
   makeFolder(options.tokens, 0o700)
   const outcome: Outcome = { created: [], existing: [], tokens: [] }
@@ -95,7 +95,7 @@ function requireNoFaults(path: string, faults: readonly CsvFault[]): void {
 async function resolvedLines(
   path: string,
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   lines: readonly IdentityLine[],
 ): Promise<readonly IdentityLine[]> {
   const names = new RecordNameResolver(client)
@@ -125,7 +125,7 @@ async function resolvedLines(
 
 async function importBatch(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   lines: readonly IdentityLine[],
   { tokens: folder, json }: ImportIdentitiesOptions,
   outcome: Outcome,
@@ -152,7 +152,7 @@ async function importBatch(
 
 async function created(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   { name, line, body }: IdentityLine,
   outcome: Outcome,
 ): Promise<void> {
@@ -163,16 +163,16 @@ async function created(
 
 async function identitiesNamed(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   lines: readonly IdentityLine[],
-): Promise<ReadonlyMap<string, Row>> {
+): Promise<ReadonlyMap<string, ApiRecordRow>> {
   const filter = `name in [${lines.map(({ name }) => toFilterLiteral(name)).join(',')}]`
   const { rows } = await readRows(client, kind, { filter }, lines.length)
   return new Map(rows.map((row) => [String(row['name']), row]))
 }
 
 /** @returns the path of the token file; null: the identity has no unused token. */
-function writeToken(folder: string, row: Row): string | null {
+function writeToken(folder: string, row: ApiRecordRow): string | null {
   const token = tokenOf(row)
   if (token === null) return null
   const path = join(folder, `${fileName(row)}.jwt`)
@@ -180,7 +180,7 @@ function writeToken(folder: string, row: Row): string | null {
   return path
 }
 
-function tokenOf(row: Row): string | null {
+function tokenOf(row: ApiRecordRow): string | null {
   const enrollment = row['enrollment']
   if (!isJsonObject(enrollment)) return null
   for (const method of Object.keys(enrollment as JsonObject)) {
@@ -194,7 +194,7 @@ function tokenOf(row: Row): string | null {
  * File name for the token, made from the name of the identity. Characters that are unsafe in a file
  * name, such as the path separator, are encoded.
  */
-function fileName({ id, name }: Row): string {
+function fileName({ id, name }: ApiRecordRow): string {
   const safe = encodeURIComponent(String(name)).replace(/^\./, '%2E').replaceAll('*', '%2A')
   return safe.length > FILE_NAME_BYTES_MAX ? id : safe
 }

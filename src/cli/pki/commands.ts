@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 
 import {
-  validatedResponse,
-  flagShape,
+  validateResponse,
+  booleanShape,
   listShape,
   nullableShape,
   objectShape,
@@ -379,14 +379,14 @@ async function ask(
   })
   const controller = options.url ?? options.config ?? ''
   // @guard answers-of-a-hostile-server--pki
-  return validatedResponse<unknown>(controller, pkiShapes[operation], answer)
+  return validateResponse<unknown>(controller, pkiShapes[operation], answer)
 }
 
 const certificate = objectShape({ subject: textShape, notAfterMs: timeShape })
 const inForce = objectShape({
   certificates: listShape(certificate),
   issuingPem: nullableShape(textShape),
-  isRenewedHere: optionalShape(flagShape),
+  isRenewedHere: optionalShape(booleanShape),
   renewAtMs: optionalShape(nullableShape(timeShape)),
   refused: nullableShape(textShape),
   alarm: nullableShape(textShape),

@@ -15,9 +15,9 @@ import {
   inspectCertificate,
 } from '../../pki/authority/inspection.ts'
 import { SecretFileError } from '../../pki/secret-file.ts'
-import { readSigner } from '../../pki/authority/signing-authority.ts'
+import { readSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import type { ActiveCertificates } from '../../api/cluster/pki-control.ts'
-import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
+import { AdminSocketError, sendToAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
@@ -85,7 +85,8 @@ function inspectFiles(
       found.push(...others(bundle, own, found, nowMs, true))
       const { cert, key } = config.identity.signer
       if (cert !== null) found.push(...inLeafOrder(cert, read(cert), own, nowMs))
-      if (cert !== null && key !== null && existsSync(key)) readSigner({ cert, key }, own, nowMs)
+      if (cert !== null && key !== null && existsSync(key))
+        readSigningAuthority({ cert, key }, own, nowMs)
       for (const { cert: path } of config.serverCertificates) {
         // Skips a missing file. A partly written file is listed anyway; the running controller
         // reports that it does not use the file.
@@ -141,7 +142,7 @@ async function askRunning(config: ControllerConfig): Promise<ActiveCertificates 
   try {
     return (await sendToAdminSocket(config.data, IN_FORCE)) as ActiveCertificates
   } catch (error) {
-    if (!(error instanceof AdminError)) throw error
+    if (!(error instanceof AdminSocketError)) throw error
     if (error.code === 'NOT_RUNNING') return null
     throw new CommandFailure(EXIT_FAILED, `${config.id}: ${error.message}`, error)
   }

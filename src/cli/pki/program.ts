@@ -3,7 +3,7 @@ import { type Command } from 'commander'
 import type { ConnectionOptions } from '../client/connection.ts'
 import { addConnectionOptions } from '../client/connection-options.ts'
 import { ISSUED_CERTIFICATE_DAYS_MAX } from '../../api/cluster/pki-control.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
@@ -78,7 +78,7 @@ Examples:
         rsa?: boolean
         json?: boolean
       }) => {
-        const { request } = await import('./request.ts')
+        const { requestControllerCertificate: request } = await import('./request.ts')
         await request(options)
       },
     )
@@ -169,7 +169,7 @@ function addRenewIssuing(pki: Command): void {
     .option('--cert <file>', 'certificate that an authority of your own has issued, with its chain')
     .option('--key <file>', 'with --cert: its private key; omitted: the current key is kept')
     .option('--keep-key', 'with --root-key: new certificate for the current key')
-    .option('--days <count>', 'lifetime in days', integerBetween(1, 10 * 365), 5 * 365)
+    .option('--days <count>', 'lifetime in days', createIntegerOptionParser(1, 10 * 365), 5 * 365)
     .option('--json')
     .description('rotate the issuing authority of the cluster')
     .addHelpText(
@@ -232,7 +232,7 @@ function addIssue(pki: Command): void {
     .option(
       '--days <count>',
       'lifetime in days',
-      integerBetween(1, ISSUED_CERTIFICATE_DAYS_MAX),
+      createIntegerOptionParser(1, ISSUED_CERTIFICATE_DAYS_MAX),
       365,
     )
     .option('--json')

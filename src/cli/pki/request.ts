@@ -20,7 +20,7 @@ import { withOneLineErrors } from './commands.ts'
  * Creates a controller's key, unless it exists, and a certificate request (CSR) for the operator's
  * CA.
  */
-export async function request(options: {
+export async function requestControllerCertificate(options: {
   readonly config: string
   readonly out: string
   readonly host: readonly string[]

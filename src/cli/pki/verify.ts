@@ -11,7 +11,7 @@ import { issueLeaf } from '../../pki/authority/authority.ts'
 import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
-  checkChain,
+  checkCertificateChain,
   findIssuingPath,
   parseCertificates,
 } from '../../pki/certificate.ts'
@@ -24,7 +24,7 @@ import {
   limitValidity,
 } from '../../pki/authority/renewal.ts'
 import { readServerCertificate } from '../../pki/verify/server-certificate.ts'
-import { readSigner } from '../../pki/authority/signing-authority.ts'
+import { readSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import { controllerSpiffeId, routerSpiffeId } from '../../pki/spiffe.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { CheckList } from '../terminal/check-list.ts'
@@ -130,7 +130,7 @@ class Verification {
       'name a CA certificate under identity.ca that may sign certificates, with its key'
     try {
       const anchors = readCertificates(ca, BUNDLE_CERTIFICATES_MAX)
-      const authority = readSigner({ cert, key }, anchors, this.#nowMs)
+      const authority = readSigningAuthority({ cert, key }, anchors, this.#nowMs)
       await this.#issueByWay(authority, anchors)
       const [own] = parseCertificates(authority.certificatePem)
       this.#checks.ok('signer', `${nameOf(own)}, ${this.#end(own)}`)
@@ -207,7 +207,7 @@ function isOfPublicAuthority(
     }
   })
   try {
-    checkChain(chain, roots, nowMs)
+    checkCertificateChain(chain, roots, nowMs)
     return true
   } catch {
     return false

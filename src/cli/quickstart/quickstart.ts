@@ -6,14 +6,14 @@ import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { clusterVerbRequest } from '../client/connection.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
-import type { ClusterStatus, ListedMember } from '../../api/cluster/cluster-status.ts'
+import type { ClusterStatus, OpenZitiMember } from '../../api/cluster/cluster-status.ts'
 import { findListenFault } from '../../controller/start/check-listeners.ts'
 import { QuickstartProcesses, type ProcessEvent } from './processes.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { formatTable, printLine, quoteShellWord } from '../terminal/output.ts'
 import { ADMIN_FILE_NAME } from '../bootstrap/admin-file.ts'
 import { sendHttpsRequest } from '../client/https-request.ts'
-import { readTail } from '../terminal/tail.ts'
+import { readFileTail } from '../terminal/tail.ts'
 import {
   finishClusterCreation,
   createFirstController,
@@ -161,7 +161,7 @@ async function notVotersBecause(
       dataFolder,
       clusterVerbRequest('list', {}, ANSWER_MS_MAX),
     )
-    const voters = (members as readonly ListedMember[]).flatMap(({ id, voter }) =>
+    const voters = (members as readonly OpenZitiMember[]).flatMap(({ id, voter }) =>
       voter ? id : [],
     )
     const missing = controllers.filter(({ id }) => !voters.includes(id)).map(({ id }) => id)
@@ -195,7 +195,9 @@ class StartWatch {
       return
     }
     const others = this.#plans.filter(({ id }) => id !== plan.id)
-    void exitMessage(plan, event.how, others, PROGRAM).then((lines) => lines.forEach(printLine))
+    void processExitMessage(plan, event.how, others, PROGRAM).then((lines) =>
+      lines.forEach(printLine),
+    )
   }
 }
 
@@ -385,7 +387,7 @@ class StopSignals {
 
 function logTailOf(path: string): string {
   try {
-    return readTail(path, LOG_TAIL_BYTES).toString('utf8').trimEnd()
+    return readFileTail(path, LOG_TAIL_BYTES).toString('utf8').trimEnd()
   } catch {
     return '(no log)'
   }
@@ -395,7 +397,7 @@ function logTailOf(path: string): string {
  * Message about a controller or router that has exited. It suggests to start the process again,
  * unless the controller was removed from the cluster and would exit again.
  */
-export async function exitMessage(
+export async function processExitMessage(
   { id, program: kind, dataFolder, logPath, configPath }: ProcessPlan,
   how: string,
   others: readonly ControllerPlan[],
@@ -419,7 +421,7 @@ async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promis
   for (const { dataFolder } of others) {
     try {
       const members = await sendToAdminSocket(dataFolder, listing)
-      if (!(members as readonly ListedMember[]).some((member) => member.id === id)) return true
+      if (!(members as readonly OpenZitiMember[]).some((member) => member.id === id)) return true
     } catch {
       // This member does not run, or is about to exit as well; continues with the next member.
     }

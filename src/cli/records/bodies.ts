@@ -5,7 +5,7 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { readSecretInput, readStandardInput } from '../terminal/secret-input.ts'
 import { addDefaultValues, findUnknownMember, treeToJson } from './body-members.ts'
 import type { KindField } from './fields.ts'
-import { findField, type Kind, kindNameInWords, withArticle } from './kinds.ts'
+import { findField, type RecordKind, kindNameInWords, withArticle } from './kinds.ts'
 import { readMemberAt, setMemberAt } from './rows.ts'
 import { memberSchema, parseFieldValue } from './values.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -27,7 +27,7 @@ export interface ChangeArguments {
  * @throws {CommandFailure} exit 2 with one sentence.
  */
 export function bodyFromArguments(
-  kind: Kind,
+  kind: RecordKind,
   mode: WriteMode,
   words: readonly string[],
   file: string | undefined,
@@ -52,7 +52,7 @@ interface Assignment {
   readonly value: Json
 }
 
-function assignmentOf(kind: Kind, mode: WriteMode, word: string): Assignment {
+function assignmentOf(kind: RecordKind, mode: WriteMode, word: string): Assignment {
   const [, left = '', sign = '', right = ''] = ASSIGNMENT.exec(word) ?? []
   if (left === '') {
     throw usageFailure(
@@ -98,7 +98,7 @@ function assignedValue(
     : treeToJson(parsedTree(right, text))
 }
 
-function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
+function writableField(kind: RecordKind, mode: WriteMode, word: string): KindField {
   const field = findField(kind, word)
   const reason = whyNotWritable(kind, mode, field)
   if (reason !== null) throw usageFailure(reason)
@@ -106,7 +106,11 @@ function writableField(kind: Kind, mode: WriteMode, word: string): KindField {
 }
 
 /** @returns why a request cannot contain the field; null when it can. */
-function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindField): string | null {
+function whyNotWritable(
+  kind: RecordKind,
+  mode: WriteMode,
+  { name, settable }: KindField,
+): string | null {
   const one = withArticle(kindNameInWords(kind.name))
   if (settable === 'never') return `${name} of ${one} is read-only`
   if (mode === 'create' || settable === 'always') return null
@@ -114,7 +118,7 @@ function whyNotWritable(kind: Kind, mode: WriteMode, { name, settable }: KindFie
 }
 
 /** Reads a YAML file with fields; JSON is valid too. */
-function bodyOfFile(kind: Kind, mode: WriteMode, path: string): JsonObject {
+function bodyOfFile(kind: RecordKind, mode: WriteMode, path: string): JsonObject {
   const tree = parsedTree(path, readText(path, '-f'))
   if (tree.kind !== 'map') throw usageFailure(`${path}: expected fields and their values`)
   const body: Record<string, Json> = {}

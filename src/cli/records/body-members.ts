@@ -3,7 +3,7 @@ import { mergeMembers } from '../../entities/nested-schemas.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { isJsonObject } from '../../lib/text/json-value.ts'
 import { defaultValues } from './fields.ts'
-import type { Kind } from './kinds.ts'
+import type { RecordKind } from './kinds.ts'
 import { memberSchema } from './values.ts'
 
 /** The first member that no schema defines; null when there is none. */
@@ -34,7 +34,7 @@ export function findUnknownMember(
  * Adds default values to the body. Also completes objects of which the body contains only some
  * members.
  */
-export function addDefaultValues(kind: Kind, body: JsonObject): JsonObject {
+export function addDefaultValues(kind: RecordKind, body: JsonObject): JsonObject {
   const result: Record<string, Json> = { ...defaultValues[kind.id], ...body }
   for (const { name, filledFrom } of kind.fields) {
     const value = result[name]
@@ -44,7 +44,7 @@ export function addDefaultValues(kind: Kind, body: JsonObject): JsonObject {
 }
 
 /** @returns the required fields that the body lacks. */
-export function missingFields(kind: Kind, body: JsonObject): readonly string[] {
+export function missingFields(kind: RecordKind, body: JsonObject): readonly string[] {
   return kind.fields
     .filter(({ name, isRequired }) => isRequired && (body[name] ?? null) === null)
     .map(({ name, alias }) => alias ?? name)

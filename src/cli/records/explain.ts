@@ -1,11 +1,11 @@
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { type KindField, schemaProperties, schemaTypes } from './fields.ts'
-import { allKinds, type Kind, findKind, type Shape } from './kinds.ts'
+import { allKinds, type RecordKind, findKind, type RecordOperation } from './kinds.ts'
 import { describeReference } from './names.ts'
 import { schemaChoices } from './values.ts'
 
-const verbs: Readonly<Record<Shape, string>> = {
+const verbs: Readonly<Record<RecordOperation, string>> = {
   list: 'list',
   detail: 'get',
   create: 'create',
@@ -19,7 +19,7 @@ export function printKinds({ json }: { readonly json?: boolean }): void {
     name,
     plural,
     short,
-    verbs: Object.keys(shapes).map((shape) => verbs[shape as Shape]),
+    verbs: Object.keys(shapes).map((shape) => verbs[shape as RecordOperation]),
   }))
   if (json === true) {
     printJson(kinds)
@@ -60,7 +60,7 @@ export function explainKind(word: string, { json }: { readonly json?: boolean })
 }
 
 function explained(
-  kind: Kind,
+  kind: RecordKind,
   { name, alias, schema, reference, isRequired, settable, isSecret }: KindField,
 ): Explained[] {
   const type = reference === null ? typeText(schema) : describeReference(reference)
@@ -76,7 +76,7 @@ function explained(
 const DEPTH_MAX = 4
 
 function inside(
-  kind: Kind,
+  kind: RecordKind,
   schema: JsonObject,
   path: readonly string[],
   settable: KindField['settable'],

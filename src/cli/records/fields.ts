@@ -62,7 +62,7 @@ const SECRET = /(password|secret)$/i
 const baseFields: ReadonlySet<string> = new Set(['_links', 'createdAt', 'id', 'updatedAt'])
 
 /** All fields of a kind: first the fields that can be written, in the order of the descriptor. */
-export function fieldsOf(entity: Entity): readonly KindField[] {
+export function kindFields(entity: Entity): readonly KindField[] {
   const create = requestSchema(entity, 'create')
   const patch = schemaProperties(requestSchema(entity, 'patch'))
   const detail = schemaProperties(detailSchema(entity))

@@ -1,4 +1,4 @@
-import { circuit, link, linkPatchSchema } from '../../api/fabric/fabric-schema.ts'
+import { circuitSchema, linkSchema, linkPatchSchema } from '../../api/fabric/fabric-schema.ts'
 import { controllerSchema } from '../../api/schemas/about.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { nearestWord } from '../../config/engine/nearest-word.ts'
@@ -6,7 +6,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { type Entity, toKebabCase, type OperationShape } from '../../entities/define-entity.ts'
 import { entities, entitiesByName } from '../../entities/registry.ts'
 import {
-  fieldsOf,
+  kindFields,
   type KindField,
   type NestedReference,
   nestedReferences,
@@ -14,10 +14,10 @@ import {
   schemaProperties,
 } from './fields.ts'
 
-export type Shape = Exclude<OperationShape, 'replace'>
+export type RecordOperation = Exclude<OperationShape, 'replace'>
 
 /** A kind of record in the management or fabric API, with its names on the command line. */
-export interface Kind {
+export interface RecordKind {
   /** Name of the descriptor, such as `servicePolicy`. */
   readonly id: string
   /** Name on the command line, such as `service-policy`. */
@@ -35,7 +35,7 @@ export interface Kind {
   /** Abbreviation, such as `sp`; null for a kind whose name is one word. */
   readonly short: string | null
   /** Operations that the kind has, each with the permission that it needs. */
-  readonly shapes: Readonly<Partial<Record<Shape, string>>>
+  readonly shapes: Readonly<Partial<Record<RecordOperation, string>>>
   readonly fields: readonly KindField[]
   readonly nested: readonly NestedReference[]
   /** True if records have names, so that users can refer to a record without its ID. */
@@ -44,7 +44,7 @@ export interface Kind {
   readonly idFrom: string | null
 }
 
-type Shapes = Kind['shapes']
+type Shapes = RecordKind['shapes']
 
 const ops: Shapes = { list: 'ops.read', detail: 'ops.read', delete: 'ops.delete' }
 
@@ -82,17 +82,17 @@ const managed = { api: MANAGEMENT_API_PATH, isOfEachController: false, columns: 
 /** Path prefix of writes, for kinds whose reads have another prefix. */
 const writtenBelow: Readonly<Record<string, string>> = { controllerSetting: '/effective' }
 
-let made: readonly Kind[] | null = null
+let made: readonly RecordKind[] | null = null
 
 /** Every kind of record in the management and fabric API, sorted by name. */
-export function allKinds(): readonly Kind[] {
+export function allKinds(): readonly RecordKind[] {
   made ??= [...entities.flatMap(kindOf), controllerKind(), ...liveKinds()].sort((a, b) =>
     a.name < b.name ? -1 : 1,
   )
   return made
 }
 
-function kindOf(entity: Entity): Kind[] {
+function kindOf(entity: Entity): RecordKind[] {
   const { replace: _put, ...declared } = entity.operations.management ?? {}
   const shapes: Shapes = { ...declared, ...handWritten[entity.name] }
   if (Object.keys(shapes).length === 0) return []
@@ -106,7 +106,7 @@ function kindOf(entity: Entity): Kind[] {
       plural: entity.collection,
       short: initials(name),
       shapes,
-      fields: fieldsOf(entity),
+      fields: kindFields(entity),
       nested: nestedReferences(entity),
       hasName: Object.hasOwn(entity.fields, 'name'),
       idFrom: entity.idFrom,
@@ -115,7 +115,7 @@ function kindOf(entity: Entity): Kind[] {
 }
 
 /** The kind for members of the cluster, which are not replicated records. */
-function controllerKind(): Kind {
+function controllerKind(): RecordKind {
   return {
     id: 'controller',
     name: 'controller',
@@ -131,7 +131,7 @@ function controllerKind(): Kind {
 }
 
 /** Kinds of the fabric API that show live data instead of stored records. */
-function liveKinds(): Kind[] {
+function liveKinds(): RecordKind[] {
   const common = {
     ...managed,
     api: FABRIC_API_PATH,
@@ -142,7 +142,7 @@ function liveKinds(): Kind[] {
     idFrom: null,
   } as const
   const settable = Object.keys(schemaProperties(linkPatchSchema.schema))
-  const linkFields = readOnlyFields(link.schema).map((field): KindField =>
+  const linkFields = readOnlyFields(linkSchema.schema).map((field): KindField =>
     settable.includes(field.name) ? { ...field, settable: 'always' } : field,
   )
   return [
@@ -162,7 +162,7 @@ function liveKinds(): Kind[] {
       plural: 'circuits',
       columns: ['id', 'service', 'clientId', 'path', 'createdAt'],
       shapes: ops,
-      fields: readOnlyFields(circuit.schema),
+      fields: readOnlyFields(circuitSchema.schema),
     },
   ]
 }
@@ -173,7 +173,7 @@ function initials(name: string): string | null {
 }
 
 /** @throws {CommandFailure} exit 2; the message suggests the kind that the user probably meant. */
-export function findKind(word: string): Kind {
+export function findKind(word: string): RecordKind {
   const folded = fold(word)
   const found = allKinds().find((kind) => kindSynonyms(kind).some((one) => fold(one) === folded))
   if (found !== undefined) return found
@@ -186,14 +186,14 @@ export function findKind(word: string): Kind {
  * The kind with this descriptor name.
  * @throws when the API does not serve this kind, which means that the reference is a bug.
  */
-export function kindById(id: string): Kind {
+export function kindById(id: string): RecordKind {
   const found = allKinds().find((kind) => kind.id === id)
   if (found === undefined) throw new Error(`the management API serves ${id}`)
   return found
 }
 
 /** All names of a kind: singular, plural and short name. */
-export function kindSynonyms({ name, plural, short }: Kind): string[] {
+export function kindSynonyms({ name, plural, short }: RecordKind): string[] {
   return [name, plural, ...(short === null ? [] : [short])]
 }
 
@@ -202,13 +202,17 @@ function fold(word: string): string {
 }
 
 /** Path of one record for this shape of operation. */
-export function recordPath(kind: Kind, id: string, shape: 'detail' | 'patch' | 'delete'): string {
+export function recordPath(
+  kind: RecordKind,
+  id: string,
+  shape: 'detail' | 'patch' | 'delete',
+): string {
   const below = shape === 'detail' ? '' : (writtenBelow[kind.id] ?? '')
   return `/${kind.plural}/${encodeURIComponent(id)}${below}`
 }
 
 /** @throws {CommandFailure} exit 2 when the API has no such operation. */
-export function requireShape(kind: Kind, shape: Shape): void {
+export function requireRecordOperation(kind: RecordKind, shape: RecordOperation): void {
   if (kind.shapes[shape] !== undefined) return
   const verbs = {
     list: 'listed',
@@ -226,7 +230,7 @@ export function kindNameInWords(name: string): string {
 }
 
 /** @throws {CommandFailure} exit 2; the message suggests the field that the user probably meant. */
-export function findField(kind: Kind, word: string): KindField {
+export function findField(kind: RecordKind, word: string): KindField {
   const found =
     kind.fields.find(({ name }) => name === word) ??
     kind.fields.find(({ alias, settable }) => alias === word && settable !== 'never') ??
@@ -238,7 +242,7 @@ export function findField(kind: Kind, word: string): KindField {
 }
 
 /** The error message for a field that the kind does not have. */
-export function unknownFieldMessage(kind: Kind, word: string): string {
+export function unknownFieldMessage(kind: RecordKind, word: string): string {
   const names = kind.fields.flatMap(({ name, alias }) => (alias === null ? [name] : [name, alias]))
   const near = nearestWord(word, names)
   const hint =
@@ -251,6 +255,6 @@ export function withArticle(words: string): string {
 }
 
 /** The descriptor of a kind; undefined for a kind that has none. */
-export function entityForKind(kind: Kind): Entity | undefined {
+export function entityForKind(kind: RecordKind): Entity | undefined {
   return entitiesByName.get(kind.id)
 }

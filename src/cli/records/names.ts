@@ -2,15 +2,15 @@ import { nearestWord } from '../../config/engine/nearest-word.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_NOT_FOUND } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
-import type { Shape } from '../client/response-shape.ts'
+import type { ShapeCheck } from '../client/response-shape.ts'
 import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import type { ReferenceShape } from './fields.ts'
-import { type Kind, kindById, recordPath, kindNameInWords, withArticle } from './kinds.ts'
+import { type RecordKind, kindById, recordPath, kindNameInWords, withArticle } from './kinds.ts'
 import {
   toFilterLiteral,
   readMemberAt,
-  type Row,
+  type ApiRecordRow,
   rowShape,
   rowsShape,
   setMemberAt,
@@ -30,12 +30,12 @@ export class RecordNameResolver {
   }
 
   /** Registers a record that will be created later, so that its name can already be used. */
-  know(kind: Kind, word: string, id: string): void {
+  know(kind: RecordKind, word: string, id: string): void {
     this.#ids.set(`${kind.id} ${word}`, id)
   }
 
   /** @throws {CommandFailure} exit 4 when no record has the name, 1 when two do. */
-  async idOf(kind: Kind, word: string): Promise<string> {
+  async idOf(kind: RecordKind, word: string): Promise<string> {
     const key = `${kind.id} ${word}`
     const known = this.#ids.get(key)
     if (known !== undefined) return known
@@ -45,7 +45,7 @@ export class RecordNameResolver {
   }
 
   /** @throws {CommandFailure} for the same reasons as {@link idOf}. */
-  async record(kind: Kind, word: string): Promise<Row> {
+  async record(kind: RecordKind, word: string): Promise<ApiRecordRow> {
     if (!kind.hasName) return await this.#byId(kind, word)
     const quoted = toFilterLiteral(word)
     const found = await this.#list(kind, `name = ${quoted} or id = ${quoted}`, 3)
@@ -66,7 +66,7 @@ export class RecordNameResolver {
    * Names of the records with these IDs. If a record does not exist or has no name, its ID is used
    * as the name.
    */
-  async namesOf(kind: Kind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async namesOf(kind: RecordKind, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const unknown = [...new Set(ids)].filter((id) => !this.#names.has(`${kind.id} ${id}`))
     for (let at = 0; at < unknown.length; at += IDS_PER_QUERY) {
       const list = unknown.slice(at, at + IDS_PER_QUERY)
@@ -86,7 +86,7 @@ export class RecordNameResolver {
    * The body with names replaced by ids.
    * @throws {CommandFailure} for the same reasons as {@link idOf}.
    */
-  async resolved(kind: Kind, body: JsonObject): Promise<JsonObject> {
+  async resolved(kind: RecordKind, body: JsonObject): Promise<JsonObject> {
     const result: Record<string, Json> = { ...body }
     for (const { name, reference } of kind.fields) {
       const value = result[name]
@@ -130,7 +130,7 @@ export class RecordNameResolver {
     return result
   }
 
-  async #byId(kind: Kind, id: string): Promise<Row> {
+  async #byId(kind: RecordKind, id: string): Promise<ApiRecordRow> {
     try {
       const path = recordPath(kind, id, 'detail')
       return (await sendKindRequest(this.#client, kind, { method: 'GET', path }, rowShape)).data
@@ -140,7 +140,7 @@ export class RecordNameResolver {
     }
   }
 
-  async #unknown(kind: Kind, word: string): Promise<CommandFailure> {
+  async #unknown(kind: RecordKind, word: string): Promise<CommandFailure> {
     const rows = await this.#list(kind, 'true', SUGGESTIONS_MAX)
     const near = nearestWord(
       word,
@@ -153,7 +153,7 @@ export class RecordNameResolver {
     return notFound(`no ${kindNameInWords(kind.name)} ${JSON.stringify(word)}; ${hint}`)
   }
 
-  async #list(kind: Kind, filter: string, limit: number): Promise<readonly Row[]> {
+  async #list(kind: RecordKind, filter: string, limit: number): Promise<readonly ApiRecordRow[]> {
     const query = new URLSearchParams({ filter, limit: String(limit) })
     const path = `/${kind.plural}?${query.toString()}`
     return (await sendKindRequest(this.#client, kind, { method: 'GET', path }, rowsShape)).data
@@ -167,9 +167,9 @@ export class RecordNameResolver {
  */
 export async function sendKindRequest<T>(
   client: ApiClient,
-  { api, isOfEachController }: Kind,
+  { api, isOfEachController }: RecordKind,
   request: Omit<ApiRequest, 'api'>,
-  shape: Shape<T>,
+  shape: ShapeCheck<T>,
 ): Promise<ApiResponse<T>> {
   if (!isOfEachController) return await client.ask({ ...request, api }, shape)
   let refusal: unknown = null

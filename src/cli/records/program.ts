@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { addContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 const KIND = 'kind of record; flotilla kinds lists them'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
@@ -40,7 +40,7 @@ Examples:
     .option(
       '--limit <count>',
       'maximum number of records (default: 100)',
-      integerBetween(1, 100_000),
+      createIntegerOptionParser(1, 100_000),
     )
     .option('--all', 'all records')
     .option('--fields <names>', 'columns or members to show, separated by commas')

@@ -1,11 +1,11 @@
 import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { printNote } from '../terminal/output.ts'
-import { type Kind, findKind, requireShape } from './kinds.ts'
+import { type RecordKind, findKind, requireRecordOperation } from './kinds.ts'
 import { RecordNameResolver } from './names.ts'
-import { type Row, rowsShape } from './rows.ts'
+import { type ApiRecordRow, rowsShape } from './rows.ts'
 import { findColumn, rowName, type RecordOutputFormat, printRow, printRows } from './table.ts'
 
 export interface ReadOptions extends ContextOptions {
@@ -33,15 +33,15 @@ export async function getRecord(
 ): Promise<void> {
   const kind = findKind(word)
   if (name === undefined) throw nameMissing(kind)
-  requireShape(kind, kind.hasName ? 'list' : 'detail')
-  const names = new RecordNameResolver(connect(options))
+  requireRecordOperation(kind, kind.hasName ? 'list' : 'detail')
+  const names = new RecordNameResolver(openContextClient(options))
   const row = await names.record(kind, name)
   const output = options.json === true ? 'json' : (options.output ?? 'yaml')
   if (output === 'table') await printRows(kind, [row], 'table', names)
   else printRow(kind, row, output)
 }
 
-function nameMissing({ plural }: Kind): CommandFailure {
+function nameMissing({ plural }: RecordKind): CommandFailure {
   return new CommandFailure(
     EXIT_USAGE,
     `get shows one record, by its name or id; to list all: flotilla list ${plural}`,
@@ -51,7 +51,7 @@ function nameMissing({ plural }: Kind): CommandFailure {
 /** Prints the records of a kind, by default at most one hundred. */
 export async function listRecords(word: string, options: RecordListOptions): Promise<void> {
   const kind = findKind(word)
-  requireShape(kind, 'list')
+  requireRecordOperation(kind, 'list')
   if (options.all === true && options.limit !== undefined) {
     throw new CommandFailure(EXIT_USAGE, '--all and --limit exclude each other')
   }
@@ -60,7 +60,7 @@ export async function listRecords(word: string, options: RecordListOptions): Pro
   if (columns !== undefined && output === 'name') {
     throw new CommandFailure(EXIT_USAGE, '--fields and -o name exclude each other')
   }
-  const client = connect(options)
+  const client = openContextClient(options)
   const limit = options.all === true ? ROWS_MAX : (options.limit ?? LIMIT)
   const { rows, total } = await readRows(client, kind, options, limit)
   await printRows(kind, rows, output, new RecordNameResolver(client), columns)
@@ -95,12 +95,12 @@ function withSyntax(error: unknown, plural: string): unknown {
  */
 export async function readRows(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   query: RowsQuery,
   limit: number,
 ): Promise<Rows> {
   if (!kind.isOfEachController) return await readRowsAt(client, kind, query, limit)
-  const found = new Map<string, Row>()
+  const found = new Map<string, ApiRecordRow>()
   const faults: CommandFailure[] = []
   let total = 0
   for (const origin of client.controllers) {
@@ -126,18 +126,18 @@ interface RowsQuery {
 }
 
 interface Rows {
-  readonly rows: readonly Row[]
+  readonly rows: readonly ApiRecordRow[]
   readonly total: number
 }
 
 async function readRowsAt(
   client: ApiClient,
-  { plural, api }: Kind,
+  { plural, api }: RecordKind,
   { filter, sort }: RowsQuery,
   limit: number,
   origin?: string,
 ): Promise<Rows> {
-  const rows: Row[] = []
+  const rows: ApiRecordRow[] = []
   for (;;) {
     const query = new URLSearchParams({
       limit: String(Math.min(PAGE, limit - rows.length)),
@@ -163,7 +163,7 @@ async function readRowsAt(
  * Record names for shell completion: at most one screenful, and none if the user is not logged in.
  */
 export async function completionNames(
-  kind: Kind,
+  kind: RecordKind,
   client: ApiClient,
   limit: number,
 ): Promise<string[]> {

@@ -1,7 +1,7 @@
 import type { ApiClient } from '../client/api-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
-import { allKinds, type Kind, kindNameInWords } from './kinds.ts'
-import { toFilterLiteral, type Row } from './rows.ts'
+import { allKinds, type RecordKind, kindNameInWords } from './kinds.ts'
+import { toFilterLiteral, type ApiRecordRow } from './rows.ts'
 import { readRows } from './read.ts'
 import { rowName } from './table.ts'
 
@@ -14,7 +14,7 @@ const ROWS_MAX = 10_000
  */
 export async function findReferencingRecordNames(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   id: string,
 ): Promise<string[]> {
   const found = new Map<string, string>()
@@ -36,10 +36,10 @@ export async function findReferencingRecordNames(
 
 async function rowsWith(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   field: string,
   id: string,
-): Promise<readonly Row[]> {
+): Promise<readonly ApiRecordRow[]> {
   const filter = `anyOf(${field}) = ${toFilterLiteral(id)}`
   try {
     return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows

@@ -6,18 +6,18 @@ import {
   nullableShape,
   objectShape,
   optionalShape,
-  type Shape,
+  type ShapeCheck,
   textShape,
 } from '../client/response-shape.ts'
 
 /** A record as the API returns it. */
-export type Row = JsonObject & { readonly id: string }
+export type ApiRecordRow = JsonObject & { readonly id: string }
 
 /** `name` is optional, because some kinds have no names. */
 export const rowShape = objectShape({
   id: textShape,
   name: optionalShape(nullableShape(textShape)),
-}) as Shape<Row>
+}) as ShapeCheck<ApiRecordRow>
 export const rowsShape = listShape(rowShape)
 export const createdRecordShape = objectShape<{ readonly id: string }>({ id: textShape })
 

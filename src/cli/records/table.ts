@@ -4,9 +4,9 @@ import type { Json, JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
 import { baseColumns, type KindField, schemaTypes } from './fields.ts'
-import { findField, type Kind, kindById } from './kinds.ts'
+import { findField, type RecordKind, kindById } from './kinds.ts'
 import { type RecordNameResolver } from './names.ts'
-import { type Row } from './rows.ts'
+import { type ApiRecordRow } from './rows.ts'
 
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type RecordOutputFormat = (typeof outputs)[number]
@@ -22,8 +22,8 @@ const TEXT_CHARACTERS_MAX = 4096
  * the kind, or all members in JSON.
  */
 export async function printRows(
-  kind: Kind,
-  rows: readonly Row[],
+  kind: RecordKind,
+  rows: readonly ApiRecordRow[],
   output: RecordOutputFormat,
   names: RecordNameResolver,
   shown?: readonly KindField[],
@@ -56,14 +56,18 @@ function printNames(names: readonly string[]): void {
 }
 
 /** Prints one record in a readable form. */
-export function printRow(kind: Kind, row: Row, output: Exclude<RecordOutputFormat, 'table'>): void {
+export function printRow(
+  kind: RecordKind,
+  row: ApiRecordRow,
+  output: Exclude<RecordOutputFormat, 'table'>,
+): void {
   if (output === 'json') printJson(row)
   else if (output === 'name') printNames([rowName(kind, row)])
   else printLine(formatYaml(withoutLinks(row)).trimEnd())
 }
 
 /** The default columns of a kind: the name, and the first fields that fit into a cell. */
-function columnsOf(kind: Kind): readonly KindField[] {
+function columnsOf(kind: RecordKind): readonly KindField[] {
   if (kind.columns !== null) return kind.columns.map((name) => findColumn(kind, name))
   const named = kind.fields.filter(({ name }) => name === 'name')
   const others = kind.fields.filter((field) => !['name', 'id'].includes(field.name))
@@ -78,7 +82,7 @@ function columnsOf(kind: Kind): readonly KindField[] {
  * The column that the user requested.
  * @throws {CommandFailure} exit 2 if the kind has no such column.
  */
-export function findColumn(kind: Kind, word: string): KindField {
+export function findColumn(kind: RecordKind, word: string): KindField {
   return baseColumns.find(({ name }) => name === word) ?? findField(kind, word)
 }
 
@@ -97,7 +101,7 @@ function isColumn({ field, schema, isShown, reference, settable }: KindField): b
 }
 
 async function tableOf(
-  rows: readonly Row[],
+  rows: readonly ApiRecordRow[],
   names: RecordNameResolver,
   columns: readonly KindField[],
 ): Promise<string> {
@@ -119,7 +123,7 @@ async function tableOf(
  */
 async function shownValue(
   { name, alias, reference }: KindField,
-  row: Row,
+  row: ApiRecordRow,
   names: RecordNameResolver,
 ): Promise<Json | undefined> {
   const value = row[name]
@@ -164,16 +168,16 @@ function textOf(value: Json | undefined): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function shownRow(row: Row, shown: readonly KindField[] | undefined): JsonObject {
+function shownRow(row: ApiRecordRow, shown: readonly KindField[] | undefined): JsonObject {
   return shown === undefined ? withoutLinks(row) : picked(row, shown)
 }
 
 /** Only the given members, as the API returns them. */
-function picked(row: Row, fields: readonly KindField[]): JsonObject {
+function picked(row: ApiRecordRow, fields: readonly KindField[]): JsonObject {
   return Object.fromEntries(fields.map(({ name }) => [name, row[name] ?? null]))
 }
 
-function withoutLinks({ _links, ...rest }: Row): JsonObject {
+function withoutLinks({ _links, ...rest }: ApiRecordRow): JsonObject {
   return rest
 }
 
@@ -181,7 +185,7 @@ function withoutLinks({ _links, ...rest }: Row): JsonObject {
  * The name of a record on one line, as an argument for another command. The ID is used if the kind
  * has no names, or if the name contains control characters or looks like an option.
  */
-export function rowName(kind: Kind, row: Row): string {
+export function rowName(kind: RecordKind, row: ApiRecordRow): string {
   const { name } = row
   const isName = kind.hasName && typeof name === 'string' && name !== ''
   // @guard names-at-a-terminal--name

@@ -7,9 +7,9 @@ import {
 } from '../../controller/command-failure.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
-import { unknownShape, validatedResponse } from '../client/response-shape.ts'
+import { unknownShape, validateResponse } from '../client/response-shape.ts'
 import type { ApiResponse, ApiClient, ApiRequest } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { ApiRefusal } from '../client/api-refusal.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
 import { promptLine, isInteractive } from '../terminal/prompt.ts'
@@ -17,15 +17,21 @@ import { type ChangeArguments, bodyFromArguments } from './bodies.ts'
 import { missingFields } from './body-members.ts'
 import { findReferencingRecordNames } from './referencing-records.ts'
 import {
-  type Kind,
+  type RecordKind,
   findKind,
-  requireShape,
+  requireRecordOperation,
   recordPath,
   kindNameInWords,
   withArticle,
 } from './kinds.ts'
 import { sendKindRequest, RecordNameResolver } from './names.ts'
-import { createdRecordShape, readMemberAt, type Row, rowShape, setMemberAt } from './rows.ts'
+import {
+  createdRecordShape,
+  readMemberAt,
+  type ApiRecordRow,
+  rowShape,
+  setMemberAt,
+} from './rows.ts'
 import { rowName } from './table.ts'
 import { parseDurationWord, parseTimeWord } from './time-words.ts'
 
@@ -48,11 +54,11 @@ export async function createRecord(
   options: RecordWriteOptions,
 ): Promise<void> {
   const kind = findKind(word)
-  requireShape(kind, 'create')
+  requireRecordOperation(kind, 'create')
   const words = [...assignments, ...endAssignments(kind, options)]
   const { body } = bodyFromArguments(kind, 'create', words, options.file)
   mustBeWhole(kind, body)
-  const client = connect(options)
+  const client = openContextClient(options)
   const label = labelOf(kind, body)
   const id = await sendRecordCreate(
     client,
@@ -70,13 +76,13 @@ export async function createRecord(
  */
 export async function sendRecordCreate(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   body: JsonObject,
   label: string,
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
   const { data } = await asked(client, kind, `create ${label}`, request)
-  return validatedResponse(client.controller, createdRecordShape, data).id
+  return validateResponse(client.controller, createdRecordShape, data).id
 }
 
 /** Changes only the given fields of a record. */
@@ -87,13 +93,13 @@ export async function updateRecord(
   options: RecordWriteOptions,
 ): Promise<void> {
   const kind = findKind(word)
-  requireShape(kind, 'patch')
+  requireRecordOperation(kind, 'patch')
   const words = [...assignments, ...endAssignments(kind, options)]
   const wanted = bodyFromArguments(kind, 'patch', words, options.file)
   if (Object.keys(wanted.body).length === 0 && wanted.partial.length === 0) {
     throw new CommandFailure(EXIT_USAGE, 'nothing to change; pass FIELD=VALUE, or -f FILE')
   }
-  const client = connect(options)
+  const client = openContextClient(options)
   const names = new RecordNameResolver(client)
   const row = await names.record(kind, name)
   const { id } = row
@@ -106,7 +112,7 @@ export async function updateRecord(
 }
 
 /** The assignment to `expiresAt` for `--until` or `--for`; none without these options. */
-function endAssignments(kind: Kind, options: RecordWriteOptions): readonly string[] {
+function endAssignments(kind: RecordKind, options: RecordWriteOptions): readonly string[] {
   const { until, for: duration } = options
   if (until === undefined && duration === undefined) return []
   if (until !== undefined && duration !== undefined) {
@@ -127,7 +133,7 @@ function endAssignments(kind: Kind, options: RecordWriteOptions): readonly strin
  * The fields, with their current values, that a patch of the record must contain although they
  * cannot change.
  */
-export function fieldsRequiredInPatch(kind: Kind, row: JsonObject): JsonObject {
+export function fieldsRequiredInPatch(kind: RecordKind, row: JsonObject): JsonObject {
   const names = kind.fields.filter(({ isRepeated }) => isRepeated).map(({ name }) => name)
   return Object.fromEntries(names.map((name) => [name, row[name] ?? null]))
 }
@@ -138,7 +144,7 @@ export function fieldsRequiredInPatch(kind: Kind, row: JsonObject): JsonObject {
  */
 export async function sendRecordPatch(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   id: string,
   body: JsonObject,
   label: string,
@@ -155,7 +161,7 @@ export async function sendRecordPatch(
  */
 async function wholeValues(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   id: string,
   { body, partial }: ChangeArguments,
 ): Promise<{ readonly body: JsonObject; readonly etag: string | null }> {
@@ -182,10 +188,10 @@ export async function deleteRecords(
   options: DeleteOptions,
 ): Promise<void> {
   const kind = findKind(word)
-  requireShape(kind, 'delete')
-  const client = connect(options)
+  requireRecordOperation(kind, 'delete')
+  const client = openContextClient(options)
   const names = new RecordNameResolver(client)
-  const found: Row[] = []
+  const found: ApiRecordRow[] = []
   for (const name of new Set(asked)) found.push(await names.record(kind, name))
   const losses = options.force === true ? [] : await lossesOf(client, kind, found)
   if (options.force !== true) await mustBeMeant(kind, found, losses, options.yes === true)
@@ -204,7 +210,7 @@ export async function deleteRecords(
 
 export async function sendRecordDelete(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   id: string,
   label: string,
 ): Promise<void> {
@@ -222,8 +228,8 @@ export async function sendRecordDelete(
  */
 async function lossesOf(
   client: ApiClient,
-  kind: Kind,
-  rows: readonly Row[],
+  kind: RecordKind,
+  rows: readonly ApiRecordRow[],
 ): Promise<readonly string[]> {
   const losses: string[] = []
   for (const row of rows) {
@@ -237,8 +243,8 @@ async function lossesOf(
 }
 
 async function mustBeMeant(
-  kind: Kind,
-  rows: readonly Row[],
+  kind: RecordKind,
+  rows: readonly ApiRecordRow[],
   losses: readonly string[],
   isConfirmed: boolean,
 ): Promise<void> {
@@ -262,7 +268,7 @@ async function mustBeMeant(
   throw new CommandFailure(EXIT_FAILED, 'nothing was deleted')
 }
 
-function mustBeWhole(kind: Kind, body: JsonObject): void {
+function mustBeWhole(kind: RecordKind, body: JsonObject): void {
   const missing = missingFields(kind, body)
   if (missing.length === 0) return
   throw new CommandFailure(
@@ -271,7 +277,7 @@ function mustBeWhole(kind: Kind, body: JsonObject): void {
   )
 }
 
-function labelOf(kind: Kind, { name }: JsonObject): string {
+function labelOf(kind: RecordKind, { name }: JsonObject): string {
   return typeof name === 'string'
     ? `${kindNameInWords(kind.name)} ${printableLine(name)}`
     : kindNameInWords(kind.name)
@@ -283,7 +289,7 @@ function labelOf(kind: Kind, { name }: JsonObject): string {
  */
 async function asked(
   client: ApiClient,
-  kind: Kind,
+  kind: RecordKind,
   attempt: string,
   request: ApiRequest,
 ): Promise<ApiResponse> {
@@ -306,7 +312,7 @@ async function asked(
   }
 }
 
-function holdsSecret(kind: Kind, body: unknown): boolean {
+function holdsSecret(kind: RecordKind, body: unknown): boolean {
   const names = Object.keys((body ?? {}) as object)
   return kind.fields.some(({ name, isSecret }) => isSecret && names.includes(name))
 }

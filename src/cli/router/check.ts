@@ -1,4 +1,4 @@
-import { formatFault } from '../../config/engine/fault.ts'
+import { formatConfigFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
 import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
@@ -18,12 +18,12 @@ export interface CheckRouterOptions {
 export function loadCheckedRouterConfig(path: string): CheckedRouterConfig {
   const loaded = loadRouterConfig(path, process.env)
   for (const warning of loaded.warnings) {
-    printNote(`flotilla: warning: ${formatFault(warning)}`)
+    printNote(`flotilla: warning: ${formatConfigFault(warning)}`)
   }
   const unsupported = unsupportedNodeReason()
   if (unsupported !== null) printNote(`flotilla: warning: ${unsupported}`)
   if (loaded.ok) return loaded
-  for (const fault of loaded.faults) printNote(`flotilla: ${formatFault(fault)}`)
+  for (const fault of loaded.faults) printNote(`flotilla: ${formatConfigFault(fault)}`)
   throw new CommandFailure(EXIT_USAGE, faultCount(loaded.faults.length))
 }
 
@@ -45,7 +45,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
   }
   const { faults, notes } = await findingsHere(checked, options)
   if (faults.length > 0) {
-    for (const fault of faults) printNote(`flotilla: ${formatFault(fault)}`)
+    for (const fault of faults) printNote(`flotilla: ${formatConfigFault(fault)}`)
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
   printLine(`${path}: the configuration is valid`)

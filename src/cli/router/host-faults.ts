@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 
-import { bindToCheck, type ListeningProbe } from '../../controller/start/check-listeners.ts'
+import { openListeningProbe, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
 import type { LoadedRouterConfig } from '../../config/router/load.ts'
 import { configuredEndpoints } from '../../config/router/router-relations.ts'
@@ -66,7 +66,7 @@ async function portFindings({
   const faults: ConfigFault[] = []
   try {
     for (const { key, transport, host, port } of addressesOf(config)) {
-      const one = await bindToCheck({ host, port }, transport)
+      const one = await openListeningProbe({ host, port }, transport)
       held.push(one)
       if (one.fault === null) continue
       const problem = `${formatHostPort({ host, port })} ${one.fault}`

@@ -8,7 +8,7 @@ import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
 import type { InitRouterOptions } from './init.ts'
 import type { RunRouterOptions } from './run.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 /** The `router` verbs. Their code is loaded when one of them runs. */
 export function addRouterCommands(program: Command): void {
@@ -120,8 +120,13 @@ function addInit(router: Command): void {
       (one: string, before: string[]) => [...before, one],
       [],
     )
-    .option('--edge-port <port>', 'port for clients', integerBetween(1, 65_535), 3022)
-    .option('--link-port <port>', 'port for other routers', integerBetween(1, 65_535), 3023)
+    .option('--edge-port <port>', 'port for clients', createIntegerOptionParser(1, 65_535), 3022)
+    .option(
+      '--link-port <port>',
+      'port for other routers',
+      createIntegerOptionParser(1, 65_535),
+      3023,
+    )
     .addOption(
       new Option('--mode <mode>', 'of the type tunnel')
         .choices(['host', 'proxy', 'tproxy'])

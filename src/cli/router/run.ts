@@ -19,7 +19,7 @@ import {
   createProgramLog,
   exitUnlessStopped,
   waitForStopSignal,
-  switchLevelOnSignal,
+  toggleDebugLogOnSignal,
   systemRandom,
 } from '../terminal/foreground-program.ts'
 import { configuredProxy } from '../../config/router/router-relations.ts'
@@ -29,7 +29,7 @@ import { loadCheckedRouterConfig } from './check.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
-import { unitStart } from '../terminal/start-command.ts'
+import { unitStartCommand } from '../terminal/start-command.ts'
 
 export interface RunRouterOptions {
   readonly extend?: boolean
@@ -48,11 +48,11 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
   if (!config.listeners.some(({ binding }) => binding === TUNNEL_BINDING))
     refuseForeignFolders(
       [config.identity.key.path ?? path, config.ctrl.endpointsFile],
-      unitStart('router', path),
+      unitStartCommand('router', path),
     )
   const lock = await lockConfiguration(path)
   const log = createProgramLog(options.logLevel)
-  switchLevelOnSignal(log, options.logLevel)
+  toggleDebugLogOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = waitForStopSignal(log, 'router')

@@ -47,7 +47,7 @@ Examples:
   flotilla signer discover --provider other --issuer https://idp.example.net -o json`,
     )
     .action(async (options: DiscoverOptions) => {
-      const { discover } = await import('./set-up.ts')
+      const { printDiscoveredProvider: discover } = await import('./set-up.ts')
       await discover(options)
     })
   addProviderOptions(addContextOption(signer.command('create')))

@@ -3,14 +3,14 @@ import {
   presetFieldNames,
   type PresetFieldName,
   type PresetValues,
-  signerBody,
+  buildSignerBody,
   type SignerPreset,
   signerPreset,
 } from '../../client/signer-presets.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { listShape, nullableShape, objectShape, textShape } from '../client/response-shape.ts'
 import { kindById } from '../records/kinds.ts'
 import { sendRecordCreate } from '../records/write.ts'
@@ -51,9 +51,9 @@ const discovered = objectShape<Discovered>({
 const DISCOVERY_TIMEOUT_MS = 30_000
 
 /** Prints the metadata that an identity provider publishes. */
-export async function discover(options: DiscoverOptions): Promise<void> {
+export async function printDiscoveredProvider(options: DiscoverOptions): Promise<void> {
   const { issuer } = providerOf(options, false)
-  const found = await readProvider(connect(options), issuer)
+  const found = await readProvider(openContextClient(options), issuer)
   if (options.json === true) {
     printJson(found)
     return
@@ -79,10 +79,10 @@ export async function discover(options: DiscoverOptions): Promise<void> {
  */
 export async function createSigner(name: string, options: CreateSignerOptions): Promise<void> {
   const { preset, values, issuer } = providerOf(options, true)
-  const client = connect(options)
+  const client = openContextClient(options)
   const found = await readProvider(client, issuer)
   const claim = options.claim ?? preset.claim
-  const body = signerBody(preset, values, { name, claim }, found) as JsonObject
+  const body = buildSignerBody(preset, values, { name, claim }, found) as JsonObject
   noteKeys(found)
   if (options.dryRun === true) {
     printJson(body)

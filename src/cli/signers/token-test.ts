@@ -1,9 +1,9 @@
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printableLine } from '../../lib/text/terminal-text.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import {
-  flagShape,
+  booleanShape,
   listShape,
   nullableShape,
   objectShape,
@@ -44,8 +44,8 @@ interface TokenTestResult {
 const named = objectShape<Named>({ id: textShape, name: textShape })
 const optionalText = nullableShape(textShape)
 const result = objectShape<TokenTestResult>({
-  logsIn: flagShape,
-  enrolls: flagShape,
+  logsIn: booleanShape,
+  enrolls: booleanShape,
   signer: nullableShape(named),
   identity: nullableShape(named),
   checks: listShape(
@@ -76,7 +76,7 @@ export async function runTokenTest(
   options: TestTokenOptions,
 ): Promise<void> {
   const token = readSecretInput(options.jwtFile, 'the token')
-  const tested = await askForTest(connect(options), token, signer)
+  const tested = await askForTest(openContextClient(options), token, signer)
   if (options.json === true) printJson(tested)
   else printLine(resultText(tested))
   if (tested.logsIn) return

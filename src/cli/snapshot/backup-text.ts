@@ -1,7 +1,7 @@
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
 import { kindPlural } from '../../entities/registry.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
-import type { AdminError } from '../client/admin-socket.ts'
+import type { AdminSocketError } from '../client/admin-socket.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
@@ -45,7 +45,7 @@ export function backupPositionJson({
  * Adds a hint to the error message if the cluster has no leader: the user can request a backup of
  * the state that this controller has applied.
  */
-export function addStaleBackupHint({ code, message }: AdminError): string {
+export function addStaleBackupHint({ code, message }: AdminSocketError): string {
   return code === 'CLUSTER_NO_LEADER'
     ? `${message}; or pass --stale to use the state of this controller`
     : message

@@ -10,11 +10,11 @@ import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
 import { printableValue } from '../../lib/text/terminal-text.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
-import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
+import { AdminSocketError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import { backupOriginText, addStaleBackupHint } from './backup-text.ts'
-import { BACKUP_PATH, chooseDataFolder } from './save.ts'
+import { BACKUP_API_PATH, chooseDataFolder } from './save.ts'
 import { readBackupKey } from './verify.ts'
 
 export interface DiffOptions {
@@ -49,12 +49,12 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
  * disk.
  */
 export async function loadRunningState(data: string, isStale: boolean): Promise<LoadedBackup> {
-  const request = { path: BACKUP_PATH, body: { hasSecrets: false, isStale } }
+  const request = { path: BACKUP_API_PATH, body: { hasSecrets: false, isStale } }
   try {
     const bytes = streamFromAdminSocket(resolve(data), request)
     return await loadBackup(bytes, new MemoryStateStore(), { privateKeyPem: null })
   } catch (error) {
-    if (!(error instanceof AdminError)) throw error
+    if (!(error instanceof AdminSocketError)) throw error
     throw new CommandFailure(EXIT_FAILED, addStaleBackupHint(error), error)
   }
 }

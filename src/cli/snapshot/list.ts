@@ -1,7 +1,7 @@
 import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import { MAGIC_PREFIX } from '../../backup/container.ts'
+import { BACKUP_MAGIC_PREFIX } from '../../backup/container.ts'
 import { BackupFault } from '../../backup/backup-fault.ts'
 import { readBackupSummary, readBackupHead } from '../../backup/backup-files.ts'
 import type { BackupManifest, BackupSummary } from '../../backup/manifest.ts'
@@ -61,12 +61,12 @@ async function isBackup(path: string): Promise<boolean> {
   const file = await open(path, 'r')
   try {
     const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(MAGIC_PREFIX.length),
+      Buffer.alloc(BACKUP_MAGIC_PREFIX.length),
       0,
-      MAGIC_PREFIX.length,
+      BACKUP_MAGIC_PREFIX.length,
       0,
     )
-    return buffer.toString('latin1', 0, bytesRead) === MAGIC_PREFIX
+    return buffer.toString('latin1', 0, bytesRead) === BACKUP_MAGIC_PREFIX
   } finally {
     await file.close()
   }

@@ -4,7 +4,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import type { DiffOptions } from './diff.ts'
 import type { ListOptions } from './list.ts'
 import type { RestoreOptions } from './restore.ts'
-import type { RestoreRunningOptions } from './restore-running.ts'
+import type { RestoreIntoClusterOptions } from './restore-running.ts'
 import type { SaveOptions } from './save.ts'
 import type { VerifyOptions } from './verify.ts'
 
@@ -154,7 +154,7 @@ Examples:
     .action(restore)
 }
 
-type AnyRestoreOptions = RestoreOptions & RestoreRunningOptions
+type AnyRestoreOptions = RestoreOptions & RestoreIntoClusterOptions
 
 async function restore(
   file: string,

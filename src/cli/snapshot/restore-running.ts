@@ -17,19 +17,19 @@ import type { SchemaValue } from '../../api/schemas/typed-schema.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { newShortId } from '../../lib/random.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
-import { AdminError, sendToAdminSocket } from '../client/admin-socket.ts'
-import { type Interrupts, watchInterrupts } from '../terminal/interrupts.ts'
+import { AdminSocketError, sendToAdminSocket } from '../client/admin-socket.ts'
+import { type Interrupts, delayInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import { type BackupPosition, backupPositionJson, backupOriginText } from './backup-text.ts'
 import { restoreChangesText, loadRunningState } from './diff.ts'
-import { resealForRunningCluster } from './restored-factors.ts'
+import { reencryptFactorsForRunningCluster } from './restored-factors.ts'
 import { chooseDataFolder } from './save.ts'
 import { readBackupKey, requireSha256 } from './verify.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-export interface RestoreRunningOptions {
+export interface RestoreIntoClusterOptions {
   readonly config?: string
   readonly data?: string
   readonly key?: string
@@ -41,7 +41,7 @@ export interface RestoreRunningOptions {
 }
 
 /** Output of `cluster snapshot restore FILE --json`. */
-export interface RestoreRunningResult extends Partial<RestoreProgress> {
+export interface RestoreIntoClusterResult extends Partial<RestoreProgress> {
   readonly clusterId: string
   readonly from: BackupPosition
   readonly changes: readonly KindChangeCounts[]
@@ -64,13 +64,13 @@ const PROGRESS_PERCENT = 10
  */
 export async function restoreIntoCluster(
   path: string,
-  options: RestoreRunningOptions,
+  options: RestoreIntoClusterOptions,
 ): Promise<void> {
   const data = chooseDataFolder(options)
   const backup = await prefixErrorsWithFile(path, () => load(path, options))
   const live = await loadRunningState(data, false)
   await prefixErrorsWithFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
-  await prefixErrorsWithFile(path, () => resealForRunningCluster(data, live, backup))
+  await prefixErrorsWithFile(path, () => reencryptFactorsForRunningCluster(data, live, backup))
   const changes = countRestoreChanges(planRestoreChanges(live.state, backup.state))
   const isJson = options.json === true
   if (!isJson) printLine(restoreChangesText(live, backup, changes).join('\n'))
@@ -93,7 +93,10 @@ export async function restoreIntoCluster(
   else printRestored(restored)
 }
 
-async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promise<LoadedBackup> {
+async function load(
+  path: string,
+  { key, sha256 }: RestoreIntoClusterOptions,
+): Promise<LoadedBackup> {
   const privateKeyPem = readBackupKey(key)
   const backup = await loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem })
   requireSha256(path, backup.sha256, sha256)
@@ -107,7 +110,7 @@ async function load(path: string, { key, sha256 }: RestoreRunningOptions): Promi
 function refuseOther(
   live: LoadedBackup,
   backup: LoadedBackup,
-  { otherCluster }: RestoreRunningOptions,
+  { otherCluster }: RestoreIntoClusterOptions,
 ): void {
   const [now, then] = [live.manifest, backup.manifest]
   if (then.featureLevel > now.featureLevel) {
@@ -127,7 +130,7 @@ function refuseOther(
  * Prompts for the confirmation on a terminal, or reads it from an option. A wrong confirmation
  * changes nothing.
  */
-async function confirm(clusterId: string, options: RestoreRunningOptions): Promise<void> {
+async function confirm(clusterId: string, options: RestoreIntoClusterOptions): Promise<void> {
   const canAsk = options.json !== true && options.key !== '-' && process.stdin.isTTY
   const given = options.confirm ?? (canAsk ? await promptExactText(clusterId) : undefined)
   if (given === clusterId) return
@@ -143,7 +146,7 @@ interface Restoring {
   readonly data: string
   readonly content: RestoreContent
   readonly backup: LoadedBackup
-  readonly options: RestoreRunningOptions
+  readonly options: RestoreIntoClusterOptions
 }
 
 /**
@@ -154,14 +157,14 @@ async function carryOut(restoring: Restoring): Promise<RestoreProgress> {
   const id = newShortId()
   // Before the last step, an interrupt discards the stored content. During the last step, the
   // restore can no longer be cancelled.
-  const interrupts = watchInterrupts('nothing was changed')
+  const interrupts = delayInterrupts('nothing was changed')
   let isSwapping = false
   try {
     await stage(restoring, id, interrupts)
     isSwapping = true
     return (await ask(restoring.data, 'end', endParams(restoring, id))) as RestoreProgress
   } catch (error) {
-    const isKnown = !isSwapping || (error instanceof AdminError && isRefusal(error))
+    const isKnown = !isSwapping || (error instanceof AdminSocketError && isRefusal(error))
     if (isKnown) await abandon(restoring, id)
     throw isKnown ? failureOf(error) : outcomeUnknown(error)
   } finally {
@@ -229,12 +232,12 @@ async function ask<S extends keyof StepBodies>(
 }
 
 /** True if the controller reported that it changed nothing. */
-function isRefusal({ code }: AdminError): boolean {
+function isRefusal({ code }: AdminSocketError): boolean {
   return !['NO_ANSWER', 'OUTCOME_UNKNOWN', 'UNHANDLED'].includes(code)
 }
 
 function failureOf(error: unknown): unknown {
-  if (!(error instanceof AdminError)) return error
+  if (!(error instanceof AdminSocketError)) return error
   const remedy = RECORDS_MOVED.test(error.message)
     ? `; look at 'flotilla cluster snapshot diff' again, and give the index that it names`
     : ''

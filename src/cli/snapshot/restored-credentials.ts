@@ -12,13 +12,13 @@ import {
 import {
   BUNDLE_CERTIFICATES_MAX,
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   parseCertificates,
 } from '../../pki/certificate.ts'
 import { readIdentitySet } from '../../pki/verify/identity-files.ts'
 import { SecretFileError, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { limitValidity } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signing-authority.ts'
+import { checkSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { CREATION_MARKER_NAME } from '../bootstrap/create-cluster.ts'
@@ -90,7 +90,7 @@ function readKept(
 ): CertifiedKey {
   try {
     const set = readIdentitySet(identity, { id, trustDomain, publicKeySha256: null }, nowMs)
-    checkChain([...set.chain], anchorsOf(manifest), nowMs)
+    checkCertificateChain([...set.chain], anchorsOf(manifest), nowMs)
     return { certificatePem: set.certificatePem, privateKeyPem: set.privateKeyPem }
   } catch (error) {
     if (!(error instanceof CertificateError || error instanceof SecretFileError)) throw error
@@ -109,7 +109,7 @@ async function issue(
   nowMs: number,
 ): Promise<CertifiedKey> {
   try {
-    checkSigner({ signer: issuing, anchors: anchorsOf(manifest), nowMs })
+    checkSigningAuthority({ signer: issuing, anchors: anchorsOf(manifest), nowMs })
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
     throw new CommandFailure(

@@ -1,10 +1,10 @@
 import { BackupFault } from '../../backup/backup-fault.ts'
 import { listFactors, decryptFactor } from '../../backup/restored-factors.ts'
 import type { LoadedBackup } from '../../backup/load-backup.ts'
-import type { ResealedFactor } from '../../api/backups/restore-control.ts'
+import type { ReencryptedFactor } from '../../api/backups/restore-control.ts'
 import type { UnencryptedFactorBody } from '../../api/backups/restores-schema.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
-import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
+import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 
 /** Number of second factors in one request, because the size of a request is limited. */
@@ -17,7 +17,7 @@ const FACTORS_PATH = '/fabric/v1/cluster/restore/factors'
  * rotated.
  * @throws {BackupFault} NO_SECRETS if the backup does not contain the key either.
  */
-export async function resealForRunningCluster(
+export async function reencryptFactorsForRunningCluster(
   data: string,
   live: LoadedBackup,
   backup: LoadedBackup,
@@ -30,7 +30,7 @@ export async function resealForRunningCluster(
       method: 'POST',
       path: FACTORS_PATH,
       body: { factors },
-    })) as ResealedFactor[]
+    })) as ReencryptedFactor[]
     batch.forEach((mfa, nth) => backup.state.put('mfa', { ...mfa, ...sealed[nth] }))
   }
 }

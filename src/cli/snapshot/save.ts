@@ -10,16 +10,16 @@ import {
   EXIT_USAGE,
   usageFailure,
 } from '../../controller/command-failure.ts'
-import { AdminError, streamFromAdminSocket } from '../client/admin-socket.ts'
+import { AdminSocketError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
-import { watchInterrupts } from '../terminal/interrupts.ts'
+import { delayInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { toBackupFailure, refuseExisting } from './backup-file.ts'
 import { recordCountsText, manifestJson, addStaleBackupHint } from './backup-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /** API path for a backup of the state. */
-export const BACKUP_PATH = '/fabric/v1/cluster/backup'
+export const BACKUP_API_PATH = '/fabric/v1/cluster/backup'
 
 export interface SaveOptions {
   readonly config?: string
@@ -38,7 +38,7 @@ export interface SaveOptions {
  */
 export async function saveSnapshot(path: string, options: SaveOptions): Promise<void> {
   const data = chooseDataFolder(options)
-  const request = { path: BACKUP_PATH, body: wishOf(options) }
+  const request = { path: BACKUP_API_PATH, body: wishOf(options) }
   const file = resolve(path)
   try {
     await refuseExisting(file)
@@ -49,7 +49,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
       printJson({ file, sha256, manifest: manifestJson(manifest), summary })
     else printLine(textOf(file, { manifest, summary, sha256 }))
   } catch (error) {
-    if (!(error instanceof AdminError)) throw toBackupFailure(file, error)
+    if (!(error instanceof AdminSocketError)) throw toBackupFailure(file, error)
     throw new CommandFailure(EXIT_FAILED, addStaleBackupHint(error), error)
   }
 }
@@ -61,7 +61,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
 async function* untilInterrupted<T>(
   parts: AsyncGenerator<Uint8Array, T>,
 ): AsyncGenerator<Uint8Array, T> {
-  const interrupts = watchInterrupts('nothing was kept')
+  const interrupts = delayInterrupts('nothing was kept')
   try {
     for (;;) {
       const { done, value } = await parts.next()

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { EXIT_FAILED } from '../../controller/command-failure.ts'
 import type { Random } from '../../lib/random.ts'
 import { LineWriter, openLineOutput } from './line-writer.ts'
-import { stdoutSink, jsonLogger } from './log-lines.ts'
+import { createStdoutSink, createJsonLogger } from './log-lines.ts'
 
 /** Random numbers from the system, for code whose tests need not reproduce the numbers. */
 export const systemRandom: Random = {
@@ -15,14 +15,14 @@ export const systemRandom: Random = {
 export function createProgramLog(level: string): Logger {
   const writer = new LineWriter(openLineOutput())
   process.on('exit', () => writer.flushSync())
-  return jsonLogger(stdoutSink(writer), { base: {}, level })
+  return createJsonLogger(createStdoutSink(writer), { base: {}, level })
 }
 
 /**
  * Installs a handler for SIGUSR2, which switches the log level to `debug` and back to the
  * configured level.
  */
-export function switchLevelOnSignal(log: Logger, configured: string): void {
+export function toggleDebugLogOnSignal(log: Logger, configured: string): void {
   process.on('SIGUSR2', () => {
     const [from, level] = [log.level, log.level === configured ? 'debug' : configured]
     log.warn({ from, level }, `log level changed from ${from} to ${level} by SIGUSR2`)

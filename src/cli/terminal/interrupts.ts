@@ -17,7 +17,7 @@ export interface Interrupts {
  * @param kept the end of the message when a signal interrupts the command, such as `nothing was
  * changed`.
  */
-export function watchInterrupts(kept: string): Interrupts {
+export function delayInterrupts(kept: string): Interrupts {
   let isInterrupted = false
   const interrupt = (): void => {
     isInterrupted = true

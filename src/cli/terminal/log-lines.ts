@@ -19,14 +19,14 @@ interface LogLinesOptions {
  * Writes JSON lines with level names:
  * {"level":"info","time":"2026-01-02T03:04:05.678Z",…,"msg":"…"}.
  */
-export function jsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
+export function createJsonLogger(sink: LineSink, { level, base }: LogLinesOptions): Logger {
   const formatters = { level: (label: string) => ({ level: label }) }
   const escaped: LineSink = { write: (line) => sink.write(escapeUnprintable(line)) }
   return pino({ base, timestamp: stdTimeFunctions.isoTime, level, formatters }, escaped)
 }
 
 /** Writes readable lines if stdout is a terminal, and JSON lines otherwise. */
-export function stdoutSink(sink: LineSink): LineSink {
+export function createStdoutSink(sink: LineSink): LineSink {
   return isatty(1) ? new HumanReadableLines(sink, wantsColor(process.env)) : sink
 }
 

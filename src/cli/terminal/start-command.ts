@@ -21,14 +21,16 @@ export function startCommand(
   path: string,
   folders: readonly string[] = unitFolders,
 ): string {
-  return unitStart(program, path, folders) ?? `flotilla ${program} run ${quoteShellWord(path)}`
+  return (
+    unitStartCommand(program, path, folders) ?? `flotilla ${program} run ${quoteShellWord(path)}`
+  )
 }
 
 /**
  * The command that starts the systemd unit for the configuration; null if no unit on this host uses
  * it.
  */
-export function unitStart(
+export function unitStartCommand(
   program: UnitProgram,
   path: string,
   folders: readonly string[] = unitFolders,

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
 /** The complete lines at the end of a file, at most `bytesMax` bytes. */
-export function readTail(path: string, bytesMax: number): Buffer {
+export function readFileTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {
     const { size } = fstatSync(file)

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
-import { integerBetween } from '../terminal/integer-option.ts'
+import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 import type { TrafficOptions } from './traffic.ts'
 
 /** `flotilla traffic …`. Its code is loaded when it runs. */
-export function addTraffic(program: Command): void {
+export function addTrafficCommand(program: Command): void {
   addContextOption(program.command('traffic'))
     .argument('[kind]', 'service (default) or router')
     .argument('[name]', 'name or id; without it, those with the most traffic')
@@ -15,7 +15,7 @@ export function addTraffic(program: Command): void {
         .choices(['bytes', 'circuits', 'dialFailures'])
         .default('bytes'),
     )
-    .option('--limit <count>', 'how many, 1 to 20', integerBetween(1, 20), 10)
+    .option('--limit <count>', 'how many, 1 to 20', createIntegerOptionParser(1, 20), 10)
     .description('show the traffic of services and routers')
     .addHelpText(
       'after',

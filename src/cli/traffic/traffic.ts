@@ -1,4 +1,4 @@
-import { bytesText } from '../../client/bytes-text.ts'
+import { formatByteCount } from '../../client/format-byte-count.ts'
 import { usageFailure } from '../../controller/command-failure.ts'
 import {
   listShape,
@@ -8,7 +8,7 @@ import {
   textShape,
 } from '../client/response-shape.ts'
 import type { ApiClient } from '../client/api-client.ts'
-import { connect, type ContextOptions } from '../client/context-client.ts'
+import { openContextClient, type ContextOptions } from '../client/context-client.ts'
 import { findKind } from '../records/kinds.ts'
 import { RecordNameResolver } from '../records/names.ts'
 import { formatTable, printJson, printLine, printNote } from '../terminal/output.ts'
@@ -94,7 +94,7 @@ export async function showTraffic(
   if (kind.id !== 'service' && !routers.has(kind.id)) {
     throw usageFailure(`${kind.plural} have no traffic: expected service or router`)
   }
-  const client = connect(options)
+  const client = openContextClient(options)
   const path = `/traffic/${kind.id === 'service' ? 'services' : 'routers'}`
   if (name === undefined) {
     await showTop(client, path, options)
@@ -123,8 +123,8 @@ const titles = ['read', 'written', 'circuits', 'failed dials', 'latency']
 
 function cellsOf({ rxBytes, txBytes, circuits, dialFailures, latencyMs }: Totals): string[] {
   return [
-    bytesText(rxBytes),
-    bytesText(txBytes),
+    formatByteCount(rxBytes),
+    formatByteCount(txBytes),
     String(circuits),
     String(dialFailures),
     latencyMs === null ? '-' : `${latencyMs} ms`,

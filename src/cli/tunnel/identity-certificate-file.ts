@@ -6,7 +6,7 @@ import { certificateLifetime } from '../../pki/authority/renewal.ts'
 import { type Certificate, checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { readSecretFile, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import type { IdentityCertificate, IdentityCredential } from '../../tunnel/identity-certificate.ts'
-import { IDENTITY_FILE_BYTES_MAX, pathIn } from './identity-file.ts'
+import { IDENTITY_FILE_BYTES_MAX, resolveIdentityPath } from './identity-file.ts'
 
 /**
  * Field of `id` for a renewed certificate that is not in use yet. Other programs that read identity
@@ -80,7 +80,7 @@ export class IdentityCertificateFile implements IdentityCertificate {
       if (typeof cert !== 'string' || cert.startsWith(PEM)) {
         return { ...id, cert: PEM + certificatePem }
       }
-      writePublicFile(pathIn(this.#path, cert), certificatePem)
+      writePublicFile(resolveIdentityPath(this.#path, cert), certificatePem)
       return id
     })
     this.#renewed = null

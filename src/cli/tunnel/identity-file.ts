@@ -73,11 +73,11 @@ function originsIn(file: Readonly<Record<string, unknown>>): readonly string[] {
 function pemIn(value: unknown, identityPath: string, isSecret: boolean): string {
   if (typeof value !== 'string' || value === '') throw new Error('it is missing')
   if (value.startsWith('pem:')) return value.slice('pem:'.length)
-  const path = pathIn(identityPath, value)
+  const path = resolveIdentityPath(identityPath, value)
   return isSecret ? readSecretFile(path).text : readTextFile(path)
 }
 
 /** The path from an identity file; a relative path starts at the folder of the identity file. */
-export function pathIn(identityPath: string, value: string): string {
+export function resolveIdentityPath(identityPath: string, value: string): string {
   return resolve(dirname(identityPath), value.replace(/^file:\/\//, ''))
 }

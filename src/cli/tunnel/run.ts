@@ -23,11 +23,11 @@ import {
   createProgramLog,
   exitUnlessStopped,
   waitForStopSignal,
-  switchLevelOnSignal,
+  toggleDebugLogOnSignal,
   systemRandom,
 } from '../terminal/foreground-program.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
-import { CertificateApi } from '../client/certificate-api.ts'
+import { CertificateApiClient } from '../client/certificate-api-client.ts'
 import { IdentityCertificateFile } from './identity-certificate-file.ts'
 import { readIdentityFile } from './identity-file.ts'
 
@@ -61,7 +61,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const { configured, mode, metricsAt } = checkedOptions(options)
   const identities = options.identity.map((path) => ({ path, ...readIdentityFile(path) }))
   const log = createProgramLog(options.logLevel)
-  switchLevelOnSignal(log, options.logLevel)
+  toggleDebugLogOnSignal(log, options.logLevel)
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = waitForStopSignal(log, 'tunnel')
@@ -81,7 +81,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
       certificate: new IdentityCertificateFile(identity.path, identity),
       renewsAtStart: options.extend === true,
       names,
-      api: new CertificateApi({ ...identity, names }),
+      api: new CertificateApiClient({ ...identity, names }),
       origin: identity.origin,
       sockets,
       version: programVersionLine(),

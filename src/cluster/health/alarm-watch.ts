@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { AlarmRaiser } from '../alarm-table.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
 import type { NodeId, Position } from '../../raft/types.ts'
-import { configurationTolerance } from './failure-tolerance.ts'
+import { configurationFailureTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
 /** Maximum ms by which a log timestamp may exceed the median clock. */
@@ -128,7 +128,9 @@ export class AlarmWatch {
 
   #lookAtTolerance(record: ConfigurationRecord, members: readonly MemberView[]): void {
     const connected = new Set(members.filter((one) => one.connected).map(({ id }) => id))
-    const { voters, spare, nextRisk } = configurationTolerance(record, (id) => connected.has(id))
+    const { voters, spare, nextRisk } = configurationFailureTolerance(record, (id) =>
+      connected.has(id),
+    )
     if (voters < 3) {
       // Fewer than three voters never tolerate a failure. An alarm would be permanent, so none is
       // raised.

@@ -23,7 +23,7 @@ export function allVoterIds({ members, outgoingVoters }: ConfigurationRecord): r
  * Tolerance of a configuration. In a joint configuration, both sets of voters need a majority, so
  * the set that tolerates less counts (Raft paper 6).
  */
-export function configurationTolerance(
+export function configurationFailureTolerance(
   record: ConfigurationRecord,
   isConnected: (id: NodeId) => boolean,
 ): Tolerance {

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
-import { configurationTolerance } from './failure-tolerance.ts'
+import { configurationFailureTolerance } from './failure-tolerance.ts'
 import type { ClusterNodeStatus } from './cluster-node-status.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
 
@@ -22,7 +22,7 @@ export function nodeHealth(sources: HealthSources): NodeHealth {
   const views = cluster.members()
   const self = views.find(({ id }) => id === cluster.selfId)
   const connected = new Set(views.filter((view) => view.connected).map(({ id }) => id))
-  const { voters, votersConnected, spare, nextRisk } = configurationTolerance(record, (id) =>
+  const { voters, votersConnected, spare, nextRisk } = configurationFailureTolerance(record, (id) =>
     connected.has(id),
   )
   const commitKnown = Math.max(status.commit, ...views.map((view) => view.progress?.commit ?? 0))

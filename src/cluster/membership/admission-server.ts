@@ -32,8 +32,8 @@ import {
 } from './decide-admission.ts'
 import type { LeaderRequestForwarder } from './leader-request-forwarder.ts'
 import { membershipLimits } from './limits.ts'
-import { bytesOf, controllerId } from './messages.ts'
-import { isChangeFinished, admissionKeySha256 } from './member-keys.ts'
+import { readFixedLengthBytes, readControllerId } from './messages.ts'
+import { isMembershipChangeFinished, admissionKeySha256 } from './member-keys.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
 
 interface AdmissionServerDeps {
@@ -75,8 +75,8 @@ export class AdmissionServer {
     deps.calls.serve(peerMethods.enterByLeader, async (message, timeoutMs) => {
       const { publicKeySha256, request } = message
       const caller = {
-        id: controllerId(message.id, 'id'),
-        publicKeySha256: bytesOf(publicKeySha256, 'publicKeySha256', 32),
+        id: readControllerId(message.id, 'id'),
+        publicKeySha256: readFixedLengthBytes(publicKeySha256, 'publicKeySha256', 32),
       }
       return await this.#enterHere(caller, requestIn(request), timeoutMs)
     })
@@ -115,7 +115,11 @@ export class AdmissionServer {
     // The request needs the latest state: another controller may just have committed an admission.
     const index = await consensus.readIndex()
     if (!(await state.waitForApplied(index, timeoutMs))) throw new Problem('INDEX_NOT_REACHED')
-    if (!(await waitUntil(clock, deadlineMs, () => isChangeFinished(consensus.configuration())))) {
+    if (
+      !(await waitUntil(clock, deadlineMs, () =>
+        isMembershipChangeFinished(consensus.configuration()),
+      ))
+    ) {
       const detail = 'another membership change is in progress; retry when it is done'
       throw new Problem('MEMBERSHIP_BUSY', { detail })
     }

@@ -8,7 +8,7 @@ import {
 import type { AdmissionRequest, AdmissionRequestSchema } from '../../../proto/gen/peer_pb.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import { membershipLimits } from './limits.ts'
-import { readBoundedText, bytesOf, readCount } from './messages.ts'
+import { readBoundedText, readFixedLengthBytes, readCount } from './messages.ts'
 import { deleteRemovedKey, isSameMemberKey, isSameBytes } from './member-keys.ts'
 
 /** Facts in an admission request. The caller reports them; TLS has proven only its id and key. */
@@ -224,7 +224,7 @@ export function encodeAdmissionRequest(
 export function decodeAdmissionRequest(message: AdmissionRequest): AdmissionRequestFacts {
   return {
     clusterId: readBoundedText(message.clusterId, 'clusterId'),
-    storeId: bytesOf(message.storeId, 'storeId', 16),
+    storeId: readFixedLengthBytes(message.storeId, 'storeId', 16),
     address: readBoundedText(message.address, 'address'),
     version: readBoundedText(message.version, 'version'),
     featureLevel: message.featureLevel,

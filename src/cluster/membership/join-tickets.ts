@@ -44,14 +44,14 @@ import type {
 import type { Proposer } from '../../ports/proposer.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import { type Actor, SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { ConfigurationInForce } from '../cluster-node-deps.ts'
+import type { CurrentConfiguration } from '../cluster-node-deps.ts'
 import type { Logger } from '../logger.ts'
 import type { Keyring } from '../secrets/keyring.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import { wrapSecretsForAll } from '../secrets/wrap-secrets.ts'
 
 interface AdmissionDeps {
-  readonly cluster: ClusterView & { configuration(): ConfigurationInForce }
+  readonly cluster: ClusterView & { configuration(): CurrentConfiguration }
   readonly proposer: Proposer
   readonly state: StateView
   readonly keyring: Pick<Keyring, 'issuing' | 'held' | 'refresh'>
@@ -369,7 +369,7 @@ export class JoinTickets implements ControllerAdmission {
   /**
    * A new controller must start from a committed configuration. @throws {Problem} MEMBERSHIP_BUSY
    */
-  async #settledConfiguration(): Promise<ConfigurationInForce> {
+  async #settledConfiguration(): Promise<CurrentConfiguration> {
     const { cluster, clock } = this.#deps
     const deadlineMs = clock.monotonicMs() + admissionLimits.waitMs
     for (;;) {

@@ -10,7 +10,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import {
   type LeaderCandidate,
   chooseLeader,
-  type LeadershipHoldReason,
+  type LeadershipTransferReason,
   type LeadershipTiming,
 } from './leadership.ts'
 import type { Logger } from '../logger.ts'
@@ -42,7 +42,7 @@ interface LeadershipDeps {
 }
 
 interface Hold {
-  readonly reason: LeadershipHoldReason
+  readonly reason: LeadershipTransferReason
   readonly remainingMs: number
 }
 
@@ -65,8 +65,8 @@ export class LeadershipBalancer {
   #options: LeadershipOptions
   readonly #deps: LeadershipDeps
   readonly #topic: OpenSoftTopic<'leadership'>
-  readonly #untilMs: Record<LeadershipHoldReason, number> = { manual: 0, priority: 0, slow: 0 }
-  readonly #own = new Set<LeadershipHoldReason>()
+  readonly #untilMs: Record<LeadershipTransferReason, number> = { manual: 0, priority: 0, slow: 0 }
+  readonly #own = new Set<LeadershipTransferReason>()
   readonly #healthySinceMs = new Map<NodeId, number>()
   #slowSinceMs: number | null = null
   #leadsSinceMs: number | null = null
@@ -193,14 +193,14 @@ export class LeadershipBalancer {
     }
   }
 
-  #hold(reason: LeadershipHoldReason, ms: number): void {
+  #hold(reason: LeadershipTransferReason, ms: number): void {
     this.#extend(reason, ms)
     this.#own.add(reason)
     this.#publishedMs = -Infinity
     this.#repeatHolds()
   }
 
-  #extend(reason: LeadershipHoldReason, remainingMs: number): void {
+  #extend(reason: LeadershipTransferReason, remainingMs: number): void {
     const untilMs = this.#deps.clock.monotonicMs() + remainingMs
     this.#untilMs[reason] = Math.max(this.#untilMs[reason], untilMs)
   }

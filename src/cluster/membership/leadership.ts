@@ -64,7 +64,7 @@ export const defaultLeadershipTiming: LeadershipTiming = {
   slowHoldMs: 5 * 60_000,
 }
 
-export type LeadershipHoldReason = 'manual' | 'priority' | 'slow'
+export type LeadershipTransferReason = 'manual' | 'priority' | 'slow'
 
 /**
  * Chooses the member that should lead.

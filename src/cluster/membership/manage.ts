@@ -39,7 +39,7 @@ export interface MemberManagement {
  * Creates the membership management of one controller, once per cluster node. It runs on all
  * controllers; most of it acts only on the leader.
  */
-export function manageMembers(deps: MemberManagementDeps): MemberManagement {
+export function createMemberManagement(deps: MemberManagementDeps): MemberManagement {
   const { consensus, state, clock } = deps
   const calls = new LeaderRequestForwarder(consensus, clock)
   const changer = new MemberChanger(consensus, state, clock)

@@ -4,7 +4,7 @@ import { Problem } from '../../lib/problems.ts'
 import type { AdmissionState, MembershipConsensus } from './membership-consensus.ts'
 import { voterIds } from './plan.ts'
 import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
-import { isChangeFinished } from './member-keys.ts'
+import { isMembershipChangeFinished } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 export interface RequestedMemberChange {
@@ -88,7 +88,7 @@ export class MemberChanger {
       const now = takeMembershipSnapshot(this.#consensus, this.#state)
       // This check precedes the check of leadership: a leader that removed itself has lost
       // leadership, and its change is complete.
-      if (isChangeFinished(configuration) && wanted.isDone(now)) return
+      if (isMembershipChangeFinished(configuration) && wanted.isDone(now)) return
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
       // The request names the index of the configuration, because this thread may lag behind the
@@ -116,7 +116,7 @@ export class MemberChanger {
   }
 
   #isAtRestOrLost(): boolean {
-    return isChangeFinished(this.#consensus.configuration()) || !this.#isLeader()
+    return isMembershipChangeFinished(this.#consensus.configuration()) || !this.#isLeader()
   }
 
   #refuseUnlessLeader(): void {

@@ -7,7 +7,7 @@ import {
   type Configuration as ConfigurationRecord,
   RemovedKeySchema,
 } from '../../../proto/gen/membership_pb.ts'
-import type { ConfigurationInForce } from '../cluster-node-deps.ts'
+import type { CurrentConfiguration } from '../cluster-node-deps.ts'
 import { membershipLimits } from './limits.ts'
 
 /** A controller's id and pinned key. */
@@ -32,7 +32,7 @@ export function admissionKeySha256(admission: RecordOf<'admission'>): Uint8Array
   return createHash('sha256').update(Buffer.from(admission.publicKeySpki, 'base64')).digest()
 }
 
-export function isJointRecord(record: ConfigurationRecord): boolean {
+export function isJointConfigurationRecord(record: ConfigurationRecord): boolean {
   return record.outgoingVoters.length > 0
 }
 
@@ -54,6 +54,6 @@ export function deleteRemovedKey(target: ConfigurationRecord, key: KeyOfMember):
 }
 
 /** Whether no change is in progress, so that another one may start. */
-export function isChangeFinished({ record, isCommitted }: ConfigurationInForce): boolean {
-  return isCommitted && !isJointRecord(record)
+export function isMembershipChangeFinished({ record, isCommitted }: CurrentConfiguration): boolean {
+  return isCommitted && !isJointConfigurationRecord(record)
 }

@@ -2,7 +2,7 @@ import type { PeerChannel } from '../peer-channel.ts'
 import type { RecordOf, StateView } from '../../ports/state-view.ts'
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
 import type { Index, NodeId, Role } from '../../raft/types.ts'
-import type { ConfigurationInForce } from '../cluster-node-deps.ts'
+import type { CurrentConfiguration } from '../cluster-node-deps.ts'
 import type { PeerReport } from '../thread-channel.ts'
 
 /** The part of the cluster node that membership management uses. */
@@ -11,7 +11,7 @@ export interface MembershipConsensus {
   readonly peers: PeerChannel
   leaderId(): NodeId | null
   status(): { readonly role: Role; readonly commit: Index }
-  configuration(): ConfigurationInForce
+  configuration(): CurrentConfiguration
   peerStatuses(): readonly PeerReport[]
   /**
    * Confirms a linearizable read index.

@@ -22,7 +22,7 @@ const TEXT_CHARACTERS_MAX = 256
  * Checks the id of a controller.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-export function controllerId(value: string, name: string): NodeId {
+export function readControllerId(value: string, name: string): NodeId {
   if (isControllerId(value)) return value
   throw malformed(`${name} is no id of a controller`)
 }
@@ -40,7 +40,7 @@ export function readBoundedText(value: string, name: string): string {
  * Checks the length of bytes.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-export function bytesOf(value: Uint8Array, name: string, length: number): Uint8Array {
+export function readFixedLengthBytes(value: Uint8Array, name: string, length: number): Uint8Array {
   if (value.length === length) return value
   throw malformed(`${name} is not ${length} bytes`)
 }
@@ -69,11 +69,15 @@ export function readMembershipChange({
   switch (verb) {
     case 'promote':
     case 'demote':
-      return { verb, id: controllerId(id, 'id') }
+      return { verb, id: readControllerId(id, 'id') }
     case 'remove':
-      return { verb, id: controllerId(id, 'id'), isCompromised }
+      return { verb, id: readControllerId(id, 'id'), isCompromised }
     case 'replace':
-      return { verb, oldId: controllerId(oldId, 'oldId'), newId: controllerId(newId, 'newId') }
+      return {
+        verb,
+        oldId: readControllerId(oldId, 'oldId'),
+        newId: readControllerId(newId, 'newId'),
+      }
     default:
       throw malformed('verb is none of promote, demote, remove, replace')
   }
@@ -95,7 +99,7 @@ export function toChangePlanMessage(plan: ChangePlan): MessageInitShape<typeof C
  * Decodes the plan of a membership change.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-export function planOf(message: ChangePlanMessage | undefined): ChangePlan {
+export function decodeChangePlan(message: ChangePlanMessage | undefined): ChangePlan {
   if (message?.change === undefined) throw malformed('the answer holds no plan')
   const { isNeeded, votersBefore, votersAfter, toleranceBefore, toleranceAfter } = message
   return {

@@ -7,7 +7,7 @@ import {
   type Member,
 } from '../../../proto/gen/membership_pb.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
-import { REMOVED_KEYS_LEVEL } from '../../ports/feature-level.ts'
+import { REMOVED_KEYS_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { membershipLimits } from './limits.ts'
 import { isSameMemberKey, addRemovedKey } from './member-keys.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -53,7 +53,7 @@ export function isReadyToVote(
 /**
  * Short description of a change, for logs and for errors of callers that wait for another change.
  */
-export function describeChange(change: MembershipChange): string {
+export function describeMembershipChange(change: MembershipChange): string {
   return change.verb === 'replace'
     ? `replace ${change.oldId} by ${change.newId}`
     : `${change.verb} ${change.id}`
@@ -64,7 +64,7 @@ export function describeChange(change: MembershipChange): string {
  * computes the plan again from the wanted change and the current members; it never reuses an
  * earlier plan.
  */
-export function planChange(now: MembershipSnapshot, change: MembershipChange): Planned {
+export function planMembershipChange(now: MembershipSnapshot, change: MembershipChange): Planned {
   const edited = edit(now, change)
   if ('reason' in edited) return edited
   const { target, warnings } = edited
@@ -213,7 +213,7 @@ function remove(
   }
   const publicKeySha256 = key
   target.departed.push(create(DepartureSchema, { id, publicKeySha256, compromised: isCompromised }))
-  if (now.featureLevel >= REMOVED_KEYS_LEVEL) addRemovedKey(target, { id, publicKeySha256 })
+  if (now.featureLevel >= REMOVED_KEYS_FEATURE_LEVEL) addRemovedKey(target, { id, publicKeySha256 })
   const warnings =
     member === undefined ? [`${id} was admitted and never connected; its admission is revoked`] : []
   const sessions = member === undefined ? [] : [sessionsWarning(id, isCompromised)]
@@ -297,7 +297,7 @@ function confirmationOf(
   after: readonly NodeId[],
 ): string | null {
   if (toleranceOf(after) >= toleranceOf(before)) return null
-  return `${describeChange(change)} and tolerate ${failures(toleranceOf(after))}`
+  return `${describeMembershipChange(change)} and tolerate ${failures(toleranceOf(after))}`
 }
 
 function failures(count: number): string {

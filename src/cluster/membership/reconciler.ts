@@ -29,8 +29,8 @@ import {
   type ReconcilerView,
 } from './reconcile.ts'
 import { membershipLimits } from './limits.ts'
-import { isReadyToVote, makeVoter, planChange, voterIds } from './plan.ts'
-import { isChangeFinished, isSameMemberKey, admissionKeySha256 } from './member-keys.ts'
+import { isReadyToVote, makeVoter, planMembershipChange, voterIds } from './plan.ts'
+import { isMembershipChangeFinished, isSameMemberKey, admissionKeySha256 } from './member-keys.ts'
 import { takeMembershipSnapshot } from './membership-snapshot.ts'
 
 /** Steps for the shared secrets. A caller may repeat each step at any time. */
@@ -130,7 +130,7 @@ export class MembershipReconciler {
     const { consensus, changer, clock, joinTimeoutMs } = this.#deps
     this.#noteContacts()
     const isIdle = this.#leadsSinceMs === null || this.#isAtWork
-    if (isIdle || changer.isBusy || !isChangeFinished(consensus.configuration())) return
+    if (isIdle || changer.isBusy || !isMembershipChangeFinished(consensus.configuration())) return
     this.#isAtWork = true
     try {
       await this.#probe()
@@ -291,7 +291,7 @@ export class MembershipReconciler {
     const { consensus, state } = this.#deps
     await this.#change(`dropping ${id}`, (record) => {
       const now = { ...takeMembershipSnapshot(consensus, state), record }
-      const planned = planChange(now, { verb: 'remove', id, isCompromised: false })
+      const planned = planMembershipChange(now, { verb: 'remove', id, isCompromised: false })
       if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
       return planned.target
     })

@@ -22,20 +22,20 @@ import { membershipLimits } from './limits.ts'
 import {
   readRequesterActor,
   readMembershipChange,
-  controllerId,
+  readControllerId,
   toChangePlanMessage,
-  planOf,
+  decodeChangePlan,
 } from './messages.ts'
 import {
-  describeChange,
+  describeMembershipChange,
   planForCompletedChange,
   isReadyToVote,
   removedMemberId,
-  planChange,
+  planMembershipChange,
   voterIds,
 } from './plan.ts'
 import { takeMembershipSnapshot, type MembershipSnapshot } from './membership-snapshot.ts'
-import { isChangeFinished, isJointRecord } from './member-keys.ts'
+import { isMembershipChangeFinished, isJointConfigurationRecord } from './member-keys.ts'
 import { pause, waitUntil } from '../../lib/runtime/wait.ts'
 
 interface MembershipServiceDeps {
@@ -96,7 +96,8 @@ export class MembershipService implements MembershipControl {
       return { plan: toChangePlanMessage(plan) }
     })
     deps.calls.serve(peerMethods.transfer, async (request, timeoutMs) => {
-      const target = request.target === undefined ? null : controllerId(request.target, 'target')
+      const target =
+        request.target === undefined ? null : readControllerId(request.target, 'target')
       const wanted = { action: 'leadership-transfer', target }
       const leaderId = await runWithAudit(
         deps.actions,
@@ -114,7 +115,7 @@ export class MembershipService implements MembershipControl {
   async plan(change: MembershipChange): Promise<ChangePlan> {
     const request = { ...change }
     const answer = await this.#deps.calls.ask(peerMethods.plan, request, PLAN_TIMEOUT_MS)
-    return planOf(answer.plan)
+    return decodeChangePlan(answer.plan)
   }
 
   async change(
@@ -130,7 +131,7 @@ export class MembershipService implements MembershipControl {
       membershipLimits.changeTimeoutMs,
       () => this.#doneHere(change),
     )
-    return planOf(answer.plan)
+    return decodeChangePlan(answer.plan)
   }
 
   async transferLeadership(target: NodeId | null, by: Actor): Promise<NodeId> {
@@ -140,7 +141,7 @@ export class MembershipService implements MembershipControl {
       { ...(target === null ? {} : { target }), by: { actor: by } },
       membershipLimits.transferTimeoutMs,
     )
-    const leaderId = controllerId(answer.leaderId, 'leaderId')
+    const leaderId = readControllerId(answer.leaderId, 'leaderId')
     // The caller may next ask this controller for the leader, so the response waits until this
     // controller knows the new one.
     const deadlineMs = clock.monotonicMs() + SUCCESSION_MS
@@ -166,14 +167,14 @@ export class MembershipService implements MembershipControl {
       record.members = record.members.filter(({ id }) => id !== consensus.selfId)
       return { plan: toChangePlanMessage(planForCompletedChange(change, record)) }
     }
-    if (isJointRecord(now.record)) return null
-    const planned = planChange(now, change)
+    if (isJointConfigurationRecord(now.record)) return null
+    const planned = planMembershipChange(now, change)
     return planned.ok && !planned.plan.isNeeded ? { plan: toChangePlanMessage(planned.plan) } : null
   }
 
   #isBeforeItIsHeard(change: MembershipChange): boolean {
     const { consensus, state } = this.#deps
-    const planned = planChange(takeMembershipSnapshot(consensus, state), change)
+    const planned = planMembershipChange(takeMembershipSnapshot(consensus, state), change)
     return !planned.ok && planned.mayPass
   }
 
@@ -192,10 +193,10 @@ export class MembershipService implements MembershipControl {
 
   #planHere(change: MembershipChange): ChangePlan {
     const { consensus, state } = this.#deps
-    const planned = planChange(takeMembershipSnapshot(consensus, state), change)
+    const planned = planMembershipChange(takeMembershipSnapshot(consensus, state), change)
     if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
     const { plan } = planned
-    if (isChangeFinished(consensus.configuration())) return plan
+    if (isMembershipChangeFinished(consensus.configuration())) return plan
     const warning = 'another membership change is in progress; retry when it is done'
     return { ...plan, warnings: [...plan.warnings, warning] }
   }
@@ -231,7 +232,7 @@ export class MembershipService implements MembershipControl {
     const { consensus, actions } = this.#deps
     const wanted = { action: `member-${change.verb}`, ...namesIn(change) }
     await this.#untilHeard(() => this.#isBeforeItIsHeard(change))
-    if (isChangeFinished(consensus.configuration())) {
+    if (isMembershipChangeFinished(consensus.configuration())) {
       try {
         const plan = this.#planHere(change)
         if (!plan.isNeeded) return plan
@@ -254,7 +255,7 @@ export class MembershipService implements MembershipControl {
     timeoutMs: number,
   ): Promise<ChangePlan> {
     const { changer, log } = this.#deps
-    const what = describeChange(change)
+    const what = describeMembershipChange(change)
     let done: ChangePlan | null = null
     let heir: NodeId | null = null
     try {
@@ -263,13 +264,13 @@ export class MembershipService implements MembershipControl {
         waitMs: TURN_MS,
         timeoutMs: Math.min(timeoutMs, CHANGE_TIMEOUT_MS),
         isDone: (now) => {
-          const planned = planChange(now, change)
+          const planned = planMembershipChange(now, change)
           if (!planned.ok || planned.plan.isNeeded) return false
           done ??= planned.plan
           return true
         },
         target: (now) => {
-          const planned = planChange(now, change)
+          const planned = planMembershipChange(now, change)
           if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
           refuseUnconfirmed(planned.plan, confirmation)
           heir = heirOf(now, planned.plan)

@@ -11,7 +11,7 @@ import {
 import { assert } from '../../lib/assert.ts'
 import { createInjectedHttp2 } from './grpc-internals.ts'
 import { meshLimits } from './limits.ts'
-import { grpcServerOptions, STREAM_WINDOW_BYTES } from './mesh-service.ts'
+import { grpcServerOptions, MESH_STREAM_WINDOW_BYTES } from './mesh-service.ts'
 
 /** Whether the session may open another stream. */
 type StreamGuard = (session: ServerHttp2Session, stream: ServerHttp2Stream) => boolean
@@ -77,7 +77,7 @@ const http2Options: ServerOptions = {
   // The flow-control window holds a whole batch of entries, so that a batch needs a single round
   // trip. A peer has two streams, and a few more while its old streams close.
   settings: {
-    initialWindowSize: STREAM_WINDOW_BYTES,
+    initialWindowSize: MESH_STREAM_WINDOW_BYTES,
     maxConcurrentStreams: meshLimits.meshStreamsMax,
   },
 }

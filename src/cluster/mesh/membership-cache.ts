@@ -19,7 +19,7 @@ import type { AddressBook } from './address-book.ts'
 import type { ConsensusThreadEvent } from '../thread-channel.ts'
 import { LogThrottle } from '../logger.ts'
 import type { MeshRefusal } from './mesh-refusal.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 import type { RollbackDetector } from './rollback-detector.ts'
 
 interface MembershipCacheDeps {
@@ -122,7 +122,7 @@ export class MembershipCache {
    * @param from a member that has proven its pinned key.
    */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {
-    const at = integer(index)
+    const at = toSafeInteger(index)
     const isNews = at > this.#newest().index && at > this.#inForce.index
     const isTie = at === this.#inForce.index && !this.#inForce.isCommitted
     if (

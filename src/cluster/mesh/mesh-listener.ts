@@ -4,7 +4,7 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
 import { limitConnections } from '../../lib/bounds/connections.ts'
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import { meshLimits } from './limits.ts'
 import { tlsContextOptions, type MeshIdentity } from './mesh-service.ts'
 import { startListening, listeningPort } from '../../lib/runtime/listening.ts'
@@ -23,14 +23,14 @@ export class MeshListener {
   readonly #deps: MeshListenerDeps
   readonly #servers: Server[] = []
   /** All addresses of the port share this limit. */
-  readonly #rate: KeyedRate
+  readonly #rate: KeyedTokenBuckets
   #identity: MeshIdentity
   #isClosed = false
 
   constructor(identity: MeshIdentity, deps: MeshListenerDeps) {
     this.#identity = identity
     this.#deps = deps
-    this.#rate = new KeyedRate(
+    this.#rate = new KeyedTokenBuckets(
       {
         burst: meshLimits.meshConnectionsBurst,
         perSecond: meshLimits.meshConnectionsPerSecond,

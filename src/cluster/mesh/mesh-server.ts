@@ -20,9 +20,9 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { PeerVerdict } from './handshake.ts'
 import {
-  decodeForward,
-  decodeRaft,
-  encodeForward,
+  decodeForwardFrame,
+  decodeRaftFrame,
+  encodeForwardFrame,
   encodeRaftHello,
   type RaftStreamFrame,
 } from '../message-codec.ts'
@@ -238,7 +238,7 @@ export class MeshServer {
   }
 
   #onRaft(inbound: Inbound, bytes: Buffer): void {
-    const content = decodeRaft(bytes, inbound.peerId ?? '', this.#deps.selfId)
+    const content = decodeRaftFrame(bytes, inbound.peerId ?? '', this.#deps.selfId)
     if (inbound.peerId === null || inbound.hello === null) {
       this.#greet(inbound, content.kind === 'hello' ? content.hello : null)
     } else if (content.kind === 'hello') {
@@ -251,7 +251,7 @@ export class MeshServer {
   }
 
   #onForward(inbound: Inbound, bytes: Buffer): void {
-    const frame = decodeForward(bytes)
+    const frame = decodeForwardFrame(bytes)
     if (inbound.peerId === null) {
       this.#greet(inbound, frame.case === 'hello' ? frame.value : null)
     } else if (frame.case === 'hello') {
@@ -276,7 +276,7 @@ export class MeshServer {
       Buffer.from(
         inbound.kind === 'raft'
           ? encodeRaftHello(own)
-          : encodeForward({ case: 'hello', value: own }),
+          : encodeForwardFrame({ case: 'hello', value: own }),
       ),
     )
     this.#deps.onHeard(peerId)

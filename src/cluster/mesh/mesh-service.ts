@@ -5,13 +5,13 @@ import type { ChannelOptions, MethodDefinition } from '@grpc/grpc-js'
 import { ENTRY_BODY_BYTES_MAX } from '../../raft/entry-codec.ts'
 
 /** Maximum frame in both directions: the largest entry plus its envelope. */
-export const FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
+export const MESH_FRAME_BYTES_MAX = ENTRY_BODY_BYTES_MAX + 64 * 1024
 
 /**
  * HTTP/2 window of a stream. A whole batch of entries fits into it, so that a batch takes one round
  * trip.
  */
-export const STREAM_WINDOW_BYTES = 4 * 1024 * 1024
+export const MESH_STREAM_WINDOW_BYTES = 4 * 1024 * 1024
 
 /**
  * This member's leaf with its chain, its key, and the CA certificates for verifying peers; all PEM.
@@ -47,8 +47,8 @@ export const meshService = {
 } as const
 
 const bothEnds: ChannelOptions = {
-  'grpc.max_receive_message_length': FRAME_BYTES_MAX,
-  'grpc.max_send_message_length': FRAME_BYTES_MAX,
+  'grpc.max_receive_message_length': MESH_FRAME_BYTES_MAX,
+  'grpc.max_send_message_length': MESH_FRAME_BYTES_MAX,
   'grpc.enable_channelz': 0,
 }
 
@@ -76,7 +76,7 @@ export const grpcClientOptions: ChannelOptions = {
   'grpc.service_config_disable_resolution': 1,
   'grpc.initial_reconnect_backoff_ms': 50,
   'grpc.max_reconnect_backoff_ms': 1000,
-  'grpc-node.flow_control_window': STREAM_WINDOW_BYTES,
+  'grpc-node.flow_control_window': MESH_STREAM_WINDOW_BYTES,
 }
 
 /**

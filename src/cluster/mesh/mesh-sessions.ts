@@ -2,7 +2,7 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 
 import type { Clock } from '../../lib/clock.ts'
-import { RateBudget } from '../../lib/bounds/keyed-rate.ts'
+import { TokenBucket } from '../../lib/bounds/keyed-token-buckets.ts'
 import { peerLeafDer } from '../../lib/runtime/peer-certificates.ts'
 import type { NodeId } from '../../raft/types.ts'
 import { meshLimits } from './limits.ts'
@@ -29,7 +29,7 @@ interface Caller {
 
 interface StreamUse {
   readonly socket: TLSSocket
-  readonly streams: RateBudget
+  readonly streams: TokenBucket
   open: number
 }
 
@@ -72,11 +72,11 @@ export class MeshSessions {
    */
   guard(session: ServerHttp2Session, socket: TLSSocket): void {
     const { clock } = this.#deps
-    const streams = new RateBudget(
+    const streams = new TokenBucket(
       { burst: meshLimits.meshStreamsBurst, perSecond: meshLimits.meshStreamsPerSecond },
       clock,
     )
-    const controls = new RateBudget(
+    const controls = new TokenBucket(
       { burst: meshLimits.meshControlsBurst, perSecond: meshLimits.meshControlsPerSecond },
       clock,
     )

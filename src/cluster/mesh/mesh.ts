@@ -28,13 +28,13 @@ import {
 } from './handshake.ts'
 import { MeshEventLogger } from './mesh-event-logger.ts'
 import {
-  encodeForward,
+  encodeForwardFrame,
   encodeSnapshotAck,
   encodeSnapshotChunk,
   MessageEncoder,
 } from '../message-codec.ts'
 import { MeshServer } from './mesh-server.ts'
-import { FRAME_BYTES_MAX, type MeshIdentity, meshSecureContext } from './mesh-service.ts'
+import { MESH_FRAME_BYTES_MAX, type MeshIdentity, meshSecureContext } from './mesh-service.ts'
 import type { CallerMembership } from './mesh-sessions.ts'
 import { PeerLink } from './peer-link.ts'
 import { RollbackDetector } from './rollback-detector.ts'
@@ -89,8 +89,8 @@ export class Mesh implements Transport {
     this.#deps = deps
     this.#events = events
     this.#reports = new MeshEventLogger(deps.clock, deps.log)
-    this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * FRAME_BYTES_MAX
-    this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * FRAME_BYTES_MAX
+    this.#raftQueueBytesMax = options.raftQueueBytesMax ?? 2 * MESH_FRAME_BYTES_MAX
+    this.#forwardQueueBytesMax = options.forwardQueueBytesMax ?? 2 * MESH_FRAME_BYTES_MAX
     this.#silenceMsMax = options.silenceMsMax ?? 3000
     this.#witness = options.witness ?? new RollbackDetector(options.generation)
     this.#secureContext = meshSecureContext(options.identity)
@@ -258,7 +258,7 @@ export class Mesh implements Transport {
   forward(to: NodeId, frame: ForwardFrame['frame']): boolean {
     const link = this.#peers.get(to)?.link
     if (link === undefined || !link.isReady) return false
-    return link.sendForward(encodeForward(frame), this.#forwardQueueBytesMax)
+    return link.sendForward(encodeForwardFrame(frame), this.#forwardQueueBytesMax)
   }
 
   /**
@@ -266,7 +266,7 @@ export class Mesh implements Transport {
    * learns that no response will come.
    */
   answer(to: NodeId, frame: ForwardFrame['frame']): void {
-    if (!this.#server.answer(to, encodeForward(frame), this.#forwardQueueBytesMax)) {
+    if (!this.#server.answer(to, encodeForwardFrame(frame), this.#forwardQueueBytesMax)) {
       this.#server.drop(to, Status.RESOURCE_EXHAUSTED, 'responses are not read fast enough')
     }
   }

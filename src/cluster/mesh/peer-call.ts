@@ -13,7 +13,7 @@ import {
   meshService,
 } from './mesh-service.ts'
 import { stripGrpcPrefix } from './mesh-event-logger.ts'
-import { toCallProblem } from '../peer/peer-rpc.ts'
+import { toPeerCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
   /** Id of the responding controller, from its certificate. */
@@ -73,7 +73,7 @@ export async function callPeerOnce(options: {
       )
     })
     const response = fromBinary(CallResponseSchema, bytes)
-    if (response.failure !== undefined) throw toCallProblem(response.failure)
+    if (response.failure !== undefined) throw toPeerCallProblem(response.failure)
     return { calleeId: calleeId ?? '', payload: response.payload }
   } catch (error) {
     if (error instanceof Problem) throw error

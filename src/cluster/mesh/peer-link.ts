@@ -6,7 +6,12 @@ import type { Random } from '../../lib/random.ts'
 import type { Resolution } from '../../lib/runtime/cached-resolver.ts'
 import type { NodeId } from '../../raft/types.ts'
 import type { PeerVerdict } from './handshake.ts'
-import { decodeForward, decodeRaft, encodeForward, encodeRaftHello } from '../message-codec.ts'
+import {
+  decodeForwardFrame,
+  decodeRaftFrame,
+  encodeForwardFrame,
+  encodeRaftHello,
+} from '../message-codec.ts'
 import { type MeshRefusal, readMeshRefusal } from './mesh-refusal.ts'
 import { grpcClientOptions, meshService } from './mesh-service.ts'
 import { OutboundStream } from './outbound-stream.ts'
@@ -295,7 +300,7 @@ export class PeerLink {
     this.#listen(attempt, forward, (bytes) => this.#onForward(attempt, bytes))
     const hello = this.#deps.hello()
     raft.write(Buffer.from(encodeRaftHello(hello)))
-    forward.write(Buffer.from(encodeForward({ case: 'hello', value: hello })))
+    forward.write(Buffer.from(encodeForwardFrame({ case: 'hello', value: hello })))
   }
 
   #checkCallee(leafDer: Uint8Array): Error | undefined {
@@ -324,7 +329,7 @@ export class PeerLink {
 
   #onRaft(attempt: Attempt, bytes: Buffer): void {
     this.#deps.onHeard()
-    const content = decodeRaft(bytes, this.peerId, this.#deps.selfId)
+    const content = decodeRaftFrame(bytes, this.peerId, this.#deps.selfId)
     if (attempt.raftHello !== null) {
       // On this stream, the callee sends only its Hello. A newer release may send other frames,
       // which are ignored.
@@ -339,7 +344,7 @@ export class PeerLink {
 
   #onForward(attempt: Attempt, bytes: Buffer): void {
     this.#deps.onHeard()
-    const frame = decodeForward(bytes)
+    const frame = decodeForwardFrame(bytes)
     if (attempt.isForwardProven) {
       if (frame.case === 'hello') this.#fail(attempt, 'it sent Hello twice')
       else this.#deps.onForward(frame)

@@ -2,7 +2,7 @@ import { toHex } from '../../lib/text/to-hex.ts'
 import type { Hello } from '../../../proto/gen/mesh_pb.ts'
 import type { DurablePosition, PeerDiskRecord } from '../../ports/membership-cache.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 
 type Mark = { -readonly [name in keyof DurablePosition]: DurablePosition[name] }
 
@@ -182,16 +182,19 @@ function faultOf(
 }
 
 function isBehind(hello: Hello, mark: Mark): boolean {
-  const term = integer(hello.currentTerm)
-  const index = Math.max(integer(hello.last?.index ?? 0n), integer(hello.owed?.index ?? 0n))
+  const term = toSafeInteger(hello.currentTerm)
+  const index = Math.max(
+    toSafeInteger(hello.last?.index ?? 0n),
+    toSafeInteger(hello.owed?.index ?? 0n),
+  )
   return term < mark.term || (term === mark.term && index < mark.index) || index < mark.applied
 }
 
 function note(mark: Mark, hello: Hello): void {
-  const term = integer(hello.currentTerm)
+  const term = toSafeInteger(hello.currentTerm)
   if (term < mark.term) return
   const isOfTerm = hello.last?.term === hello.currentTerm
-  const index = isOfTerm ? integer(hello.last?.index ?? 0n) : 0
+  const index = isOfTerm ? toSafeInteger(hello.last?.index ?? 0n) : 0
   mark.index = term > mark.term ? index : Math.max(mark.index, index)
   mark.term = term
 }

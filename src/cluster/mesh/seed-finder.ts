@@ -86,7 +86,11 @@ export class SeedFinder {
     if (this.#stopTimer === null || this.#asking.has(address) || isResting) return
     if (this.#deps.isTaken(address)) return
     this.#asking.add(address)
-    const id = await controllerIdAt(address, this.#deps.secureContext(), this.#options.trustDomain)
+    const id = await probeControllerId(
+      address,
+      this.#deps.secureContext(),
+      this.#options.trustDomain,
+    )
     this.#asking.delete(address)
     if (id === null || this.#stopTimer === null) return
     if (this.#restingUntilMs.size >= RESTING_MAX) this.#restingUntilMs.clear()
@@ -102,7 +106,7 @@ export class SeedFinder {
  * @returns null when no peer responds in time, or the peer is not a controller of this CA and trust
  * domain.
  */
-export async function controllerIdAt(
+export async function probeControllerId(
   address: string,
   secureContext: SecureContext,
   trustDomain: string,

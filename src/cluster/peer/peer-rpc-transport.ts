@@ -17,7 +17,7 @@ import type {
   ConsensusThreadEvent,
 } from '../thread-channel.ts'
 import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 
 interface PeerFramesDeps {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
@@ -96,9 +96,9 @@ export class PeerRpcFrames {
       const owned = toTransferableBytes(payload)
       this.#deps.post({ type: 'note', from, topic, payload: owned }, [owned.buffer])
     } else if (frame.case === 'call' && !isAnswer) {
-      this.#onCall(from, integer(frame.value.id), frame.value.request)
+      this.#onCall(from, toSafeInteger(frame.value.id), frame.value.request)
     } else if (frame.case === 'answer' && isAnswer) {
-      this.#onAnswer(from, integer(frame.value.id), frame.value.response)
+      this.#onAnswer(from, toSafeInteger(frame.value.id), frame.value.response)
     }
   }
 

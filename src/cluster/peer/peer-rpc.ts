@@ -154,7 +154,7 @@ export class PeerRpc implements PeerChannel {
     this.#calls.delete(id)
     clearTimeout(pending.timer)
     if (failure === null) pending.resolve(payload)
-    else pending.reject(toCallProblem(failure))
+    else pending.reject(toPeerCallProblem(failure))
   }
 }
 
@@ -162,7 +162,7 @@ export class PeerRpc implements PeerChannel {
  * Replaces a code that this release does not know with UNHANDLED, because a newer release may send
  * such a code.
  */
-export function toCallProblem({ code, reason }: PeerCallFailure): Problem {
+export function toPeerCallProblem({ code, reason }: PeerCallFailure): Problem {
   return new Problem(isProblemCode(code) ? code : 'UNHANDLED', { detail: reason.slice(0, 500) })
 }
 

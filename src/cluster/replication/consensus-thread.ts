@@ -23,7 +23,7 @@ import {
 } from '../thread-channel.ts'
 import type { Logger } from '../logger.ts'
 import type { RaftStreamFrame } from '../message-codec.ts'
-import { LeaderForwarder, toForwardRefusalCode } from './leader-forwarder.ts'
+import { LeaderForwarder, toProposalForwardRefusalCode } from './leader-forwarder.ts'
 import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
 import { AddressBook } from '../mesh/address-book.ts'
@@ -355,7 +355,10 @@ export class ConsensusThread {
   #onProposals(results: readonly ProposalResult[]): void {
     this.#status.countProposals(results)
     for (const result of results) {
-      this.#forwarding.onProposed(result.id, result.ok ? null : toForwardRefusalCode(result.code))
+      this.#forwarding.onProposed(
+        result.id,
+        result.ok ? null : toProposalForwardRefusalCode(result.code),
+      )
     }
   }
 

@@ -13,7 +13,7 @@ import type { ProposalResult } from '../../raft/effects.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 import type { ConsensusThreadEvent, ProposalForwardRefusalCode } from '../thread-channel.ts'
 import { NO_TRACE, decodeTrace } from '../../lib/trace-context.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 import type { PackedProposal } from './proposal-codec.ts'
 
 /** The part of the local Raft node to which proposals and reads are passed. */
@@ -109,12 +109,12 @@ export class LeaderForwarder {
       if (frame.case === 'refused') this.#onRefused(frame.value)
       else if (frame.case === 'readIndexResponse') {
         const { id, index, refused } = frame.value
-        this.#onRemoteRead(from, integer(id), refused ? null : integer(index))
+        this.#onRemoteRead(from, toSafeInteger(id), refused ? null : toSafeInteger(index))
       }
     } else if (frame.case === 'propose') {
       this.#onPropose(from, frame.value)
     } else if (frame.case === 'readIndexRequest') {
-      this.#onReadRequest(from, integer(frame.value.id))
+      this.#onReadRequest(from, toSafeInteger(frame.value.id))
     }
   }
 
@@ -204,7 +204,7 @@ export class LeaderForwarder {
 
   #onPropose(from: NodeId, { proposals }: Propose): void {
     const unpacked = proposals.map(({ sequence, command, trace }) => ({
-      sequence: integer(sequence),
+      sequence: toSafeInteger(sequence),
       command,
       trace,
     }))
@@ -238,7 +238,7 @@ export class LeaderForwarder {
     const known = (['OVERLOADED', 'TOO_LARGE'] as const).find((word) => word === code)
     this.#deps.post({
       type: 'refused',
-      sequences: [integer(sequence)],
+      sequences: [toSafeInteger(sequence)],
       code: known ?? 'NOT_LEADER',
     })
   }
@@ -282,7 +282,7 @@ export class LeaderForwarder {
 }
 
 /** Refusal code for the controller that forwarded a proposal. */
-export function toForwardRefusalCode(
+export function toProposalForwardRefusalCode(
   code: (ProposalResult & { ok: false })['code'],
 ): ProposalForwardRefusalCode {
   switch (code) {

@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { Problem } from '../../lib/problems.ts'
 import { encodeTrace } from '../../lib/trace-context.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
+import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import type { AppliedEntry } from '../../ports/replicated-state-machine.ts'
 import {
   type Actor,
@@ -91,7 +91,7 @@ export class LocalProposals {
     const fault = actorFault(actor)
     // @guard authority-from-absence--proposer
     if (fault !== null) throw new Problem('UNAUTHORIZED', { detail: fault })
-    const level = Math.max(commandLevel(input.kind), input.level ?? 1)
+    const level = Math.max(commandFeatureLevel(input.kind), input.level ?? 1)
     this.#refuseAbove(level)
     const caller = actorIdentityId(actor)
     if (!this.#outstanding.hasRoomFor(caller)) throw new Problem('SERVER_TOO_MANY_REQUESTS')

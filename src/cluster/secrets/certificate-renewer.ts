@@ -7,7 +7,11 @@ import {
   issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
-import { CertificateError, checkChain, parseCertificates } from '../../pki/certificate.ts'
+import {
+  CertificateError,
+  checkCertificateChain,
+  parseCertificates,
+} from '../../pki/certificate.ts'
 import {
   type IdentityOwner,
   type IdentityPaths,
@@ -282,7 +286,7 @@ export class CertificateRenewer {
     })
     const next = parseCertificates(certificatePem)
     // The new certificate gets the same checks as peers will make, before it replaces a valid one.
-    checkChain(next, anchors, nowMs)
+    checkCertificateChain(next, anchors, nowMs)
     writePublicFile(paths.cert, certificatePem)
     this.#files.accept()
     const set = { ...this.#set, chain: next, certificatePem }

@@ -13,7 +13,7 @@ import {
   type SharedSecretName,
   sharedSecretNames,
 } from '../../lib/shared-secrets.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
+import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { CertifiedKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
@@ -261,7 +261,7 @@ async function revokeAccess(
   { proposer, state, log }: SecretRotationDeps,
   id: NodeId,
 ): Promise<void> {
-  if (state.featureLevel < commandLevel(CommandKind.ACCESS_REVOKE)) {
+  if (state.featureLevel < commandFeatureLevel(CommandKind.ACCESS_REVOKE)) {
     log.warn(
       {},
       `open enrollments and join tickets stay, as not all controllers support withdrawing them; ${id} could use them, so delete them with 'flotilla delete enrollment ID' and 'flotilla cluster tickets revoke ID', and remove each controller in 'flotilla cluster list' that you do not know`,

@@ -6,7 +6,7 @@ import type { ApiAddress } from '../../ports/cluster-view.ts'
 import type { OpenSoftTopic, SoftState } from '../../ports/soft-topics.ts'
 import type { Index, NodeId, Term } from '../../raft/types.ts'
 import type { MainThreadProgress } from '../thread-channel.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 
 /** Status of a controller, which it reports itself. */
 export interface Presence extends MainThreadProgress {
@@ -160,20 +160,20 @@ function presenceOf(message: PresenceMessage): Presence {
   return {
     role: text(message.role),
     leader: message.leader === '' ? null : text(message.leader),
-    term: integer(message.term),
-    commit: integer(message.commit),
-    last: integer(message.last),
-    applied: integer(message.applied),
-    persisted: integer(message.persisted),
-    digestIndex: integer(message.digestIndex),
+    term: toSafeInteger(message.term),
+    commit: toSafeInteger(message.commit),
+    last: toSafeInteger(message.last),
+    applied: toSafeInteger(message.applied),
+    persisted: toSafeInteger(message.persisted),
+    digestIndex: toSafeInteger(message.digestIndex),
     digest: hex(message.digest),
     entitiesDigest: hex(message.entitiesDigest),
     fsyncP99Ms: finite(message.fsyncP99Ms),
     loopDelayP99Ms: finite(message.loopDelayP99Ms),
     priority: Math.min(message.priority, 100),
-    clockMs: integer(message.clockMs),
+    clockMs: toSafeInteger(message.clockMs),
     version: text(message.version),
-    startedAtMs: integer(message.startedAtMs),
+    startedAtMs: toSafeInteger(message.startedAtMs),
     apiAddresses: message.apiAddresses.slice(0, API_ADDRESSES_MAX).map(({ api, url, version }) => ({
       api: text(api),
       url: url.slice(0, URL_CHARACTERS_MAX),

@@ -4,7 +4,7 @@ import { SoftReachSchema } from '../../../proto/gen/soft_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { SOFT_STATE_BARRIER_MS_MAX } from '../../ports/soft-state.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 
 export interface SoftStateBarrierDeps {
@@ -134,7 +134,7 @@ export class SoftStateBarrier {
   #decoded(from: NodeId, payload: Uint8Array): number | null {
     if (!this.#deps.members().includes(from)) return null
     try {
-      return integer(fromBinary(SoftReachSchema, payload).round)
+      return toSafeInteger(fromBinary(SoftReachSchema, payload).round)
     } catch {
       return null
     }

@@ -1,11 +1,11 @@
 import type { SoftBatch, SoftValue } from '../../../proto/gen/soft_pb.ts'
 import {
-  SOFT_TTL_MS_MIN,
+  SOFT_STATE_TTL_MS_MIN,
   SOFT_VALUE_BYTES_MAX,
   SOFT_VALUE_OVERHEAD_BYTES,
 } from '../../ports/soft-state.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 
 /** The part of a topic that receives values. */
 export interface SoftValueReceiver {
@@ -89,9 +89,9 @@ export class SoftStateInbox {
    * @throws {RangeError} when a number exceeds a safe integer.
    */
   take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {
-    const epoch = integer(batch.epoch)
-    const stream = integer(batch.stream)
-    const number = integer(batch.number)
+    const epoch = toSafeInteger(batch.epoch)
+    const stream = toSafeInteger(batch.stream)
+    const number = toSafeInteger(batch.number)
     const owner = this.#owners.get(from)
     const isOlder = owner !== undefined && isBefore(epoch, stream, owner)
     if (isOlder && (epoch === owner.epoch || nowMs - owner.heardMs < FORGET_EPOCH_MS)) return true
@@ -115,7 +115,7 @@ export class SoftStateInbox {
     for (const [id, owner] of this.#owners) {
       const silentMs = nowMs - owner.heardMs
       const isMember = members.has(id)
-      if (isMember && silentMs <= SOFT_TTL_MS_MIN) continue
+      if (isMember && silentMs <= SOFT_STATE_TTL_MS_MIN) continue
       for (const [slot, { topic }] of owner.held) {
         const ttlMs = this.#readers.get(topic)?.ttlMs ?? 0
         if (isMember && silentMs <= ttlMs) continue
@@ -159,7 +159,7 @@ export class SoftStateInbox {
       return
     }
     const slot = `${topic}\n${key}`
-    const sequence = integer(value.sequence)
+    const sequence = toSafeInteger(value.sequence)
     const known = owner.held.get(slot)
     if (known !== undefined && sequence <= known.sequence) {
       known.stream = owner.stream

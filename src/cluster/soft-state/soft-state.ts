@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { PeerChannel } from '../peer-channel.ts'
 import {
-  SOFT_TTL_MS_MIN,
+  SOFT_STATE_TTL_MS_MIN,
   SOFT_VALUE_BYTES_MAX,
   SOFT_VALUE_OVERHEAD_BYTES,
   SOFT_VITAL_BYTES_MAX,
@@ -20,7 +20,7 @@ import {
 } from '../../ports/soft-state.ts'
 import type { SoftState, SoftTopics } from '../../ports/soft-topics.ts'
 import type { NodeId } from '../../raft/types.ts'
-import { integer } from '../message-codec.ts'
+import { toSafeInteger } from '../message-codec.ts'
 import { SoftStateBarrier } from './soft-state-barrier.ts'
 import { SoftStateInbox, type SoftValueReceiver } from './soft-state-inbox.ts'
 import { SoftStateOutbox } from './soft-state-outbox.ts'
@@ -252,7 +252,10 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
   #onResync(from: NodeId, payload: Uint8Array): void {
     try {
       const resync = fromBinary(SoftResyncSchema, payload)
-      const { epoch, stream } = { epoch: integer(resync.epoch), stream: integer(resync.stream) }
+      const { epoch, stream } = {
+        epoch: toSafeInteger(resync.epoch),
+        stream: toSafeInteger(resync.stream),
+      }
       const isReady = this.#deps.peers.readyPeers().includes(from)
       if (isReady) this.#outbox.resync(from, epoch, stream, this.#deps.clock.monotonicMs())
       this.#planBatch()
@@ -265,7 +268,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
 function topicOf<T>(name: string, definition: SoftTopicDefinition<T>): Topic<T> {
   const { ttlMs, ownerBytesMax, isVital = false } = definition
   assert(name.length <= NAME_CHARACTERS_MAX, 'the name of a topic is within its limit')
-  assert(ttlMs >= SOFT_TTL_MS_MIN, 'a topic outlives a few lost notes')
+  assert(ttlMs >= SOFT_STATE_TTL_MS_MIN, 'a topic outlives a few lost notes')
   assert(!isVital || ownerBytesMax <= SOFT_VITAL_BYTES_MAX, 'what is vital is small')
   const topic: Topic<T> = {
     name,

@@ -38,7 +38,7 @@ export async function* copyStatePieces(
   yield { data: held ?? new Uint8Array(0), isLast: true }
 }
 
-export interface AnnouncedState {
+export interface TransferredStateHeader {
   /** 16 bytes, unique for each transfer. */
   readonly snapshotId: Uint8Array
   readonly position: Position
@@ -55,7 +55,7 @@ export class StateChunkEncoder {
   #next = 0
 
   make(
-    state: AnnouncedState,
+    state: TransferredStateHeader,
     { data, isLast }: Omit<StatePiece, 'data'> & { data: Uint8Array },
   ): SnapshotChunk {
     this.#hash.update(data)

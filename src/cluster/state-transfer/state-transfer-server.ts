@@ -8,7 +8,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 import { decodePeerMessage, encodePeerMessage } from '../peer/peer-message.ts'
 import { peerMethods } from '../peer/peer-methods.ts'
 import {
-  type AnnouncedState,
+  type TransferredStateHeader,
   StateChunkEncoder,
   type StatePiece,
   copyStatePieces,
@@ -39,7 +39,7 @@ interface Lending {
   readonly id: number
   readonly to: NodeId
   readonly snapshot: StoreSnapshot
-  readonly state: AnnouncedState
+  readonly state: TransferredStateHeader
   readonly pieces: AsyncGenerator<StatePiece, void>
   readonly maker: StateChunkEncoder
   next: number

@@ -1,13 +1,13 @@
 import type { TrafficRow } from '../../../proto/gen/peer_pb.ts'
 import { Problem } from '../../lib/problems.ts'
-import { integer } from '../../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../../lib/text/safe-integer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import {
   type ClusterTraffic,
-  type FromCluster,
+  type ClusterWideResult,
   type LocalTraffic,
   type RecordTraffic,
-  trafficFigures,
+  trafficCounterNames,
   type TrafficKind,
   trafficKinds,
   type TrafficSeries,
@@ -29,7 +29,7 @@ type WireRow = Pick<TrafficRow, 'id' | 'hour' | 'day'>
 
 const { trafficAnswerMsMax, trafficIdsMax, trafficTotalsBytesMax } = clusterTrafficLimits
 /** Maximum encoded bytes of a row of sums, without its id. */
-const TOTALS_ROW_BYTES = 16 * trafficFigures.length + 32
+const TOTALS_ROW_BYTES = 16 * trafficCounterNames.length + 32
 
 /**
  * Adds up the traffic that the controllers have counted, and sends the counts of this controller to
@@ -45,18 +45,18 @@ export class TrafficExchange implements ClusterTraffic {
     const { trafficTotals, trafficSeries } = peerMethods
     peers.serve(trafficTotals.name, 'members', (_caller, payload) => {
       const { kind, nowMs } = decodePeerMessage(trafficTotals.request, payload)
-      const totals = boundedTotals(local.totals(kindOf(kind), integer(nowMs)))
+      const totals = boundedTotals(local.totals(kindOf(kind), toSafeInteger(nowMs)))
       return Promise.resolve(encodePeerMessage(trafficTotals.answer, totals))
     })
     peers.serve(trafficSeries.name, 'members', (_caller, payload) => {
       const { kind, nowMs, ids } = decodePeerMessage(trafficSeries.request, payload)
       const few = ids.slice(0, trafficIdsMax)
-      const rows = local.series(kindOf(kind), few, integer(nowMs)).map(rowMessage)
+      const rows = local.series(kindOf(kind), few, toSafeInteger(nowMs)).map(rowMessage)
       return Promise.resolve(encodePeerMessage(trafficSeries.answer, { rows }))
     })
   }
 
-  async totals(kind: TrafficKind, nowMs: number): Promise<FromCluster<TrafficTotals>> {
+  async totals(kind: TrafficKind, nowMs: number): Promise<ClusterWideResult<TrafficTotals>> {
     const own = this.#deps.local.totals(kind, nowMs)
     const { found, silent } = await this.#fromOthers(async (id) => {
       const request = { kind, nowMs: BigInt(nowMs) }
@@ -76,7 +76,7 @@ export class TrafficExchange implements ClusterTraffic {
     ids: readonly string[],
     nowMs: number,
     silent: readonly string[] = [],
-  ): Promise<FromCluster<readonly RecordTraffic[]>> {
+  ): Promise<ClusterWideResult<readonly RecordTraffic[]>> {
     const own = this.#deps.local.series(kind, ids, nowMs)
     const answered = await this.#fromOthers(async (id) => {
       const request = { kind, nowMs: BigInt(nowMs), ids: [...ids] }
@@ -95,7 +95,7 @@ export class TrafficExchange implements ClusterTraffic {
   async #fromOthers<T>(
     read: (id: string) => Promise<T>,
     skipped: readonly string[] = [],
-  ): Promise<FromCluster<readonly T[]>> {
+  ): Promise<ClusterWideResult<readonly T[]>> {
     const { cluster } = this.#deps
     const others = cluster
       .members()
@@ -122,12 +122,12 @@ function kindOf(word: string): TrafficKind {
 
 const noRow = { id: '', hour: [], day: [] }
 const sumLength: Readonly<Record<keyof TrafficSeries, number>> = {
-  hour: trafficFigures.length,
-  day: trafficFigures.length,
+  hour: trafficCounterNames.length,
+  day: trafficCounterNames.length,
 }
 const seriesLength = {
-  hour: trafficFigures.length * trafficSpans.hour.periods,
-  day: trafficFigures.length * trafficSpans.day.periods,
+  hour: trafficCounterNames.length * trafficSpans.hour.periods,
+  day: trafficCounterNames.length * trafficSpans.day.periods,
 }
 
 /**

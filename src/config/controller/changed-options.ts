@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
-import type { SchemaFields, SectionList, Option } from '../engine/schema.ts'
+import type { SchemaFields, SectionList, ConfigOption } from '../engine/schema.ts'
 import { formatOptionValue } from '../engine/option-display.ts'
 import { type ControllerConfig, controllerOptions } from './options.ts'
 
@@ -67,7 +67,7 @@ function mergedFields(
 }
 
 function shown(
-  node: SchemaFields[string] | Option<unknown> | SectionList<SchemaFields>,
+  node: SchemaFields[string] | ConfigOption<unknown> | SectionList<SchemaFields>,
   from: unknown,
   to: unknown,
 ): Pick<ChangedOption, 'from' | 'to'> {

@@ -8,14 +8,14 @@ import {
   defineSectionList,
 } from '../engine/schema.ts'
 import { DAY_MS, MIB, MINUTE_MS, HOUR_MS } from '../engine/units.ts'
-import { boolean, choice, integer, pathType } from '../engine/values.ts'
+import { booleanType, choiceType, integerType, pathType } from '../engine/values.ts'
 import {
   ipPortListType,
   choicesType,
   commandType,
-  controllerId,
+  controllerIdType,
   hostNamesType,
-  hostPortOrTexts,
+  hostPortOrListType,
   hostPortTextType,
   hostPortTextsType,
   mountPathType,
@@ -32,24 +32,24 @@ export const RAFT_PROFILES = ['lan', 'wan'] as const
 
 /** Lifetimes of OpenID Connect tokens and sessions. */
 const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
-  enabled: defineOption(boolean(), {
+  enabled: defineOption(booleanType(), {
     default: true,
     scope: 'cluster',
     why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
   }),
   // Routers remember that a session has ended for only one hour, so no access token may be valid
   // longer.
-  accessTokenMs: defineOption(integer(MINUTE_MS, 50 * MINUTE_MS), {
+  accessTokenMs: defineOption(integerType(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
     why: 'Lifetime of access and id tokens. While no controller can be reached, a client can work until its access token expires.',
   }),
-  refreshTokenMs: defineOption(integer(2 * MINUTE_MS, 90 * DAY_MS), {
+  refreshTokenMs: defineOption(integerType(2 * MINUTE_MS, 90 * DAY_MS), {
     default: DAY_MS,
     scope: 'cluster',
     why: 'Lifetime of a refresh token. A session that is not used for this long ends.',
   }),
-  sessionMaxMs: defineOption(integer(HOUR_MS, 366 * DAY_MS), {
+  sessionMaxMs: defineOption(integerType(HOUR_MS, 366 * DAY_MS), {
     default: 30 * DAY_MS,
     scope: 'cluster',
     why: 'A session ends this long after its log-in, however often it is refreshed.',
@@ -67,12 +67,12 @@ const eventOptions = defineSection('Stream of events of the network; see events.
       default: EVENT_NAMESPACES.filter((one) => one !== 'metrics'),
       why: 'Namespaces written to the file.',
     }),
-    bytesMax: defineOption(integer(64 * 1024, 64 * 1024 * MIB), {
+    bytesMax: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 64 * MIB,
       why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
     }),
-    keep: defineOption(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
-    fsync: defineOption(boolean(), {
+    keep: defineOption(integerType(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
+    fsync: defineOption(booleanType(), {
       default: false,
       why: 'Syncs each batch of events to disk before the next batch is written. false: a crash of the host may lose the last seconds.',
     }),
@@ -83,11 +83,11 @@ const eventOptions = defineSection('Stream of events of the network; see events.
       why: 'Namespaces written to standard output; none by default.',
     }),
   }),
-  metricsIntervalMs: defineOption(integer(1000, HOUR_MS), {
+  metricsIntervalMs: defineOption(integerType(1000, HOUR_MS), {
     default: MINUTE_MS,
     why: 'Interval at which this controller emits its metrics, while anyone subscribes to them.',
   }),
-  entityCountIntervalMs: defineOption(integer(1000, DAY_MS), {
+  entityCountIntervalMs: defineOption(integerType(1000, DAY_MS), {
     default: 5 * MINUTE_MS,
     why: 'Interval at which the leader emits the number of records of each kind, while anyone subscribes to these events.',
   }),
@@ -177,7 +177,7 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 
 /** All options of a controller, each with type, default and purpose. */
 export const controllerOptions = {
-  id: defineOption(controllerId(), {
+  id: defineOption(controllerIdType(), {
     default: REQUIRED_OPTION,
     why: 'Permanent id of this controller in the cluster. Must match its certificate.',
   }),
@@ -208,22 +208,22 @@ export const controllerOptions = {
       default: [],
       why: 'DNS servers that are queried first for the names of peers and seeds, as address:port; empty: the DNS servers of the host.',
     }),
-    priority: defineOption(integer(0, 100), {
+    priority: defineOption(integerType(0, 100), {
       default: 50,
       isReloaded: true,
       why: 'The voter with the highest priority becomes leader after 30 s of good health. Between voters of equal priority, leadership does not move.',
     }),
-    slowFsyncMs: defineOption(integer(10, 60_000), {
+    slowFsyncMs: defineOption(integerType(10, 60_000), {
       default: 250,
       isReloaded: true,
       why: 'If the 99th percentile of log fsync times stays above this value, the leader transfers leadership to a faster voter.',
     }),
-    slowLoopMs: defineOption(integer(10, 60_000), {
+    slowLoopMs: defineOption(integerType(10, 60_000), {
       default: 200,
       isReloaded: true,
       why: 'If the 99th percentile of event loop delays stays above this value, the leader transfers leadership to a faster voter.',
     }),
-    snapshotBytesPerSecond: defineOption(integer(MIB, 64 * 1024 * MIB), {
+    snapshotBytesPerSecond: defineOption(integerType(MIB, 64 * 1024 * MIB), {
       default: 64 * MIB,
       why: 'Maximum bytes per second with which this controller sends snapshots, for all receivers together.',
     }),
@@ -233,7 +233,7 @@ export const controllerOptions = {
       default: null,
       why: 'Router listener; null: no routers connect here. If the value is the same text as the bind of a web listener, routers and clients share this port, as in OpenZiti packages.',
     }),
-    advertise: defineOption(hostPortOrTexts(ROUTER_ADDRESSES_MAX), {
+    advertise: defineOption(hostPortOrListType(ROUTER_ADDRESSES_MAX), {
       default: [],
       why: 'Addresses that routers connect to; the certificate must contain these hosts. With several, such as one inside and one outside of a site, each router uses the first that answers. Empty: the host of cluster.advertise with the port of bind.',
     }),
@@ -276,81 +276,81 @@ export const controllerOptions = {
   ),
   serverCertificates,
   raft: defineSection('Raft timing; must be equal on every controller.', {
-    profile: defineOption(choice(RAFT_PROFILES), {
+    profile: defineOption(choiceType(RAFT_PROFILES), {
       default: 'lan',
       scope: 'cluster',
       why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for up to 200 ms each way between controllers. An option that you set takes precedence.',
     }),
-    tickMs: defineOption(integer(5, 1000), {
+    tickMs: defineOption(integerType(5, 1000), {
       default: 50,
       scope: 'cluster',
       why: 'Raft clock tick; the other times in this section must be multiples of it.',
     }),
-    heartbeatMs: defineOption(integer(5, 10_000), {
+    heartbeatMs: defineOption(integerType(5, 10_000), {
       default: 100,
       scope: 'cluster',
       why: 'Interval of leader heartbeats. Must be longer than a round trip between controllers.',
     }),
-    electionTimeoutMs: defineOption(integer(50, 60_000), {
+    electionTimeoutMs: defineOption(integerType(50, 60_000), {
       default: 600,
       scope: 'cluster',
       why: 'Minimum time without a heartbeat before an election. Shorter: faster failover; longer: tolerates slow disks and networks.',
     }),
-    electionTimeoutMaxMs: defineOption(integer(50, 120_000), {
+    electionTimeoutMaxMs: defineOption(integerType(50, 120_000), {
       default: 1200,
       scope: 'cluster',
       why: 'Maximum of the randomized election timeout; a wider range makes split votes rarer.',
     }),
   }),
   log: defineSection('The write-ahead log.', {
-    retainEntries: defineOption(integer(100, 10_000_000), {
+    retainEntries: defineOption(integerType(100, 10_000_000), {
       default: 20_000,
       why: 'Number of log entries retained for lagging controllers; a controller that needs older entries gets a snapshot.',
     }),
-    retainBytes: defineOption(integer(64 * 1024, 64 * 1024 * MIB), {
+    retainBytes: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 8 * MIB,
       why: 'Maximum bytes of the retained entries, which are also in memory.',
     }),
-    catchUpBytes: defineOption(integer(64 * 1024, 64 * 1024 * MIB), {
+    catchUpBytes: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
       why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written in the meantime, the receiver needs another snapshot.',
     }),
-    segmentBytes: defineOption(integer(MIB, 1024 * MIB), {
+    segmentBytes: defineOption(integerType(MIB, 1024 * MIB), {
       default: 16 * MIB,
       why: 'Size of a log segment, preallocated.',
     }),
-    lowSpaceBytes: defineOption(integer(0, 1024 * 1024 * MIB), {
+    lowSpaceBytes: defineOption(integerType(0, 1024 * 1024 * MIB), {
       default: 64 * MIB,
       why: 'If less disk space than this is free, the controller stops, so that some space is left for recovery.',
     }),
   }),
   audit: defineSection('Audit log.', {
-    log: defineOption(boolean(), {
+    log: defineOption(booleanType(), {
       default: true,
       why: 'Logs a line for each write that this controller received, independent of `logLevel`.',
     }),
   }),
   api: defineSection('HTTP APIs.', {
-    sessionTimeoutMs: defineOption(integer(MINUTE_MS, 7 * DAY_MS), {
+    sessionTimeoutMs: defineOption(integerType(MINUTE_MS, 7 * DAY_MS), {
       default: 30 * MINUTE_MS,
       scope: 'cluster',
       why: 'A session ends after this long without a request.',
     }),
-    staleSessionMaxMs: defineOption(integer(0, DAY_MS), {
+    staleSessionMaxMs: defineOption(integerType(0, DAY_MS), {
       default: 15 * MINUTE_MS,
       scope: 'cluster',
       why: 'How long a controller that has no contact with a leader still accepts known sessions.',
     }),
-    requestTimeoutMs: defineOption(integer(1000, 10 * MINUTE_MS), {
+    requestTimeoutMs: defineOption(integerType(1000, 10 * MINUTE_MS), {
       default: 10_000,
       why: 'Timeout of a request, answered with 503 TIMEOUT.',
     }),
-    bodyBytesMax: defineOption(integer(1024, 4 * MIB), {
+    bodyBytesMax: defineOption(integerType(1024, 4 * MIB), {
       default: MIB,
       scope: 'cluster',
       why: 'Maximum size of a request body; a larger body gets 413.',
     }),
-    reservedSignerHosts: defineOption(boolean(), {
+    reservedSignerHosts: defineOption(booleanType(), {
       default: false,
       why: 'Allows loopback and unspecified addresses for external JWT signers. For tests only: anyone allowed to write signers could make this controller call its own host. Link-local addresses and metadata services of clouds are always refused.',
     }),
@@ -358,7 +358,7 @@ export const controllerOptions = {
       default: [],
       why: 'Further networks from which controllers never fetch keys of external JWT signers, such as your internal networks.',
     }),
-    httpSignerKeys: defineOption(boolean(), {
+    httpSignerKeys: defineOption(booleanType(), {
       default: false,
       why: 'Allows fetching keys of external JWT signers without TLS. For tests only: an attacker on the path could supply keys.',
     }),
@@ -369,54 +369,54 @@ export const controllerOptions = {
   }),
   oidc: oidcOptions,
   enrollment: defineSection('One-time enrollment tokens of identities and routers.', {
-    identityMinutes: defineOption(integer(5, 365 * 24 * 60), {
+    identityMinutes: defineOption(integerType(5, 365 * 24 * 60), {
       default: 180,
       isReloaded: true,
       why: 'Lifetime of an enrollment token that is created together with its identity; an enrollment that is created separately sets its own expiry.',
     }),
-    routerMinutes: defineOption(integer(5, 365 * 24 * 60), {
+    routerMinutes: defineOption(integerType(5, 365 * 24 * 60), {
       default: 180,
       isReloaded: true,
       why: 'Lifetime of the enrollment token of a router that is created, or that must enroll again.',
     }),
-    certificateDays: defineOption(integer(1, 10 * 365), {
+    certificateDays: defineOption(integerType(1, 10 * 365), {
       default: 365,
       why: 'Lifetime of the certificates issued to identities and routers; limited by the expiry of the issuing authority.',
     }),
-    sessionCertificateMinutes: defineOption(integer(5, 7 * 24 * 60), {
+    sessionCertificateMinutes: defineOption(integerType(5, 7 * 24 * 60), {
       default: 12 * 60,
       why: 'Lifetime of a certificate that is issued for one API session.',
     }),
   }),
   limits: defineSection('Limits of one controller.', {
-    outstandingWritesMax: defineOption(integer(1, 65_536), {
+    outstandingWritesMax: defineOption(integerType(1, 65_536), {
       default: 4096,
       why: 'Maximum concurrent writes through this controller. Further writes get 429, also if one caller exceeds its share.',
     }),
-    waitingRequestsMax: defineOption(integer(16, 65_536), {
+    waitingRequestsMax: defineOption(integerType(16, 65_536), {
       default: 4096,
       why: 'Maximum requests that wait for a write, an index or a password hash. Further requests get 429, also if one caller exceeds its share.',
     }),
-    logInsMax: defineOption(integer(2, 4096), {
+    logInsMax: defineOption(integerType(2, 4096), {
       default: 64,
       why: 'Maximum concurrent log-ins, shared among source addresses. Further log-ins get 429.',
     }),
-    writeTimeoutMs: defineOption(integer(500, 5 * MINUTE_MS), {
+    writeTimeoutMs: defineOption(integerType(500, 5 * MINUTE_MS), {
       default: 8000,
       why: 'How long a write is retried across leader changes before its caller gets an error.',
     }),
-    connectionsMax: defineOption(integer(1, 1_000_000), {
+    connectionsMax: defineOption(integerType(1, 1_000_000), {
       default: 10_000,
       isReloaded: true,
       why: 'Maximum open connections of each HTTPS listener. Further connections are closed immediately.',
     }),
-    connectionsPerSourceMax: defineOption(integer(1, 1_000_000), {
+    connectionsPerSourceMax: defineOption(integerType(1, 1_000_000), {
       default: 2500,
       isReloaded: true,
       why: 'Maximum open connections from one source (an IPv4 address, a /64 of IPv6) to each HTTPS listener. Raise this value if all clients connect through one proxy.',
     }),
   }),
-  logLevel: defineOption(choice(LOG_LEVELS), {
+  logLevel: defineOption(choiceType(LOG_LEVELS), {
     default: 'info',
     isReloaded: true,
     why: 'Minimum severity of log lines.',
@@ -426,11 +426,11 @@ export const controllerOptions = {
       default: null,
       why: 'Path of the log file, mode 0600, outside of data. null: standard output, for the service manager.',
     }),
-    bytesMax: defineOption(integer(64 * 1024, 64 * 1024 * MIB), {
+    bytesMax: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 64 * MIB,
       why: 'Size at which the file is rotated to path.1, path.1 to path.2, and so on.',
     }),
-    keep: defineOption(integer(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
+    keep: defineOption(integerType(1, 100), { default: 5, why: 'Number of rotated files kept.' }),
   }),
   backup: defineSection('Scheduled backups of this controller; see backup-and-restore.md.', {
     folder: defineOption(nullableType(pathType()), {
@@ -443,12 +443,12 @@ export const controllerOptions = {
       isReloaded: true,
       why: 'PEM: public key or certificate with which backups are encrypted; required with backup.folder. Keep the private key away from controllers.',
     }),
-    everyMs: defineOption(integer(MINUTE_MS, 31 * DAY_MS), {
+    everyMs: defineOption(integerType(MINUTE_MS, 31 * DAY_MS), {
       default: DAY_MS,
       isReloaded: true,
       why: 'Interval between backups, also across restarts. A failed backup is retried within 5 minutes.',
     }),
-    keep: defineOption(integer(1, 1000), {
+    keep: defineOption(integerType(1, 1000), {
       default: 7,
       isReloaded: true,
       why: 'Number of backups of this controller to keep. The controller deletes older backups once a new one is durable.',
@@ -459,14 +459,14 @@ export const controllerOptions = {
       isReloaded: true,
       why: 'Program with arguments that runs after each backup, for example to copy the backup elsewhere. The path of the backup is its last argument. It runs without a shell.',
     }),
-    hookTimeoutMs: defineOption(integer(1000, DAY_MS), {
+    hookTimeoutMs: defineOption(integerType(1000, DAY_MS), {
       default: 10 * MINUTE_MS,
       isReloaded: true,
       why: 'Timeout of the hook; it is killed with its child processes.',
     }),
   }),
   events: eventOptions,
-  threads: defineOption(boolean(), {
+  threads: defineOption(booleanType(), {
     default: true,
     why: 'Runs consensus and disk in separate threads, so that requests never delay heartbeats. false: one thread, for debugging.',
   }),

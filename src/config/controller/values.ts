@@ -4,7 +4,7 @@ import { isAbsolute } from 'node:path'
 import { isControllerId, isTrustDomain, parseHostPort } from '../../lib/text/names.ts'
 import { parsePattern } from '../../lib/text/text-pattern.ts'
 import type { RawValue, ValueType } from '../engine/schema.ts'
-import { choice, listType, optionalType, text } from '../engine/values.ts'
+import { choiceType, listType, optionalType, textType } from '../engine/values.ts'
 
 // Value types that only the controller's configuration uses.
 
@@ -28,7 +28,7 @@ export function choicesOrNoneType<const C extends string>(
 function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): ValueType<readonly C[]> {
   const some = itemsMin === 0 ? 'none or more' : 'one or more'
   const expected = `a list of ${some} of ${of.join(', ')}, each once`
-  const many = listType(choice(of), { expected, itemsMin, isDistinct: true })
+  const many = listType(choiceType(of), { expected, itemsMin, isDistinct: true })
   return {
     ...many,
     read: (raw, folder) => {
@@ -49,15 +49,15 @@ export function patternType(): ValueType<string> {
   }
 }
 
-export function controllerId(): ValueType<string> {
-  return text(
+export function controllerIdType(): ValueType<string> {
+  return textType(
     "1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit",
     isControllerId,
   )
 }
 
 export function trustDomainType(): ValueType<string> {
-  return text("1 to 255 lower-case letters, digits, '.', '_' or '-'", isTrustDomain)
+  return textType("1 to 255 lower-case letters, digits, '.', '_' or '-'", isTrustDomain)
 }
 
 /**
@@ -65,7 +65,7 @@ export function trustDomainType(): ValueType<string> {
  * later.
  */
 export function hostPortTextType(): ValueType<string> {
-  return text('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
+  return textType('host:port with a port from 1 to 65535, an IPv6 address in brackets', isHostPort)
 }
 
 function isHostPort(value: string): boolean {
@@ -85,7 +85,7 @@ const TAKEN_PATHS = new Set([
 
 /** One path segment that is not reserved for an API. */
 export function mountPathType(): ValueType<string> {
-  return text(
+  return textType(
     'a slash and one name of letters, digits, "-" or "_", which no API takes',
     (value) => /^\/[A-Za-z0-9_-]{1,64}$/.test(value) && !TAKEN_PATHS.has(value),
   )
@@ -98,7 +98,7 @@ function distinctTexts(
   isItem: (item: string) => boolean,
 ): ValueType<readonly string[]> {
   const expected = `a list of up to ${itemsMax} ${items}`
-  return listType(text(items, isItem), { expected, itemsMax, isDistinct: true })
+  return listType(textType(items, isItem), { expected, itemsMax, isDistinct: true })
 }
 
 export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]> {
@@ -106,7 +106,7 @@ export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]
 }
 
 /** One `host:port`, or a list of them; null or an empty value means an empty list. */
-export function hostPortOrTexts(itemsMax: number): ValueType<readonly string[]> {
+export function hostPortOrListType(itemsMax: number): ValueType<readonly string[]> {
   const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
   const many = listType(hostPortTextType(), { expected, itemsMax, isDistinct: true })
   return {

@@ -3,7 +3,7 @@ import type { ConfigTable } from './load.ts'
 import {
   type SchemaFields,
   type SectionList,
-  type Option,
+  type ConfigOption,
   REQUIRED_OPTION,
   type SchemaNode,
 } from './schema.ts'
@@ -134,7 +134,7 @@ class Tables {
     return `| ${cells.join('| ')}|\n`
   }
 
-  #optionRow(key: string, node: Option<unknown>, { hasEffect, isReloaded }: Standing): Row {
+  #optionRow(key: string, node: ConfigOption<unknown>, { hasEffect, isReloaded }: Standing): Row {
     const aliases = (node.aliases ?? []).map((name) => ` (or \`${name}\`)`).join('')
     const name = environmentName(this.#overridePrefix ?? '', key.replace('[]', '[0]'))
     return {
@@ -170,7 +170,7 @@ function countOf({ itemsMin, itemsMax }: SectionList<SchemaFields>): string {
   return itemsMin === 0 ? `up to ${itemsMax}` : `${itemsMin} to ${itemsMax}`
 }
 
-function defaultOf(node: Option<unknown>): string {
+function defaultOf(node: ConfigOption<unknown>): string {
   if (node.default === REQUIRED_OPTION) return '*required*'
   const text = formatOptionValue(node, node.default)
   return text === '' ? '*none*' : `\`${text}\``

@@ -9,7 +9,7 @@ export interface ConfigFault {
   readonly problem: string
 }
 
-export function formatFault({ source, line, key, problem }: ConfigFault): string {
+export function formatConfigFault({ source, line, key, problem }: ConfigFault): string {
   const at = line === null ? source : `${source}:${line}`
   return key === '' ? `${at}: ${problem}` : `${at}: ${key}: ${problem}`
 }

@@ -1,9 +1,9 @@
-import type { SchemaFields, Option, SchemaNode } from './schema.ts'
+import type { SchemaFields, ConfigOption, SchemaNode } from './schema.ts'
 
 export const REDACTED = '(redacted)'
 
 /** Formats one value for the documentation and the display of the effective configuration. */
-export function formatOptionValue(option: Option<unknown>, value: unknown): string {
+export function formatOptionValue(option: ConfigOption<unknown>, value: unknown): string {
   if (isHidden(option, value)) return redactedText(option, value)
   const { type } = option
   if (type.show !== undefined) return type.show(value)
@@ -48,11 +48,11 @@ function shownNode(node: SchemaNode, value: unknown, siblings: object): unknown 
  * Whether a value must be hidden. A default is never hidden: it is not secret, and it shows that
  * the option is not configured.
  */
-function isHidden({ isSecret, default: initial }: Option<unknown>, value: unknown): boolean {
+function isHidden({ isSecret, default: initial }: ConfigOption<unknown>, value: unknown): boolean {
   if (isSecret !== true || value === null) return false
   return JSON.stringify(initial) !== JSON.stringify(value)
 }
 
-function redactedText({ type }: Option<unknown>, value: unknown): string {
+function redactedText({ type }: ConfigOption<unknown>, value: unknown): string {
   return type.redacted?.(value) ?? REDACTED
 }

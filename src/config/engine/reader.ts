@@ -6,11 +6,11 @@ import {
   type SchemaFields,
   type KeyedSections,
   type SectionList,
-  type Option,
+  type ConfigOption,
   type RawValue,
   REQUIRED_OPTION,
   type SchemaNode,
-  type Section,
+  type ConfigSection,
   type ValueType,
   type VariantSection,
 } from './schema.ts'
@@ -251,7 +251,7 @@ export class ConfigReader {
     }
   }
 
-  #readOption({ node, tree, key, hasEffect }: At<Option<unknown>>): unknown {
+  #readOption({ node, tree, key, hasEffect }: At<ConfigOption<unknown>>): unknown {
     const given = this.#override(node.type, key) ?? this.#written(tree, key)
     if (given === null) return this.#defaultOf(node, key, hasEffect)
     if (node.deprecated !== undefined) this.warn(key, `is deprecated: ${node.deprecated}`)
@@ -271,7 +271,7 @@ export class ConfigReader {
     return found
   }
 
-  #defaultOf(node: Option<unknown>, key: string, hasEffect: boolean): unknown {
+  #defaultOf(node: ConfigOption<unknown>, key: string, hasEffect: boolean): unknown {
     if (node.default === REQUIRED_OPTION) {
       if (!this.#isMeant(key)) this.fault(key, `is missing; expected ${node.type.expected}`)
       return null
@@ -313,7 +313,7 @@ export class ConfigReader {
     return { raw, folder: dirname(this.#deps.file), source, shown: shownTree(tree) }
   }
 
-  #readSection({ node, tree, key, hasEffect }: At<Section<SchemaFields>>): Values | null {
+  #readSection({ node, tree, key, hasEffect }: At<ConfigSection<SchemaFields>>): Values | null {
     const isEmpty = tree !== undefined && isNothing(tree)
     const isAbsent = tree === undefined || (isEmpty && node.isPresentWhenEmpty !== true)
     if (!isAbsent && node.deprecated !== undefined) {

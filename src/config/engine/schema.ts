@@ -59,7 +59,7 @@ interface OptionSettings<T> extends Effective {
   readonly deprecated?: string
 }
 
-export interface Option<T> extends OptionSettings<T> {
+export interface ConfigOption<T> extends OptionSettings<T> {
   readonly kind: 'option'
   readonly type: ValueType<T>
 }
@@ -81,7 +81,7 @@ interface SectionSettings {
   readonly refusesMisspellings?: boolean
 }
 
-export interface Section<F, A extends Absence = Absence> extends SectionSettings, Effective {
+export interface ConfigSection<F, A extends Absence = Absence> extends SectionSettings, Effective {
   readonly kind: 'section'
   readonly fields: F
   readonly absence: A
@@ -127,8 +127,8 @@ interface Ignored extends Effective {
 }
 
 export type SchemaNode =
-  | Option<unknown>
-  | Section<SchemaFields>
+  | ConfigOption<unknown>
+  | ConfigSection<SchemaFields>
   | SectionList<SchemaFields>
   | KeyedSections<SchemaFields>
   | VariantSection
@@ -140,9 +140,9 @@ export interface SchemaFields {
 
 export type ConfigValues<F> = { readonly [K in keyof F]: ValueOf<F[K]> }
 type ValueOf<N> =
-  N extends Option<infer T>
+  N extends ConfigOption<infer T>
     ? T
-    : N extends Section<infer F, infer A>
+    : N extends ConfigSection<infer F, infer A>
       ? 'null' extends A
         ? ConfigValues<F> | null
         : ConfigValues<F>
@@ -157,7 +157,7 @@ type ValueOf<N> =
 export function defineOption<T>(
   type: ValueType<T>,
   settings: OptionSettings<NoInfer<T>>,
-): Option<T> {
+): ConfigOption<T> {
   return { kind: 'option', type, ...settings }
 }
 
@@ -169,7 +169,7 @@ export function defineSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
-): Section<F, 'defaults'> {
+): ConfigSection<F, 'defaults'> {
   return { kind: 'section', absence: 'defaults', why, fields, ...settings }
 }
 
@@ -177,7 +177,7 @@ export function defineRequiredSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
-): Section<F, 'required'> {
+): ConfigSection<F, 'required'> {
   return { kind: 'section', absence: 'required', why, fields, ...settings }
 }
 
@@ -189,7 +189,7 @@ export function defineOptionalSection<F>(
   why: string,
   fields: F,
   settings: SectionSettings = {},
-): Section<F, 'null'> {
+): ConfigSection<F, 'null'> {
   return { kind: 'section', absence: 'null', why, fields, ...settings }
 }
 
@@ -235,6 +235,8 @@ export function defineIgnoredSection(
  * Marks all keys of a section or list as without effect. The documentation and the display of the
  * effective configuration show this mark.
  */
-export function markWithoutEffect<N extends Exclude<SchemaNode, Option<unknown>>>(node: N): N {
+export function markWithoutEffect<N extends Exclude<SchemaNode, ConfigOption<unknown>>>(
+  node: N,
+): N {
   return { ...node, hasEffect: false }
 }

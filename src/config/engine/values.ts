@@ -10,7 +10,7 @@ import { DAY_MS } from './units.ts'
 const TEXT_CHARACTERS_MAX = 4096
 const LIST_ITEMS_MAX = 64
 
-export function integer(min: number, max: number): ValueType<number> {
+export function integerType(min: number, max: number): ValueType<number> {
   return {
     expected: `an integer from ${min} to ${max}`,
     read: (raw) =>
@@ -23,7 +23,7 @@ export function integer(min: number, max: number): ValueType<number> {
 
 /** An integer of milliseconds, without a unit. */
 export function millisecondsType(min: number, max: number): ValueType<number> {
-  const type = integer(min, max)
+  const type = integerType(min, max)
   return { ...type, expected: `an integer of milliseconds from ${min} to ${max}, without a unit` }
 }
 
@@ -60,7 +60,7 @@ function durationWords(ms: number): string {
   return parts.flatMap(([count, unit]) => (count === 0 ? [] : [`${count}${unit}`])).join('')
 }
 
-export function boolean(): ValueType<boolean> {
+export function booleanType(): ValueType<boolean> {
   return {
     expected: 'true or false',
     read: (raw) => (typeof raw === 'boolean' ? raw : undefined),
@@ -68,14 +68,14 @@ export function boolean(): ValueType<boolean> {
   }
 }
 
-export function choice<const C extends string>(choices: readonly C[]): ValueType<C> {
+export function choiceType<const C extends string>(choices: readonly C[]): ValueType<C> {
   return {
     expected: choices.length === 1 ? `${choices[0]}` : `one of ${choices.join(', ')}`,
     read: (raw) => choices.find((one) => one === raw),
   }
 }
 
-export function text(
+export function textType(
   expected = 'a text that is not empty',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<string> {
@@ -131,11 +131,11 @@ export function listType<T>(item: ValueType<T>, settings: ListSettings): ValueTy
 }
 
 /** A list of strings; an empty value means an empty list. */
-export function texts(
+export function textListType(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
-  const many = listType(text(expected, isValid), { expected })
+  const many = listType(textType(expected, isValid), { expected })
   return { ...many, read: (raw, folder) => many.read(raw ?? [], folder) }
 }
 
@@ -144,7 +144,7 @@ export function textOrTextsType(
   expected = 'a text, or a list of one or more',
   isValid: (text: string) => boolean = () => true,
 ): ValueType<readonly string[]> {
-  const one = text(expected, isValid)
+  const one = textType(expected, isValid)
   const many = listType(one, { expected, itemsMin: 1 })
   return {
     ...many,

@@ -3,14 +3,14 @@ import { isIP } from 'node:net'
 import { type SchemaFields, defineIgnoredSection, defineOption } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
-  boolean,
-  choice,
+  booleanType,
+  choiceType,
   durationType,
-  integer,
+  integerType,
   millisecondsType,
   numberType,
   optionalType,
-  text,
+  textType,
   textOrTextsType,
 } from '../engine/values.ts'
 import { addressType, addressListType, advertisedAddressType, cidrType } from './values.ts'
@@ -44,17 +44,17 @@ function isServer(text: string): boolean {
 
 /** Options of a channel; `connectTimeoutMs` and `connectTimeout` are the same option. */
 export const channelOptions = {
-  outQueueSize: defineOption(integer(0, 10_000), {
+  outQueueSize: defineOption(integerType(0, 10_000), {
     default: 4,
     why: 'Maximum messages that wait to be sent.',
     hasEffect: false,
   }),
-  maxQueuedConnects: defineOption(integer(1, 5000), {
+  maxQueuedConnects: defineOption(integerType(1, 5000), {
     default: 1,
     why: 'Maximum number of accepted connections that wait for processing of their hello.',
     hasEffect: false,
   }),
-  maxOutstandingConnects: defineOption(integer(1, 1000), {
+  maxOutstandingConnects: defineOption(integerType(1, 1000), {
     default: 16,
     why: 'Maximum number of connections from which a hello is awaited.',
     hasEffect: false,
@@ -76,7 +76,7 @@ export const channelOptions = {
 /** Channel options for links, where payloads and acknowledgements have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
-  outQueueSize: defineOption(integer(0, 10_000), {
+  outQueueSize: defineOption(integerType(0, 10_000), {
     default: 64,
     why: 'Maximum number of waiting messages, in addition to those that `payloadSenderQueueSize` and `ackSenderQueueSize` allow.',
   }),
@@ -104,35 +104,35 @@ export function heartbeatOptions(closeAfterMs: number) {
 
 /** Options of every dialer and listener, for the flow control of a circuit endpoint (xgress). */
 export const flowControlOptions = {
-  mtu: defineOption(integer(0, 65_535), {
+  mtu: defineOption(integerType(0, 65_535), {
     default: 0,
     why: 'Largest payload in bytes; 0: no limit.',
   }),
-  randomDrops: defineOption(boolean(), {
+  randomDrops: defineOption(booleanType(), {
     default: false,
     why: 'Drops random payloads, to test retransmission.',
   }),
-  drop1InN: defineOption(integer(1, 1_000_000), {
+  drop1InN: defineOption(integerType(1, 1_000_000), {
     default: 100,
     why: 'With randomDrops: one payload in this many is dropped.',
   }),
-  txQueueSize: defineOption(integer(1, 100_000), {
+  txQueueSize: defineOption(integerType(1, 100_000), {
     default: 1,
     why: 'Maximum payloads that wait to be sent.',
   }),
-  txPortalStartSize: defineOption(integer(1, BYTES_MAX), {
+  txPortalStartSize: defineOption(integerType(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Initial limit of unacknowledged bytes (bytes in flight).',
   }),
-  txPortalMinSize: defineOption(integer(1, BYTES_MAX), {
+  txPortalMinSize: defineOption(integerType(1, BYTES_MAX), {
     default: 16 * 1024,
     why: 'Lower bound of the limit of bytes in flight.',
   }),
-  txPortalMaxSize: defineOption(integer(1, BYTES_MAX), {
+  txPortalMaxSize: defineOption(integerType(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Upper bound of the limit of bytes in flight.',
   }),
-  txPortalIncreaseThresh: defineOption(integer(1, 1_000_000), {
+  txPortalIncreaseThresh: defineOption(integerType(1, 1_000_000), {
     default: 28,
     why: 'Acknowledgments after which the bytes in flight increase.',
   }),
@@ -140,7 +140,7 @@ export const flowControlOptions = {
     default: 1,
     why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the last increase.',
   }),
-  txPortalRetxThresh: defineOption(integer(1, 1_000_000), {
+  txPortalRetxThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
     why: 'Retransmitted payloads after which the bytes in flight decrease.',
   }),
@@ -148,7 +148,7 @@ export const flowControlOptions = {
     default: 0.75,
     why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalRetxThresh` is reached.',
   }),
-  txPortalDupAckThresh: defineOption(integer(1, 1_000_000), {
+  txPortalDupAckThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
     why: 'Duplicate acknowledgments after which the bytes in flight decrease.',
   }),
@@ -157,7 +157,7 @@ export const flowControlOptions = {
     why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalDupAckThresh` is reached.',
     hasEffect: false,
   }),
-  rxBufferSize: defineOption(integer(1, BYTES_MAX), {
+  rxBufferSize: defineOption(integerType(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
     why: 'Maximum received bytes that wait for the application.',
   }),
@@ -177,7 +177,7 @@ export const flowControlOptions = {
     default: 10_000,
     why: 'Maximum time until a retransmission.',
   }),
-  maxRttScale: defineOption(integer(0, 1000), {
+  maxRttScale: defineOption(integerType(0, 1000), {
     default: 4,
     why: 'A measured round trip is limited to this many times the previously measured round trip; 0: no limit.',
   }),
@@ -253,7 +253,7 @@ export const controllerAddressOptions = {
     default: null,
     why: 'Addresses of controllers. Once the router is connected, it follows the members of the cluster.',
   }),
-  bind: defineOption(optionalType(text('an interface name or one of its IP addresses')), {
+  bind: defineOption(optionalType(textType('an interface name or one of its IP addresses')), {
     default: null,
     why: 'Local interface from which the router dials controllers.',
   }),
@@ -295,7 +295,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
   }),
   tunnel: plain({
     mode: defineOption(
-      text('host, tproxy, tproxy:<program> or proxy', (mode) =>
+      textType('host, tproxy, tproxy:<program> or proxy', (mode) =>
         /^(?:host|proxy|tproxy(?::.+)?)$/.test(mode),
       ),
       {
@@ -334,11 +334,11 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
         why: 'tproxy: name servers to which the router forwards queries for all other names.',
       },
     ),
-    dnsUpstreamMode: defineOption(choice(['parallel', 'serial', 'failover', 'random']), {
+    dnsUpstreamMode: defineOption(choiceType(['parallel', 'serial', 'failover', 'random']), {
       default: 'parallel',
       why: 'tproxy: order in which the router queries `dnsUpstream`. parallel: all at the same time. serial: one after the other. failover: first the server that answered last. random: first a random server.',
     }),
-    dnsUnanswerable: defineOption(choice(['timeout', 'servfail', 'refused']), {
+    dnsUnanswerable: defineOption(choiceType(['timeout', 'servfail', 'refused']), {
       default: 'refused',
       why: 'tproxy: answer to a query for another name if no `dnsUpstream` answers it.',
     }),

@@ -6,7 +6,14 @@ import {
   defineSection,
 } from '../engine/schema.ts'
 import { HOUR_MS, MINUTE_MS } from '../engine/units.ts'
-import { boolean, choice, durationType, integer, optionalType, text } from '../engine/values.ts'
+import {
+  booleanType,
+  choiceType,
+  durationType,
+  integerType,
+  optionalType,
+  textType,
+} from '../engine/values.ts'
 import { addressType, advertisedAddressType } from './values.ts'
 import {
   addressProtocols,
@@ -19,7 +26,7 @@ import {
 /** Keys of `link`: dialers and listeners for other routers. */
 export const linkSection = defineOptionalSection('Links to other routers.', {
   listeners: defineSectionList(16, 'Listeners to which other routers connect.', {
-    binding: defineOption(choice(['transport']), {
+    binding: defineOption(choiceType(['transport']), {
       default: REQUIRED_OPTION,
       why: 'Type of the listener.',
     }),
@@ -31,7 +38,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
       default: null,
       why: 'Address at which other routers reach this listener. May be left out if `bind` names a single address.',
     }),
-    bindInterface: defineOption(optionalType(text()), {
+    bindInterface: defineOption(optionalType(textType()), {
       default: null,
       why: 'Network interface under which the router reports this listener.',
       hasEffect: false,
@@ -40,30 +47,30 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     options: defineSection('Options of the channel.', linkChannelOptions),
   }),
   dialers: defineSectionList(16, 'Settings with which this router dials other routers.', {
-    binding: defineOption(choice(['transport']), {
+    binding: defineOption(choiceType(['transport']), {
       default: REQUIRED_OPTION,
       why: 'Type of the dialer.',
     }),
-    split: defineOption(boolean(), {
+    split: defineOption(booleanType(), {
       default: true,
       why: 'true: a link has several connections, some of them only for acknowledgements. false: a link has one connection.',
     }),
-    bind: defineOption(optionalType(text('a local interface or IP address')), {
+    bind: defineOption(optionalType(textType('a local interface or IP address')), {
       default: null,
       why: 'Local interface or IP address from which this router dials.',
     }),
-    bindInterface: defineOption(optionalType(text()), {
+    bindInterface: defineOption(optionalType(textType()), {
       default: null,
       why: 'Network interface under which the router reports this dialer.',
       hasEffect: false,
     }),
     groups: linkGroupsOption,
     options: defineSection('Options of the channel.', linkChannelOptions),
-    maxDefaultConnections: defineOption(integer(1, 100), {
+    maxDefaultConnections: defineOption(integerType(1, 100), {
       default: 3,
       why: 'Number of connections for payloads in one link.',
     }),
-    maxAckConnections: defineOption(integer(0, 100), {
+    maxAckConnections: defineOption(integerType(0, 100), {
       default: 1,
       why: 'Number of connections for acknowledgements in one link.',
     }),
@@ -81,11 +88,11 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     ),
   }),
   heartbeats: defineSection('Heartbeats of links.', heartbeatOptions(60_000)),
-  payloadSenderQueueSize: defineOption(integer(1, 100_000), {
+  payloadSenderQueueSize: defineOption(integerType(1, 100_000), {
     default: 128,
     why: 'Maximum number of payloads that wait on one link.',
   }),
-  ackSenderQueueSize: defineOption(integer(1, 100_000), {
+  ackSenderQueueSize: defineOption(integerType(1, 100_000), {
     default: 64,
     why: 'Maximum number of acknowledgements that wait on one link.',
   }),

@@ -7,12 +7,12 @@ import {
 } from '../engine/schema.ts'
 import { DAY_MS } from '../engine/units.ts'
 import {
-  boolean,
-  integer,
+  booleanType,
+  integerType,
   millisecondsType,
   optionalType,
   pathType,
-  text,
+  textType,
 } from '../engine/values.ts'
 
 const SECOND_MS = 1000
@@ -38,7 +38,7 @@ const defaults: WebSocketTimeouts = {
 
 /** A timeout in whole seconds, as in OpenZiti. */
 function webSocketTimeout(name: keyof WebSocketTimeouts, secondsMax: number, why: string) {
-  return defineOption(optionalType(integer(1, secondsMax)), {
+  return defineOption(optionalType(integerType(1, secondsMax)), {
     default: null,
     why: `ws, wss: ${why}, in seconds; ${defaults[name] / SECOND_MS} when absent.`,
   })
@@ -88,24 +88,27 @@ export const transportSection = defineKeyedSections(
     server_key: defineIgnoredSection(inCertificates),
     cert: defineIgnoredSection(inCertificates),
     key: defineIgnoredSection(inCertificates),
-    profile_version: defineOption(optionalType(integer(0, 1_000_000)), {
+    profile_version: defineOption(optionalType(integerType(0, 1_000_000)), {
       default: null,
       why: 'Version of the profile.',
       hasEffect: false,
     }),
-    tx_portal_min_sz: defineOption(optionalType(integer(1, BYTES_MAX)), {
+    tx_portal_min_sz: defineOption(optionalType(integerType(1, BYTES_MAX)), {
       default: null,
       why: 'Minimum bytes in flight.',
       hasEffect: false,
     }),
-    tx_portal_max_sz: defineOption(optionalType(integer(1, BYTES_MAX)), {
+    tx_portal_max_sz: defineOption(optionalType(integerType(1, BYTES_MAX)), {
       default: null,
       why: 'Maximum bytes in flight.',
       hasEffect: false,
     }),
     instrument: {
       ...defineOptionalSection('Measurements of the protocol.', {
-        name: defineOption(optionalType(text()), { default: null, why: 'Kind of measurement.' }),
+        name: defineOption(optionalType(textType()), {
+          default: null,
+          why: 'Kind of measurement.',
+        }),
         path: defineOption(optionalType(pathType()), {
           default: null,
           why: 'File of the measurements.',
@@ -114,14 +117,14 @@ export const transportSection = defineKeyedSections(
           default: null,
           why: 'Interval of measurements.',
         }),
-        enabled: defineOption(boolean(), {
+        enabled: defineOption(booleanType(), {
           default: false,
           why: 'Whether measurements are written.',
         }),
       }),
       hasEffect: false as const,
     },
-    maxBytesPerSecond: defineOption(optionalType(integer(1, Number.MAX_SAFE_INTEGER)), {
+    maxBytesPerSecond: defineOption(optionalType(integerType(1, Number.MAX_SAFE_INTEGER)), {
       default: null,
       why: 'dtls: maximum bytes per second.',
       hasEffect: false,

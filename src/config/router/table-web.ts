@@ -8,12 +8,12 @@ import {
   defineSection,
 } from '../engine/schema.ts'
 import { HOUR_MS } from '../engine/units.ts'
-import { choice, durationType, optionalType, text } from '../engine/values.ts'
+import { choiceType, durationType, optionalType, textType } from '../engine/values.ts'
 import { hostPortType, pemSourceType } from './values.ts'
 
 /** Keys of `web`: HTTPS servers of the router. */
 export const webServerConfigList = defineSectionList(8, 'HTTPS servers of this router.', {
-  name: defineOption(text(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
+  name: defineOption(textType(), { default: REQUIRED_OPTION, why: 'Name of the server in logs.' }),
   bindPoints: defineRequiredSectionList(16, 'Addresses at which the server listens.', {
     interface: defineOption(hostPortType(), { default: REQUIRED_OPTION, why: 'Listen address.' }),
     address: defineOption(hostPortType(), {
@@ -27,7 +27,7 @@ export const webServerConfigList = defineSectionList(8, 'HTTPS servers of this r
     }),
   }),
   apis: defineRequiredSectionList(4, 'APIs served.', {
-    binding: defineOption(choice(['health-checks', 'metrics']), {
+    binding: defineOption(choiceType(['health-checks', 'metrics']), {
       default: REQUIRED_OPTION,
       why: 'health-checks: state of this router, without log-in. metrics: metrics for Prometheus at /metrics, for clients with a certificate from flotilla pki issue.',
     }),
@@ -73,11 +73,11 @@ export const webServerConfigList = defineSectionList(8, 'HTTPS servers of this r
         default: 10_000,
         why: 'Timeout for sending a response.',
       }),
-      minTLSVersion: defineOption(choice(['TLS1.2', 'TLS1.3']), {
+      minTLSVersion: defineOption(choiceType(['TLS1.2', 'TLS1.3']), {
         default: 'TLS1.2',
         why: 'Oldest version of TLS.',
       }),
-      maxTLSVersion: defineOption(choice(['TLS1.2', 'TLS1.3']), {
+      maxTLSVersion: defineOption(choiceType(['TLS1.2', 'TLS1.3']), {
         default: 'TLS1.3',
         why: 'Newest version of TLS.',
       }),

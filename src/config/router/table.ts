@@ -12,14 +12,14 @@ import {
 } from '../engine/schema.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../engine/units.ts'
 import {
-  boolean,
-  choice,
+  booleanType,
+  choiceType,
   durationType,
-  integer,
+  integerType,
   millisecondsType,
   optionalType,
   pathType,
-  text,
+  textType,
 } from '../engine/values.ts'
 import {
   addressType,
@@ -48,7 +48,7 @@ import { webServerConfigList } from './table-web.ts'
 
 export const CONFIG_VERSION = 3
 
-const subjectField = optionalType(text())
+const subjectField = optionalType(textType())
 const csrFields = {
   country: defineOption(subjectField, { default: null, why: 'Subject field C.' }),
   province: defineOption(subjectField, { default: null, why: 'Subject field ST.' }),
@@ -63,8 +63,8 @@ const csrFields = {
   }),
 } as const
 
-const queueLength = integer(1, 10_000)
-const workerCount = integer(1, 10_000)
+const queueLength = integerType(1, 10_000)
+const workerCount = integerType(1, 10_000)
 
 /** Keys that the file may contain in `ctrl` or in `ctrl.options`. */
 const controllerPlaces = {
@@ -152,12 +152,15 @@ export const routerFields = {
       ),
       rateLimiter: markWithoutEffect(
         defineOptionalSection('Concurrent requests to one controller.', {
-          enabled: defineOption(boolean(), {
+          enabled: defineOption(booleanType(), {
             default: true,
             why: 'Whether concurrent requests are limited.',
           }),
-          minSize: defineOption(integer(1, 1000), { default: 5, why: 'Minimum of the limit.' }),
-          maxSize: defineOption(integer(1, 1000), { default: 250, why: 'Maximum of the limit.' }),
+          minSize: defineOption(integerType(1, 1000), { default: 5, why: 'Minimum of the limit.' }),
+          maxSize: defineOption(integerType(1, 1000), {
+            default: 250,
+            why: 'Maximum of the limit.',
+          }),
           timeout: defineOption(durationType(1, HOUR_MS), {
             default: 30_000,
             why: 'Time without an answer after which a request counts as lost.',
@@ -175,7 +178,7 @@ export const routerFields = {
     64,
     'Bindings of the terminators that this router dials, each with its options. Without an entry for a binding, the router dials no terminators with it. If a binding has several entries, the last one applies.',
     {
-      binding: defineOption(text(`a binding: ${dialerBindings.join(', ')}`), {
+      binding: defineOption(textType(`a binding: ${dialerBindings.join(', ')}`), {
         default: REQUIRED_OPTION,
         why: 'transport: `tcp:`, `tls:` and `udp:` addresses. transport_udp: `udp:`, `udp4:` and `udp6:` addresses. proxy, proxy_udp: bindings for listeners; a dial to a terminator with such a binding fails as misconfigured.',
       }),
@@ -188,7 +191,7 @@ export const routerFields = {
       csr: defineOptionalSection('The section `csr` at its earlier place.', csrFields, {
         deprecated: 'move it to csr, at the top of the file',
       }),
-      heartbeatIntervalSeconds: defineOption(integer(10, 60), {
+      heartbeatIntervalSeconds: defineOption(integerType(10, 60), {
         default: 60,
         why: 'Interval at which the router reports to controllers which sessions are in use.',
       }),
@@ -228,7 +231,7 @@ export const routerFields = {
       default: 32,
       why: 'Maximum number of links that are dialed at the same time.',
     }),
-    rateLimitedQueueLength: defineOption(integer(1, 50_000), {
+    rateLimitedQueueLength: defineOption(integerType(1, 50_000), {
       default: 5000,
       why: 'Maximum number of rate-limited operations that wait: requests to controllers that create, change or remove terminators.',
     }),
@@ -284,7 +287,7 @@ export const routerFields = {
         default: 1000,
         why: 'Delay before the first check.',
       }),
-      minLinks: defineOption(integer(0, 1_000_000), {
+      minLinks: defineOption(integerType(0, 1_000_000), {
         default: 0,
         why: 'If the router has fewer links than this, the check fails; 0: the check shows the links and never fails.',
       }),
@@ -292,7 +295,7 @@ export const routerFields = {
   }),
   link: linkSection,
   listeners: defineSectionList(64, 'Ports that are open to clients.', {
-    binding: defineOption(text(`a binding: ${listenerBindings.join(', ')}`), {
+    binding: defineOption(textType(`a binding: ${listenerBindings.join(', ')}`), {
       default: REQUIRED_OPTION,
       why: 'proxy, proxy_udp: the router creates a circuit to `service` for each connection, or for each source of datagrams. transport, transport_udp: the same, but to the service that the client names in its first line.',
     }),
@@ -305,7 +308,7 @@ export const routerFields = {
       default: null,
       why: 'Address of the listener for clients; may be given in `options`. Required for `edge`.',
     }),
-    service: defineOption(optionalType(text()), {
+    service: defineOption(optionalType(textType()), {
       default: null,
       why: 'proxy and proxy_udp: id or name of the service. To select an instance of the host, put the instance and `@` before it.',
     }),
@@ -316,7 +319,7 @@ export const routerFields = {
       default: MINUTE_MS,
       why: 'Interval at which the router reports metrics.',
     }),
-    messageQueueSize: defineOption(integer(1, 10_000), {
+    messageQueueSize: defineOption(integerType(1, 10_000), {
       default: 10,
       why: 'Maximum number of metrics reports that wait while no controller is connected; the oldest are dropped.',
     }),
@@ -355,7 +358,7 @@ export const routerFields = {
   proxy: defineOptionalSection(
     'A proxy for connections to controllers and other routers, and for enrollment and renewal.',
     {
-      type: defineOption(choice(['none', 'http']), {
+      type: defineOption(choiceType(['none', 'http']), {
         default: REQUIRED_OPTION,
         why: 'http: connections are opened with the method CONNECT.',
       }),
@@ -363,11 +366,11 @@ export const routerFields = {
         default: null,
         why: 'Address of the proxy. Required for `http`.',
       }),
-      username: defineOption(optionalType(text()), {
+      username: defineOption(optionalType(textType()), {
         default: null,
         why: 'Sent to the proxy with Basic authentication.',
       }),
-      password: defineOption(optionalType(text()), {
+      password: defineOption(optionalType(textType()), {
         default: null,
         why: 'Sent to the proxy with Basic authentication.',
         isSecret: true,
@@ -384,7 +387,7 @@ export const routerFields = {
   interfaceDiscovery: defineSection(
     'Network interfaces reported to controllers.',
     {
-      disabled: defineOption(boolean(), {
+      disabled: defineOption(booleanType(), {
         default: false,
         why: 'If true, the router does not report its network interfaces.',
       }),

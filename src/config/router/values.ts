@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ValueType } from '../engine/schema.ts'
 import { REDACTED } from '../engine/option-display.ts'
-import { isTextValue, listType, text, texts } from '../engine/values.ts'
+import { isTextValue, listType, textType, textListType } from '../engine/values.ts'
 
 // Value types that only the router's configuration uses.
 
@@ -138,7 +138,7 @@ function alternativeNames(
   expected: string,
   isValid: (name: string) => boolean,
 ): ValueType<readonly string[]> {
-  const names = texts(expected, isValid)
+  const names = textListType(expected, isValid)
   const isWritten = (entry: unknown): boolean => entry !== null && entry !== ''
   return {
     ...names,
@@ -164,7 +164,7 @@ export const emailsType = alternativeNames(
 )
 
 export function cidrType(): ValueType<string> {
-  return text('an IP range as 100.64.0.1/10', (range) => {
+  return textType('an IP range as 100.64.0.1/10', (range) => {
     const [ip = '', bits = '', ...rest] = range.split('/')
     const family = isIP(ip)
     const isBits = /^[0-9]{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)

@@ -2,20 +2,20 @@ import { computed, signal } from '@preact/signals'
 
 import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { ApiRefusalError } from '../../client/client-errors.ts'
-import { ApiClient } from '../client/api-client.ts'
+import { ConsoleApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
-import { Members } from '../client/members.ts'
+import { MemberOrigins } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
 import { SharedSession } from '../client/shared-session.ts'
 import { isTabInUse } from './loaded.ts'
 
 // The services of this tab; each is created once.
 
-export const clusterMembers = new Members(location.origin)
-export const session = new TabSession(sessionStorage, isTabInUse)
-export const consoleApiClient = new ApiClient(clusterMembers, session)
-session.attach(consoleApiClient)
-export const sharedSession = new SharedSession(session)
+export const clusterMembers = new MemberOrigins(location.origin)
+export const tabSession = new TabSession(sessionStorage, isTabInUse)
+export const consoleApiClient = new ConsoleApiClient(clusterMembers, tabSession)
+tabSession.attach(consoleApiClient)
+export const sharedSession = new SharedSession(tabSession)
 export const eventFeed = new EventFeed(consoleApiClient, navigator.locks)
 
 /**

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { ApiDocument, type ServedDocument } from '../client/api-document.ts'
 import type { IdentityDetail } from '../client/served-types.ts'
-import { consoleApiClient, session } from './console-state.ts'
+import { consoleApiClient, tabSession } from './console-state.ts'
 
 let loading: Promise<ApiDocument> | null = null
 
@@ -27,7 +27,7 @@ let callerOf = ''
 
 /** Loads the permissions of the identity once for each session. */
 export async function loadCaller(): Promise<void> {
-  const token = session.token() ?? ''
+  const token = tabSession.token() ?? ''
   if (callerOf === token) return
   callerOf = token
   const { data } = await consoleApiClient

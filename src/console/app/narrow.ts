@@ -4,5 +4,5 @@ import { signal } from '@preact/signals'
 const query = matchMedia('(max-width: 48rem)')
 
 /** True while the window is as narrow as that of a phone. */
-export const isNarrow = signal(query.matches)
-query.addEventListener('change', ({ matches }) => (isNarrow.value = matches))
+export const isNarrowWindow = signal(query.matches)
+query.addEventListener('change', ({ matches }) => (isNarrowWindow.value = matches))

@@ -3,14 +3,14 @@ import type { ComponentChildren, ComponentType } from 'preact'
 import type { IconName } from '../controls/icon-paths.ts'
 import { EmptyState } from '../controls/status.tsx'
 import { Button, LinkButton } from '../controls/button.tsx'
-import { type Kind, kindAt, kinds as allKinds } from '../pages/records/kinds.ts'
+import { type ConsoleKind, findKindAtPath, kinds as allKinds } from '../pages/records/kinds.ts'
 import { HomePage } from '../pages/home/home-page.tsx'
 import { texts } from '../texts.ts'
 import { CONSOLE_BASE_PATH, type ConsolePage } from './navigation.ts'
 import { hasPermission } from './management-document.ts'
 import { lazyComponent } from './lazy.tsx'
 import { PageHead } from './page-head.tsx'
-import { isSearchOpen, registerGoKey } from './shortcuts.ts'
+import { isSearchOpen, registerPageShortcut } from './shortcuts.ts'
 
 /** Title and content of a page. */
 export interface Page {
@@ -117,7 +117,7 @@ export const navigation: readonly {
 
 function linksTo(...targets: readonly (readonly [string, string])[]): NavigationLink[] {
   return targets.flatMap(([path, key]) => {
-    const kind = kindAt(path)
+    const kind = findKindAtPath(path)
     if (kind === null) return []
     const needs = [`${kind.permission}.read`]
     return [{ name: path, title: kind.many, icon: kind.icon, key, needs }]
@@ -201,7 +201,7 @@ export function usableLinks(links: readonly NavigationLink[]): readonly Navigati
 /** The page at the address of the console itself. */
 export const START_PAGE = 'home'
 
-export function pageAt({ names }: ConsolePage): Page {
+export function resolvePage({ names }: ConsolePage): Page {
   // Earlier versions showed the live events at `events`, so that address still opens them.
   const known = names[0] === 'events' ? ['activity', 'live'] : names
   const [first = START_PAGE, second = null] = known
@@ -211,7 +211,7 @@ export function pageAt({ names }: ConsolePage): Page {
     const { title, Page: Shown } = page
     return { title, show: () => <Shown name={second} key={`${first}/${second ?? ''}`} /> }
   }
-  const kind = kindAt(first)
+  const kind = findKindAtPath(first)
   if (kind !== null) return recordPage(kind, second)
   return { title: texts.pages.missing, show: () => <MissingPage /> }
 }
@@ -220,7 +220,7 @@ const Records = lazyComponent(() =>
   import('../pages/records/records.tsx').then(({ Records: page }) => page),
 )
 
-function recordPage(kind: Kind, id: string | null): Page {
+function recordPage(kind: ConsoleKind, id: string | null): Page {
   return {
     title: kind.many,
     show: () => <Records kind={kind} id={id} key={`${kind.path}/${id ?? ''}`} />,
@@ -245,8 +245,8 @@ function MissingPage() {
   )
 }
 
-export function registerGoKeys(): void {
+export function registerPageShortcuts(): void {
   for (const { links } of navigation) {
-    for (const { key, title, name } of links) if (key !== '') registerGoKey(key, title, name)
+    for (const { key, title, name } of links) if (key !== '') registerPageShortcut(key, title, name)
   }
 }

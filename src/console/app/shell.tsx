@@ -2,21 +2,21 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { IconButton } from '../controls/button.tsx'
-import { Icon, StatusMark } from '../controls/icon.tsx'
+import { Icon, ConsoleLogo } from '../controls/icon.tsx'
 import { texts } from '../texts.ts'
 import { loadCaller } from './management-document.ts'
 import { lazyComponent, loadPages } from './lazy.tsx'
 import { isTabInUse } from './loaded.ts'
 import { CONSOLE_BASE_PATH, consolePath, currentPage } from './navigation.ts'
 import { recordTitle } from './page-title.ts'
-import { navigation, pageAt, START_PAGE, usableLinks } from './pages.tsx'
+import { navigation, resolvePage, START_PAGE, usableLinks } from './pages.tsx'
 import {
   eventFeed,
   isReadOnly,
   clusterMembers,
   probeFailedMembers,
   refreshMembers,
-  session,
+  tabSession,
 } from './console-state.ts'
 import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen, isSearchOpen } from './shortcuts.ts'
@@ -45,7 +45,7 @@ export function Shell() {
   useEffect(() => {
     if (eventFeed.state.value === 'broken') refreshMembers().catch(() => undefined)
   }, [eventFeed.state.value])
-  const identityId = session.current.value?.identityId ?? null
+  const identityId = tabSession.current.value?.identityId ?? null
   useEffect(() => {
     if (identityId === null) return undefined
     let isOver = false
@@ -64,7 +64,7 @@ export function Shell() {
       eventFeed.stop()
     }
   }, [identityId])
-  const page = pageAt(currentPage.value)
+  const page = resolvePage(currentPage.value)
   useEffect(() => {
     isMenuOpen.value = false
     document.querySelector('.nav [aria-current]')?.scrollIntoView({ block: 'nearest' })
@@ -143,7 +143,7 @@ function Sidebar() {
   return (
     <aside class="sidebar" data-open={isMenuOpen.value}>
       <a class="brand" href={`${CONSOLE_BASE_PATH}/`}>
-        <StatusMark />
+        <ConsoleLogo />
         {texts.product}
       </a>
       <button type="button" class="nav-search" onClick={() => (isSearchOpen.value = true)}>
@@ -186,7 +186,7 @@ function SidebarFoot() {
       </p>
       <div class="who">
         <a class="who-name" href={consolePath('profile')} title={texts.profile.title}>
-          {session.current.value?.name}
+          {tabSession.current.value?.name}
         </a>
         <IconButton
           icon={theme.value === 'dark' ? 'light' : 'dark'}
@@ -198,7 +198,7 @@ function SidebarFoot() {
           icon="leave"
           label={shell.logOut}
           onClick={() => {
-            session.logOut().catch(() => undefined)
+            tabSession.logOut().catch(() => undefined)
           }}
         />
       </div>

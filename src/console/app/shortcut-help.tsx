@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { Button } from '../controls/button.tsx'
 import { Dialog } from '../controls/dialog.tsx'
 import { texts } from '../texts.ts'
-import { goKeys, isHelpOpen } from './shortcuts.ts'
+import { pageShortcuts, isHelpOpen } from './shortcuts.ts'
 
 export function ShortcutHelp() {
   const { help } = texts
@@ -29,7 +29,7 @@ export function ShortcutHelp() {
           ))}
         </Keys>
         <Keys title={help.goTo}>
-          {[...goKeys].map(([key, { title }]) => (
+          {[...pageShortcuts].map(([key, { title }]) => (
             <>
               <dt>
                 <kbd>g</kbd> <kbd>{key}</kbd>

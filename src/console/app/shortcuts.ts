@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { navigateTo, consolePath } from './navigation.ts'
 
 /** Pages by the key that opens them after `g`. */
-export const goKeys = new Map<string, { readonly path: string; readonly title: string }>()
+export const pageShortcuts = new Map<string, { readonly path: string; readonly title: string }>()
 export const isHelpOpen = signal(false)
 export const isSearchOpen = signal(false)
 
@@ -34,7 +34,7 @@ export function startShortcuts(): void {
     const { key } = event
     if (performance.now() < goUntil) {
       goUntil = 0
-      const target = goKeys.get(key)
+      const target = pageShortcuts.get(key)
       if (target === undefined) return
       event.preventDefault()
       navigateTo(target.path)
@@ -61,6 +61,10 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 /** Registers a key that opens a page when it is pressed after `g`. */
-export function registerGoKey(key: string, title: string, ...names: readonly string[]): void {
-  goKeys.set(key, { title, path: consolePath(...names) })
+export function registerPageShortcut(
+  key: string,
+  title: string,
+  ...names: readonly string[]
+): void {
+  pageShortcuts.set(key, { title, path: consolePath(...names) })
 }

@@ -10,7 +10,7 @@ import {
 import { texts } from '../texts.ts'
 import { ApiRefusalError } from '../../client/client-errors.ts'
 import { failureText } from './failure.tsx'
-import { session } from './console-state.ts'
+import { tabSession } from './console-state.ts'
 
 let fault = ''
 /**
@@ -34,7 +34,7 @@ export async function startSignIn(): Promise<void> {
 /** Opens the log-in page of a provider in this tab. */
 export async function startProviderSignIn(provider: LogInProvider): Promise<void> {
   const backTo = location.pathname + location.search
-  const endpoint = await session.authorizationEndpoint(provider.id)
+  const endpoint = await tabSession.authorizationEndpoint(provider.id)
   const { origin } = location
   location.assign(await beginProviderSignIn(sessionStorage, origin, backTo, provider, endpoint))
 }
@@ -52,13 +52,13 @@ export function finishSignIn(): void {
   // Removes the code from the address and from the history of the browser.
   history.replaceState(null, '', returned?.backTo ?? CALLBACK_PATH)
   if (returned === null) {
-    if (session.current.value === null) {
+    if (tabSession.current.value === null) {
       fault = refusal === null ? texts.logIn.signInUnknown : texts.logIn.providerRefused
     }
     return
   }
   isRedeemingSignInCode.value = true
-  session
+  tabSession
     .signIn(returned, location.origin)
     .catch((error: unknown) => {
       const isRefused = error instanceof ApiRefusalError && error.status === 401

@@ -12,7 +12,7 @@ import {
 import { ApiRefusalError, CancelledError, NoResponseError } from '../../client/client-errors.ts'
 import { newRequestId } from '../../client/request-id.ts'
 import { consoleTimeouts } from '../../client/timeouts.ts'
-import { browserClock, type Members } from './members.ts'
+import { browserClock, type MemberOrigins } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 
 /** A request of a page, for which no operation and no response type are chosen yet. */
@@ -40,8 +40,8 @@ export interface OperationRequest extends Omit<PageRequest, 'method' | 'path'> {
 export type ControllerResponse = ClusterResponse & { readonly origin: string }
 
 /** The page's API client, which sends requests with `fetch`. */
-export class ApiClient {
-  readonly #members: Members
+export class ConsoleApiClient {
+  readonly #members: MemberOrigins
   readonly #session: SessionTokenSource
   readonly #fetch: typeof fetch
   readonly #core: ClusterClient<PageRequest>
@@ -49,7 +49,7 @@ export class ApiClient {
   readonly leaderSilenceMs = signal(0)
 
   constructor(
-    members: Members,
+    members: MemberOrigins,
     session: SessionTokenSource,
     fetcher: typeof fetch = (input, init) => fetch(input, init),
   ) {

@@ -1,12 +1,12 @@
 /** The part of JSON Schema that the served schemas use. */
-export interface JsonSchema {
+export interface ServedSchema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
-  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly properties?: Readonly<Record<string, ServedSchema>>
   readonly required?: readonly string[]
-  readonly items?: JsonSchema
+  readonly items?: ServedSchema
   readonly enum?: readonly unknown[]
-  readonly additionalProperties?: boolean | JsonSchema
+  readonly additionalProperties?: boolean | ServedSchema
   readonly description?: string
   readonly minimum?: number
   readonly minItems?: number
@@ -16,12 +16,12 @@ export interface JsonSchema {
   readonly title?: string
   readonly format?: string
   readonly const?: unknown
-  readonly oneOf?: readonly JsonSchema[]
-  readonly anyOf?: readonly JsonSchema[]
-  readonly allOf?: readonly JsonSchema[]
-  readonly if?: JsonSchema
-  readonly then?: JsonSchema
-  readonly else?: JsonSchema
+  readonly oneOf?: readonly ServedSchema[]
+  readonly anyOf?: readonly ServedSchema[]
+  readonly allOf?: readonly ServedSchema[]
+  readonly if?: ServedSchema
+  readonly then?: ServedSchema
+  readonly else?: ServedSchema
 }
 
 /** An operation in the served OpenAPI document, in the form that forms and lists use. */
@@ -32,9 +32,9 @@ export interface ApiOperation {
   readonly permission: string
   readonly query: readonly string[]
   /** Schema of the request body, with references resolved. */
-  readonly body: JsonSchema | null
+  readonly body: ServedSchema | null
   /** Schema of `data`; for a list, of each item in `data`. */
-  readonly row: JsonSchema | null
+  readonly row: ServedSchema | null
 }
 
 interface ServedOperation {
@@ -45,12 +45,12 @@ interface ServedOperation {
   readonly requestBody?: { readonly content?: Content }
   readonly responses?: Readonly<Record<string, { readonly content?: Content }>>
 }
-type Content = Readonly<Record<string, { readonly schema?: JsonSchema }>>
+type Content = Readonly<Record<string, { readonly schema?: ServedSchema }>>
 
 /** The part of the served OpenAPI document that the console uses. */
 export interface ServedDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, ServedOperation>>>>
-  readonly components?: { readonly schemas?: Readonly<Record<string, JsonSchema>> }
+  readonly components?: { readonly schemas?: Readonly<Record<string, ServedSchema>> }
 }
 
 const SCHEMAS = '#/components/schemas/'
@@ -97,7 +97,7 @@ export class ApiDocument {
     })
   }
 
-  resolved(schema: JsonSchema, depth = 0): JsonSchema {
+  resolved(schema: ServedSchema, depth = 0): ServedSchema {
     if (depth > DEPTH_MAX) return {}
     if (schema.$ref !== undefined) {
       const name = schema.$ref.startsWith(SCHEMAS) ? schema.$ref.slice(SCHEMAS.length) : ''
@@ -126,6 +126,6 @@ export class ApiDocument {
   }
 }
 
-function schemaIn(content: Content | undefined): JsonSchema | null {
+function schemaIn(content: Content | undefined): ServedSchema | null {
   return content?.['application/json']?.schema ?? null
 }

@@ -3,7 +3,7 @@ import { signal } from '@preact/signals'
 import { FABRIC_API_PATH } from '../../client/cluster-client.ts'
 import { parseLogPosition } from '../../client/log-position.ts'
 import { ApiRefusalError } from '../../client/client-errors.ts'
-import type { ApiClient } from './api-client.ts'
+import type { ConsoleApiClient } from './api-client.ts'
 import { EventLines, type StreamEvent } from './event-lines.ts'
 
 /** An event of the network, from the event stream of a controller. */
@@ -14,7 +14,7 @@ export interface NetworkEvent {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
-export type FeedState = 'off' | 'live' | 'broken' | 'refused'
+export type EventFeedState = 'off' | 'live' | 'broken' | 'refused'
 
 const RETRY_MS_MIN = 1_000
 const RETRY_MS_MAX = 30_000
@@ -37,7 +37,7 @@ interface TabLocks {
 /** Events and state that the tab with the stream sends to the other tabs of the same identity. */
 interface News {
   readonly kind: 'news'
-  readonly state: FeedState
+  readonly state: EventFeedState
   /** Newest first. */
   readonly events: readonly NetworkEvent[]
   readonly lastId: string
@@ -60,14 +60,14 @@ type FeedMessage =
  * that responds. After a gap, pages reload their records.
  */
 export class EventFeed {
-  readonly state = signal<FeedState>('off')
+  readonly state = signal<EventFeedState>('off')
   /** Newest first. */
   readonly events = signal<readonly NetworkEvent[]>([])
   /** Number of times that events may have been missed. */
   readonly gaps = signal(0)
   /** True: also keeps the frequent reports of traffic, which push out other events. */
   readonly keepsUsage = signal(false)
-  readonly #client: ApiClient
+  readonly #client: ConsoleApiClient
   readonly #locks: TabLocks
   #identityId = ''
   #lastId = ''
@@ -81,7 +81,7 @@ export class EventFeed {
    */
   #isNew = true
 
-  constructor(client: ApiClient, locks: TabLocks) {
+  constructor(client: ConsoleApiClient, locks: TabLocks) {
     this.#client = client
     this.#locks = locks
   }
@@ -154,7 +154,7 @@ export class EventFeed {
     return { kind: 'news', state: this.state.value, events, lastId: this.#lastId, isGap }
   }
 
-  #enter(state: FeedState): void {
+  #enter(state: EventFeedState): void {
     this.state.value = state
     this.#send(this.#news([], false))
   }

@@ -4,7 +4,7 @@ import { MemberOrder } from '../../client/member-order.ts'
 import type { ControllerDetail } from './served-types.ts'
 
 /** A controller of the cluster, with its address for browsers. */
-export interface Member {
+export interface BrowserMember {
   readonly id: string
   /** `https://host:port`. */
   readonly origin: string
@@ -21,11 +21,11 @@ type Addresses = NonNullable<ControllerDetail['apiAddresses']>
  * The origins that the console may call, as the cluster lists them. Only addresses that use HTTPS
  * and serve both APIs are included; the console never guesses an address.
  */
-export class Members {
+export class MemberOrigins {
   readonly own: string
   /** The members in the order in which requests try them. */
   readonly asked: MemberOrder
-  readonly list = signal<readonly Member[]>([])
+  readonly list = signal<readonly BrowserMember[]>([])
   readonly current = signal('')
   /** Origins that have not responded to this browser since they failed. */
   readonly failed = signal<readonly string[]>([])
@@ -50,7 +50,7 @@ export class Members {
     if (found.length > 0) this.#take(found)
   }
 
-  #take(list: readonly Member[]): void {
+  #take(list: readonly BrowserMember[]): void {
     this.list.value = list
     this.asked.follow([...list.map(({ origin }) => origin), this.own])
   }
@@ -79,8 +79,8 @@ export class Members {
   }
 }
 
-function isMember(value: unknown): value is Member {
-  const { id, origin } = (value ?? {}) as Partial<Member>
+function isMember(value: unknown): value is BrowserMember {
+  const { id, origin } = (value ?? {}) as Partial<BrowserMember>
   return typeof id === 'string' && typeof origin === 'string' && origin.startsWith('https://')
 }
 

@@ -2,13 +2,13 @@ import { signal } from '@preact/signals'
 
 import { type SessionTokenSource, MANAGEMENT_API_PATH } from '../../client/cluster-client.ts'
 import { ApiRefusalError } from '../../client/client-errors.ts'
-import type { ControllerResponse, ApiClient, PageRequest } from './api-client.ts'
+import type { ControllerResponse, ConsoleApiClient, PageRequest } from './api-client.ts'
 import {
   CALLBACK_PATH,
   codeRedemptionForm,
   type LogInProvider,
   tokenExchangeForm,
-  type Form,
+  type FormParameters,
   type SignInTokens,
   readSignInTokens,
   type ReturnedCode,
@@ -24,7 +24,7 @@ const CLIENT = '/edge/client/v1'
 const PROVIDERS_MAX = 10
 
 /** The session of this tab; `isPartial`: the session lacks a second factor. */
-export interface Session {
+export interface TabSessionState {
   readonly token: string
   readonly identityId: string
   readonly name: string
@@ -37,7 +37,7 @@ export interface Session {
   readonly endsAtMs: number | null
 }
 
-export type LogInMethod =
+export type ConsoleLogInMethod =
   | { readonly kind: 'password'; readonly username: string; readonly password: string }
   | { readonly kind: 'certificate' }
 
@@ -55,7 +55,7 @@ interface SessionBody {
  * again.
  */
 export class TabSession implements SessionTokenSource {
-  readonly current = signal<Session | null>(null)
+  readonly current = signal<TabSessionState | null>(null)
   /**
    * True if the session ended while a page was open. The page stays in place behind the log-in
    * form.
@@ -63,7 +63,7 @@ export class TabSession implements SessionTokenSource {
   readonly hasEnded = signal(false)
   readonly #storage: Storage
   readonly #waiting: (() => void)[] = []
-  #client: ApiClient | null = null
+  #client: ConsoleApiClient | null = null
   #renewal: ReturnType<typeof setTimeout> | undefined
 
   /** Called with the token when the user ends the session. */
@@ -78,7 +78,7 @@ export class TabSession implements SessionTokenSource {
     this.#renewInTime()
   }
 
-  attach(client: ApiClient): void {
+  attach(client: ConsoleApiClient): void {
     this.#client = client
   }
 
@@ -102,7 +102,7 @@ export class TabSession implements SessionTokenSource {
     return this.token()
   }
 
-  async logIn(method: LogInMethod): Promise<void> {
+  async logIn(method: ConsoleLogInMethod): Promise<void> {
     const how = method.kind === 'password' ? 'password' : 'cert'
     const body =
       method.kind === 'password' ? { username: method.username, password: method.password } : {}
@@ -181,7 +181,7 @@ export class TabSession implements SessionTokenSource {
     return data.authorizationEndpoint
   }
 
-  async #tokens(form: Form): Promise<SignInTokens> {
+  async #tokens(form: FormParameters): Promise<SignInTokens> {
     const { body } = await this.#ask({
       method: 'POST',
       path: TOKEN_PATH,
@@ -252,7 +252,7 @@ export class TabSession implements SessionTokenSource {
   }
 
   /** Adopts the session of another tab; null ends this tab's session. */
-  adopt(session: Session | null): void {
+  adopt(session: TabSessionState | null): void {
     this.hasEnded.value = false
     this.#put(session)
   }
@@ -270,7 +270,7 @@ export class TabSession implements SessionTokenSource {
     })
   }
 
-  #put(session: Session | null): void {
+  #put(session: TabSessionState | null): void {
     this.current.value = session
     this.#renewInTime()
     if (session === null) this.#storage.removeItem(STORED)
@@ -297,11 +297,11 @@ export class TabSession implements SessionTokenSource {
   }
 }
 
-function stored(storage: Storage): Session | null {
+function stored(storage: Storage): TabSessionState | null {
   try {
     const { token, identityId, name, isPartial, endsAtMs } = JSON.parse(
       storage.getItem(STORED) ?? '{}',
-    ) as Partial<Session>
+    ) as Partial<TabSessionState>
     if (typeof token !== 'string') return null
     return {
       token,

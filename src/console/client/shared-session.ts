@@ -1,4 +1,4 @@
-import type { Session, TabSession } from './session.ts'
+import type { TabSessionState, TabSession } from './session.ts'
 
 const CHANNEL = 'flotilla.session'
 const ANSWER_MS = 250
@@ -6,7 +6,7 @@ const ANSWER_MS = 250
 /** Messages between the tabs of one browser at one origin. */
 type SessionMessage =
   | { readonly kind: 'asked' }
-  | { readonly kind: 'session'; readonly session: Session }
+  | { readonly kind: 'session'; readonly session: TabSessionState }
   | { readonly kind: 'ended'; readonly token: string }
 
 /**

@@ -87,7 +87,7 @@ async function codeRequest(
   storage: Storage,
   origin: string,
   { backTo, signerId }: Pick<Begun, 'backTo' | 'signerId'>,
-  client: Form,
+  client: FormParameters,
 ): Promise<URLSearchParams> {
   const [state, verifier] = [randomText(), randomText()]
   const begun: Begun = { state, verifier, backTo, signerId }
@@ -121,7 +121,10 @@ export function readReturnedCode(
   return { code, verifier: begun.verifier, backTo: begun.backTo, signerId: begun.signerId }
 }
 
-export function codeRedemptionForm({ code, verifier }: ReturnedCode, origin: string): Form {
+export function codeRedemptionForm(
+  { code, verifier }: ReturnedCode,
+  origin: string,
+): FormParameters {
   return {
     grant_type: 'authorization_code',
     client_id: CLIENT_ID,
@@ -132,7 +135,7 @@ export function codeRedemptionForm({ code, verifier }: ReturnedCode, origin: str
 }
 
 /** Form that exchanges a valid access token for a newer one (RFC 8693). */
-export function tokenExchangeForm(access: string): Form {
+export function tokenExchangeForm(access: string): FormParameters {
   return {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     client_id: CLIENT_ID,
@@ -142,7 +145,7 @@ export function tokenExchangeForm(access: string): Form {
   }
 }
 
-export type Form = Readonly<Record<string, string>>
+export type FormParameters = Readonly<Record<string, string>>
 
 /** @throws {TypeError} if the response contains no tokens. */
 export function readSignInTokens(body: unknown): SignInTokens {

@@ -22,7 +22,7 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
   )
 }
 
-export function StatusMark({ size = 24 }: { readonly size?: number }) {
+export function ConsoleLogo({ size = 24 }: { readonly size?: number }) {
   return (
     <svg width={size} height={size} viewBox="0 0 32 32" aria-hidden="true">
       <rect width="32" height="32" rx="8" fill="#3350d0" />

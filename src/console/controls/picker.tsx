@@ -8,7 +8,7 @@ import { Skeleton } from './status.tsx'
 import type { IconName } from './icon-paths.ts'
 
 /** One suggestion of a picker. */
-export interface Option {
+export interface PickerOption {
   readonly value: string
   readonly text: string
   readonly note?: string
@@ -17,7 +17,7 @@ export interface Option {
 
 /** The first suggestions, and the number of all matches. */
 export interface PickerSuggestions {
-  readonly options: readonly Option[]
+  readonly options: readonly PickerOption[]
   /** Number of all matches; the suggestions are only the first of them. */
   readonly totalCount: number
 }
@@ -27,7 +27,7 @@ export interface PickerProps {
   readonly label?: string
   readonly placeholder?: string
   readonly load: (typed: string, signal: AbortSignal) => Promise<PickerSuggestions>
-  readonly onPick: (option: Option) => void
+  readonly onPick: (option: PickerOption) => void
   /** True: the picker has the focus and shows its first suggestions at once. */
   readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
@@ -42,7 +42,7 @@ const PAUSE_MS = 150
  */
 function useSuggestions(
   { load, isFocused = false }: PickerProps,
-  onWanted: (first: Option | undefined) => void,
+  onWanted: (first: PickerOption | undefined) => void,
 ) {
   const typed = useSignal('')
   const found = useSignal<PickerSuggestions | null>(null)
@@ -85,7 +85,7 @@ export function Picker(props: PickerProps) {
   const listId = useId()
   const root = useRef<HTMLDivElement>(null)
   const options = found.value?.options ?? []
-  const pick = (option: Option | undefined): void => {
+  const pick = (option: PickerOption | undefined): void => {
     if (option === undefined) return
     isPickWanted.current = false
     onPick(option)
@@ -159,10 +159,10 @@ export function Picker(props: PickerProps) {
 function Suggestions(props: {
   readonly listId: string
   readonly isOpen: boolean
-  readonly options: readonly Option[]
+  readonly options: readonly PickerOption[]
   readonly at: number
   readonly note: string
-  readonly onPick: (option: Option) => void
+  readonly onPick: (option: PickerOption) => void
 }) {
   const { listId, isOpen, options, at, note, onPick } = props
   return (

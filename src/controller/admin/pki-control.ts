@@ -22,14 +22,14 @@ import {
 } from '../../pki/certificate.ts'
 import { SecretFileError } from '../../pki/secret-file.ts'
 import { isIssuerName, limitValidity } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signing-authority.ts'
+import { checkSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import { externalSpiffeId } from '../../pki/spiffe.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { Actor } from '../../ports/actor.ts'
 import {
   type ActiveCertificates,
   ISSUED_CERTIFICATE_DAYS_MAX,
-  type IssuedCertificate,
+  type IssuedExternalCertificate,
   type ExternalCertificateRequest,
   type PkiControl,
   type ActiveServerCertificate,
@@ -121,7 +121,7 @@ async function installIssuing(
   const present = presentIssuing(deps)
   const privateKeyPem = given.privateKeyPem ?? present.privateKeyPem
   const signer = { certificatePem, privateKeyPem }
-  checkSigner({ signer, anchors: renewer.anchors, nowMs: clock.nowMs() })
+  checkSigningAuthority({ signer, anchors: renewer.anchors, nowMs: clock.nowMs() })
   const [next] = parseCertificates(certificatePem)
   const [before] = parseCertificates(present.certificatePem)
   if (next.native.subject !== before.native.subject) {
@@ -143,7 +143,7 @@ async function issue(
   deps: PkiControlDeps,
   request: ExternalCertificateRequest,
   by: Actor,
-): Promise<IssuedCertificate> {
+): Promise<IssuedExternalCertificate> {
   const issuer = presentIssuing(deps)
   const { commonName, publicKeySpki } = await parseCertificateRequest(request.requestPem)
   if (commonName === null || !COMMON_NAME.test(commonName)) {
@@ -172,7 +172,7 @@ async function issue(
 async function renewMember(
   deps: PkiControlDeps,
   givenPem: string,
-): Promise<IssuedCertificate & { readonly id: string }> {
+): Promise<IssuedExternalCertificate & { readonly id: string }> {
   const issuer = presentIssuing(deps)
   const chain = parseCertificates(givenPem)
   const [leaf] = chain

@@ -11,10 +11,10 @@ import type {
 import type { BackupFolder } from './backup-folder.ts'
 import {
   type BackupDeps,
-  type TakeBackupOptions,
-  bytesOf,
+  type StartBackupOptions,
+  streamBackupBytes,
   startBackup,
-  type BackupResult,
+  type StartedBackup,
 } from './start-backup.ts'
 
 /**
@@ -73,13 +73,13 @@ async function listed(folder: Pick<BackupFolder, 'list'> | null): Promise<Schedu
  */
 async function handedOut(
   deps: ControlDeps,
-  taken: BackupResult,
+  taken: StartedBackup,
   onEnd: (outcome: ClusterAction['outcome']) => void,
 ): Promise<AsyncGenerator<Uint8Array>> {
   async function* bytes(): AsyncGenerator<Uint8Array> {
     try {
       yield new Uint8Array()
-      yield* bytesOf(deps, taken)
+      yield* streamBackupBytes(deps, taken)
     } finally {
       await taken.close()
       onEnd(taken.writer.written === null ? 'TIMEOUT' : 'done')
@@ -98,7 +98,7 @@ async function handedOut(
  */
 async function recordRequest(
   { actions, ...deps }: ControlDeps,
-  options: TakeBackupOptions,
+  options: StartBackupOptions,
   by: Actor,
 ): Promise<void> {
   const wanted: ClusterAction = { ...actionOf(deps, options), outcome: 'requested' }
@@ -110,7 +110,7 @@ async function recordRequest(
 
 function actionOf(
   { cluster }: Pick<BackupDeps, 'cluster'>,
-  { recipient, hasSecrets }: TakeBackupOptions,
+  { recipient, hasSecrets }: StartBackupOptions,
 ): Omit<ClusterAction, 'outcome'> {
   const manner = recipient === null ? 'unencrypted' : 'encrypted'
   const reason = `${hasSecrets ? 'with' : 'without'} secrets, ${manner}`
@@ -126,7 +126,7 @@ function optionsOf({
   hasSecrets,
   isPlaintext,
   isStale,
-}: BackupRequest): TakeBackupOptions {
+}: BackupRequest): StartBackupOptions {
   const recipient = recipientPem === null ? null : recipientOf(recipientPem)
   if (hasSecrets && recipient === null && !isPlaintext) {
     throw fieldProblem(

@@ -13,7 +13,7 @@ export interface BackupHook {
  * @param stop kills the program when it is aborted.
  * @returns null, or the error, which completes a sentence that starts with "the hook".
  */
-export async function runHook(
+export async function runBackupHook(
   { command, timeoutMs }: BackupHook,
   path: string,
   stop: AbortSignal,

@@ -7,8 +7,13 @@ import { Problem } from '../../lib/problems.ts'
 import { toOperatorFailure } from '../command-failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
 import type { BackupFolder } from './backup-folder.ts'
-import { type BackupHook, runHook } from './backup-hook.ts'
-import { type BackupDeps, bytesOf, startBackup, type BackupResult } from './start-backup.ts'
+import { type BackupHook, runBackupHook } from './backup-hook.ts'
+import {
+  type BackupDeps,
+  streamBackupBytes,
+  startBackup,
+  type StartedBackup,
+} from './start-backup.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
@@ -123,7 +128,7 @@ export class BackupSchedule {
     try {
       const path = await folder.write(
         { index, takenAtMs },
-        this.#stoppable(bytesOf(backups, taken)),
+        this.#stoppable(streamBackupBytes(backups, taken)),
       )
       this.#lastTakenMs = takenAtMs
       const { bytes, sha256 } = taken.writer.written ?? {}
@@ -131,7 +136,7 @@ export class BackupSchedule {
       return path
     } finally {
       // The snapshot is closed here, because if the folder is not writable, nothing reads the
-      // snapshot; otherwise `bytesOf` closes it at the end.
+      // snapshot; otherwise `streamBackupBytes` closes it at the end.
       await taken.close()
     }
   }
@@ -140,7 +145,7 @@ export class BackupSchedule {
    * Creates a backup of the latest state. Without a leader, backs up the state that this controller
    * has applied, because backups are needed most in such a failure.
    */
-  async #takeLatest(recipient: BackupRecipient): Promise<BackupResult> {
+  async #takeLatest(recipient: BackupRecipient): Promise<StartedBackup> {
     const { backups, log } = this.#deps
     const options = { recipient, hasSecrets: true }
     try {
@@ -176,7 +181,7 @@ export class BackupSchedule {
   async #bringElsewhere(path: string): Promise<void> {
     const { hook, alarms, log } = this.#deps
     if (hook === null) return
-    const fault = await runHook(hook, path, this.#task.stop)
+    const fault = await runBackupHook(hook, path, this.#task.stop)
     if (this.#task.stop.aborted) return
     if (fault === null) {
       alarms.clear('BACKUP_HOOK_FAILED')

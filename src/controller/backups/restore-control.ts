@@ -10,17 +10,17 @@ import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
 import type { Actor } from '../../ports/actor.ts'
 import type { MemberView } from '../../ports/cluster-view.ts'
-import { commandLevel } from '../../ports/feature-level.ts'
+import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import type { AppliedProposal, Proposer } from '../../ports/proposer.ts'
 import type {
   DecryptedFactor,
   RestoreBeginRequest,
   RestoreControl,
   RestoreEndRequest,
-  ResealedFactor,
+  ReencryptedFactor,
 } from '../../api/backups/restore-control.ts'
 import { type BackupDeps, requireServableState } from './start-backup.ts'
-import { sealFactor } from '../../pki/secrets/sealed-factor.ts'
+import { encryptFactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 
 interface RestoreDeps extends Pick<BackupDeps, 'cluster' | 'machine' | 'secrets' | 'refusal'> {
   readonly proposer: Proposer
@@ -68,7 +68,7 @@ export function createRestoreControl(deps: RestoreDeps): RestoreControl {
 function requireReady(deps: RestoreDeps): void {
   requireServableState(deps)
   const { cluster } = deps
-  const level = commandLevel(CommandKind.RESTORE_END)
+  const level = commandFeatureLevel(CommandKind.RESTORE_END)
   if (cluster.featureLevel < level) {
     throw new Problem('FEATURE_LEVEL_NOT_RAISED', {
       detail: `a restore into the running cluster needs feature level ${level}, the cluster is at ${cluster.featureLevel}; upgrade every controller to this release first`,
@@ -152,7 +152,7 @@ const FACTORS_MAX = 64
 async function sealFactors(
   { cluster, secrets }: Pick<BackupDeps, 'cluster' | 'secrets'>,
   factors: readonly DecryptedFactor[],
-): Promise<readonly ResealedFactor[]> {
+): Promise<readonly ReencryptedFactor[]> {
   if (factors.length > FACTORS_MAX) {
     throw fieldProblem('factors', `must be at most ${FACTORS_MAX} second factors`)
   }
@@ -167,7 +167,7 @@ async function sealFactors(
   }
   const { clusterId } = cluster
   return factors.map(({ secret, recoveryCodes, ...whose }) => ({
-    sealed: sealFactor(key.secret, { secret, recoveryCodes }, { clusterId, ...whose }),
+    sealed: encryptFactorSecrets(key.secret, { secret, recoveryCodes }, { clusterId, ...whose }),
     keyVersion: key.version,
   }))
 }

@@ -11,7 +11,7 @@ import { syncFolder } from '../../pki/secret-file.ts'
 import type { DatabaseSnapshots } from '../../ports/database-snapshots.ts'
 import { toStoreError, StoreError } from '../../store/errors.ts'
 import { STATE_FOLDER_NAME } from '../../store/state/level-state-store.ts'
-import { type BackupDeps, bytesOf, startBackup } from './start-backup.ts'
+import { type BackupDeps, streamBackupBytes, startBackup } from './start-backup.ts'
 
 export const snapshotFileLimits = {
   /** Minimum ms between the end of one snapshot and the start of the next. */
@@ -141,11 +141,11 @@ export class SnapshotFolder implements DatabaseSnapshots {
       const name = snapshotFileName(path, { folder: this.#folder, ...taken.writer.manifest })
       await this.#requireRoom(name)
       const written = join(this.#folder, name)
-      await writeNewBackup(written, bytesOf(deps, taken), () => this.#requireSpace(0)).catch(
-        (error: unknown) => {
-          throw errorCode(error) === 'EEXIST' ? takenName(name) : error
-        },
-      )
+      await writeNewBackup(written, streamBackupBytes(deps, taken), () =>
+        this.#requireSpace(0),
+      ).catch((error: unknown) => {
+        throw errorCode(error) === 'EEXIST' ? takenName(name) : error
+      })
       syncFolder(deps.dir)
       await this.#removeOldest(name)
       return written

@@ -25,7 +25,7 @@ export interface BackupDeps {
   readonly refusal: () => ProblemCode | null
 }
 
-export interface TakeBackupOptions {
+export interface StartBackupOptions {
   readonly recipient: BackupRecipient | null
   readonly hasSecrets: boolean
   /**
@@ -35,7 +35,7 @@ export interface TakeBackupOptions {
   readonly isLinearizable: boolean
 }
 
-export interface BackupResult {
+export interface StartedBackup {
   readonly writer: BackupWriter
   /** Closes the snapshot. The caller must always call it. */
   readonly close: () => Promise<void>
@@ -51,8 +51,8 @@ const KEPT: readonly SharedSecretName[] = ['factorKey', 'issuingAuthority']
 /** Starts a backup of the current state. @throws {Problem} */
 export async function startBackup(
   deps: BackupDeps,
-  options: TakeBackupOptions,
-): Promise<BackupResult> {
+  options: StartBackupOptions,
+): Promise<StartedBackup> {
   const { cluster, machine, clock, trustDomain, version, caPem } = deps
   requireServableState(deps)
   if (options.isLinearizable) await reachNow(deps)
@@ -84,9 +84,9 @@ export async function startBackup(
 }
 
 /** The bytes of a backup. Throws if the state is found to be damaged while the bytes are read. */
-export async function* bytesOf(
+export async function* streamBackupBytes(
   deps: Pick<BackupDeps, 'refusal'>,
-  { writer, close }: BackupResult,
+  { writer, close }: StartedBackup,
 ): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of writer.chunks()) {

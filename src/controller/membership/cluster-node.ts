@@ -21,14 +21,14 @@ import { QuarantineFile } from '../../store/folder/quarantine-file.ts'
 import { MembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import {
   type StartedLogAndConsensus,
-  startInline,
+  startInCallingThread,
   startThreads,
 } from '../../threads/start-threads.ts'
 import type { ControllerDeps } from '../controller-deps.ts'
 import type { ActiveIdentity } from '../active-identity.ts'
 import type { ReleaseStack } from '../release-stack.ts'
 import type { RunningOptions } from '../running-options.ts'
-import { listedApiAddresses, configuredCoreOptions } from '../settings.ts'
+import { ownApiAddresses, configuredCoreOptions } from '../settings.ts'
 import { hasOtherVoters, membershipFromRecord } from '../start/known-voters.ts'
 import { programVersion } from '../version.ts'
 
@@ -136,7 +136,7 @@ async function startConsensus(
     hasOtherVoters: hasOtherVoters(config.id, known),
   }
   const start = { dir: config.data, log, host }
-  return config.threads ? await startThreads(start) : startInline(start)
+  return config.threads ? await startThreads(start) : startInCallingThread(start)
 }
 
 function logRepairs({ cutBytes, repair }: StartedLogAndConsensus, { log }: ControllerDeps): void {
@@ -166,7 +166,7 @@ function consensusOptions(sources: ClusterNodeSources): ConsensusOptions {
     addressHints: [],
     version: `v${programVersion()}`,
     startedAtMs,
-    apiAddresses: listedApiAddresses(config),
+    apiAddresses: ownApiAddresses(config),
     applied: mark.position,
     appliedTimeMs: machine.logTimeMs + machine.setbackMs,
     appliedSetbackMs: machine.setbackMs,

@@ -8,7 +8,7 @@ import { requestAdmission } from '../../cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../cluster/membership/rejoin-loop.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
-import { manageMembers, type MemberManagement } from '../../cluster/membership/manage.ts'
+import { createMemberManagement, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   membersWithExpiredTickets,
@@ -21,7 +21,7 @@ import {
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { majorityNowMs, systemClock } from '../../lib/clock.ts'
+import { earlierOfLocalAndQuorumNowMs, systemClock } from '../../lib/clock.ts'
 import { FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { ActiveIdentity } from '../active-identity.ts'
 import type { ReleaseStack } from '../release-stack.ts'
@@ -120,7 +120,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
   const leadership = watchLeadership(config, clusterNode, actions, log)
   running.onReload(({ cluster }) => leadership.prefer(cluster))
   releases.push(() => leadership.stop())
-  return manageMembers({
+  return createMemberManagement({
     onTransferred: () => leadership.pin(),
     consensus: clusterNode,
     actions,
@@ -136,7 +136,7 @@ function openManagement(deps: MembershipDeps): MemberManagement {
       membersWithExpiredTickets: () =>
         membersWithExpiredTickets(
           machine,
-          majorityNowMs({ cluster: clusterNode, clock: systemClock }),
+          earlierOfLocalAndQuorumNowMs({ cluster: clusterNode, clock: systemClock }),
         ),
       membersLackingSecrets: () => membersLackingSecrets(machine),
       wrapMissingSecrets: () => wrapMissingSecrets(rotation),

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 
 import type { AlarmRaiser } from '../../cluster/alarm-table.ts'
-import type { ConfigurationInForce } from '../../cluster/cluster-node-deps.ts'
+import type { CurrentConfiguration } from '../../cluster/cluster-node-deps.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { writePublicFile } from '../../pki/secret-file.ts'
@@ -13,7 +13,7 @@ const HEAD = `# Addresses of the other controllers, written by this one. If its 
 
 interface SeedsFileDeps {
   readonly config: SeedsConfig
-  readonly configuration: () => ConfigurationInForce
+  readonly configuration: () => CurrentConfiguration
   /** Current mesh address of a connected member; null: the address in the member record applies. */
   readonly addressOf: (id: string) => string | null
   readonly alarms: AlarmRaiser

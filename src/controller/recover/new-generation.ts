@@ -10,7 +10,7 @@ import { requirePresent } from '../../lib/assert.ts'
 import { readDataIdentity, writeDataIdentity } from '../../store/log/data-identity.ts'
 import { openLog } from '../../store/log/open-log.ts'
 import { writeMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
-import type { ReadSurvivor } from './survivor.ts'
+import type { SurvivorReadResult } from './survivor.ts'
 
 /**
  * Makes the member of a data folder the only member of a new generation. Appends a configuration
@@ -21,7 +21,7 @@ import type { ReadSurvivor } from './survivor.ts'
  */
 export function startNewGeneration(
   dataFolder: string,
-  read: ReadSurvivor,
+  read: SurvivorReadResult,
   options: { readonly generation: number; readonly nowMs: number },
 ): void {
   const identity = readDataIdentity(dataFolder)

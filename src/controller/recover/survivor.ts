@@ -41,7 +41,7 @@ export interface SurvivorMember {
   readonly address: string
 }
 
-export interface ReadSurvivor {
+export interface SurvivorReadResult {
   readonly survivor: SurvivingMemberFacts
   /** Newest configuration in log or state; a new generation starts from it. */
   readonly configuration: Configuration
@@ -53,7 +53,7 @@ export interface ReadSurvivor {
  * Reads the data folder of a stopped controller. The caller must hold the folder's lock.
  * @throws {StoreError} when the folder cannot be read, or its state is damaged.
  */
-export async function readSurvivor(dataFolder: string): Promise<ReadSurvivor> {
+export async function readSurvivor(dataFolder: string): Promise<SurvivorReadResult> {
   const log = inspectLog(dataFolder)
   const state = await readState(dataFolder)
   const own = newestConfiguration(log, state)

@@ -14,10 +14,15 @@ import type { ActiveIdentity } from '../active-identity.ts'
 import { createJwtSigner, createNetworkAuthorities } from './certificate-issuing.ts'
 import type { LiveDataDeps } from './live-data.ts'
 import type { ReleaseStack } from '../release-stack.ts'
-import { configuredApiLimits, apiBaseUrls, configuredKeyEndpointRules } from '../settings.ts'
+import { configuredApiLimits, apiBaseUrls, configuredKeyFetchRules } from '../settings.ts'
 import { createLogLevelControl, type LogLevelSwitch } from '../log-level.ts'
 import type { RunningOptions } from '../running-options.ts'
-import { OPENZITI_API_VERSION, programDate, programRevision, programVersion } from '../version.ts'
+import {
+  OPENZITI_API_VERSION,
+  programBuildDate,
+  programRevision,
+  programVersion,
+} from '../version.ts'
 import type { NodeHealth } from '../../ports/node-health.ts'
 
 interface ApiSources {
@@ -71,11 +76,11 @@ export function createControllerApi(sources: ApiSources): Api {
     clock: systemClock,
     limits,
     allowsReservedSignerHosts: config.api.reservedSignerHosts,
-    keyEndpoints: configuredKeyEndpointRules(config, credentials.signerCaPem),
+    keyEndpoints: configuredKeyFetchRules(config, credentials.signerCaPem),
     version: {
       version: OPENZITI_API_VERSION,
       revision: programRevision(),
-      buildDate: programDate(),
+      buildDate: programBuildDate(),
       runtimeVersion: `flotilla v${programVersion()}, node ${process.version}`,
     },
     instanceId: newShortId(),

@@ -1,5 +1,5 @@
 import { DataPathCounts } from '../../api/metrics/data-path-counts.ts'
-import type { DataPathSources } from '../../api/metrics/data-path-metrics.ts'
+import type { DataPathMetricsSources } from '../../api/metrics/data-path-metrics.ts'
 import { TrafficCounts } from '../../api/traffic/traffic-counts.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
@@ -34,7 +34,7 @@ export function countObservations(
  */
 export function fabricMetricSources(
   machine: Pick<StateMachine, 'countWith' | 'get' | 'routers' | 'sortedIds'>,
-): Pick<DataPathSources, 'routers' | 'services'> {
+): Pick<DataPathMetricsSources, 'routers' | 'services'> {
   // Time at which each router's certificate expires. It is cached because parsing all certificates
   // at each scrape would take too long.
   const ends = new WeakMap<Router, number | null>()

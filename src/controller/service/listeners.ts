@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { Api } from '../../api/server.ts'
-import { listenerTls } from '../../api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../api/http/transport/tls.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import type { HostPort } from '../../lib/text/names.ts'
@@ -18,16 +18,16 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { closeServer } from '../../lib/runtime/listening.ts'
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { CommandFailure, EXIT_FAILED } from '../command-failure.ts'
-import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
+import { resolveBindAddresses, isPortSharedWithRouters } from './ports.ts'
 
 type CertificateAndKey = 'certificatePem' | 'privateKeyPem'
 
 /**
  * Returns the TLS context for a server name (SNI); null: the controller's own certificate applies.
  */
-export type CertificatesByName = (name: string) => SecureContext | null
+export type SniContextLookup = (name: string) => SecureContext | null
 
-function chooseBy(byName: CertificatesByName): NonNullable<TlsOptions['SNICallback']> {
+function chooseBy(byName: SniContextLookup): NonNullable<TlsOptions['SNICallback']> {
   return (name, done) => done(null, byName(name) ?? undefined)
 }
 
@@ -37,7 +37,7 @@ interface ListenersDeps {
   readonly credentials: Credentials
   /** Opens the ports that routers share, and the ports behind load balancers. */
   readonly ports: TlsPorts
-  readonly byName?: CertificatesByName | null
+  readonly byName?: SniContextLookup | null
 }
 
 /**
@@ -64,7 +64,7 @@ export class Listeners {
     try {
       for (const [at, listener] of deps.config.web.entries()) {
         // A name such as localhost may have several addresses; the listener opens each of them.
-        for (const address of await boundAddresses(listener.bind)) {
+        for (const address of await resolveBindAddresses(listener.bind)) {
           await listeners.#listen(listener, address, `web[${at}].bind`)
         }
       }
@@ -86,7 +86,7 @@ export class Listeners {
       hasOpenMetrics: listener.apis.includes('metrics'),
       mounts: mountsOf(listener),
       https: {
-        ...listenerTls,
+        ...listenerTlsOptions,
         cert: credentials.certificatePem,
         key: credentials.privateKeyPem,
         ...(byName === null ? {} : { SNICallback: chooseBy(byName) }),
@@ -114,7 +114,7 @@ export class Listeners {
     for (const server of this.#servers) {
       // All TLS options are passed, because this call replaces the whole context and omitted
       // options would fall back to their defaults.
-      server.setSecureContext({ ...listenerTls, cert: certificatePem, key: privateKeyPem })
+      server.setSecureContext({ ...listenerTlsOptions, cert: certificatePem, key: privateKeyPem })
     }
   }
 

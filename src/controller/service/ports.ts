@@ -21,7 +21,7 @@ export function isPortSharedWithRouters(
 /**
  * The addresses of a configured `host:port`. A name such as localhost may have several addresses.
  */
-export async function boundAddresses(bind: string): Promise<HostPort[]> {
+export async function resolveBindAddresses(bind: string): Promise<HostPort[]> {
   const place = parseHostPort(bind)
   assert(place !== null, 'the configuration has checked the address')
   const hosts = await lookup(place.host, { all: true })
@@ -37,7 +37,7 @@ export async function boundAddresses(bind: string): Promise<HostPort[]> {
 export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
   const { bind } = config.routers
   const isShared = config.web.some((listener) => listener.bind === bind)
-  const shared = bind !== null && isShared ? await boundAddresses(bind) : []
+  const shared = bind !== null && isShared ? await resolveBindAddresses(bind) : []
   const balancers = await balancersByAddress(config)
   const { connectionsMax, connectionsPerSourceMax, handshakeTimeoutMs } =
     configuredApiLimits(config)
@@ -61,7 +61,7 @@ async function balancersByAddress({
   const found = new Map<string, readonly string[]>()
   for (const { bind, proxyProtocol } of [routers, ...web]) {
     if (bind === null || proxyProtocol.from.length === 0) continue
-    for (const address of await boundAddresses(bind)) {
+    for (const address of await resolveBindAddresses(bind)) {
       found.set(formatHostPort(address), proxyProtocol.from)
     }
   }

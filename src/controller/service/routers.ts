@@ -3,7 +3,7 @@ import type { Server, TLSSocket } from 'node:tls'
 
 import { peerCertificateChain } from '../../api/http/transport/peer-certificate-chain.ts'
 import { clientAddress } from '../../lib/bounds/client-address.ts'
-import { listenerTls } from '../../api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../api/http/transport/tls.ts'
 import { CertificateAdoption } from '../../auth/certificates/certificate-adoption.ts'
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -42,16 +42,16 @@ import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
 import { EndedSessionTerminators } from '../../fabric/clients/ended-session-terminators.ts'
 import { RouterWrites } from '../../fabric/clients/router-writes.ts'
 import { SessionHandler } from '../../fabric/clients/session-handler.ts'
-import { sendEndedHosting } from '../../fabric/clients/ended-sessions.ts'
+import { endUnauthorizedHosting } from '../../fabric/clients/ended-sessions.ts'
 import { PresentedSessionTokens } from '../../fabric/clients/presented-session-tokens.ts'
 import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
 import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
 import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
-import { boundAddresses, isPortSharedWithRouters } from './ports.ts'
+import { resolveBindAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
-import { createRouterGate } from './router-gate.ts'
+import { createRouterAdmitter } from './router-admitter.ts'
 import { createOwnInspections } from './own-inspections.ts'
 import { createRouterInspections } from '../../fabric/inspections.ts'
 import { createLinkHandler, closeLinkMessage } from '../../fabric/links/link-handler.ts'
@@ -71,9 +71,9 @@ import type { Router } from '../../entities/kinds/router.ts'
 import { RouterStatusTopic } from '../../fabric/router-status-topic.ts'
 import type { ListeningTlsServer } from '../../overlay/sockets/shared-tls-port.ts'
 import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
-import { OPENZITI_API_VERSION, programDate, programRevision } from '../version.ts'
+import { OPENZITI_API_VERSION, programBuildDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
-import type { Host, HostedService, HostLookup } from '../../fabric/circuits/host-lookup.ts'
+import type { ServiceHost, HostedService, HostLookup } from '../../fabric/circuits/host-lookup.ts'
 
 interface RouterDeps {
   readonly config: ControllerConfig
@@ -140,7 +140,7 @@ export class RouterService {
       feed: machine,
       publishFact: deps.publishFact,
       identity: identityOf(config.id, clusterNode.clusterId),
-      gate: createRouterGate(deps),
+      gate: createRouterAdmitter(deps),
       cluster: createRouterCluster(clusterNode, deps.isOusted),
     })
     this.#channels = channels
@@ -273,7 +273,7 @@ export class RouterService {
         isLeader,
         log,
         endHosting: (terminator) =>
-          sendEndedHosting(channels.connection(terminator.routerId), shown, terminator),
+          endUnauthorizedHosting(channels.connection(terminator.routerId), shown, terminator),
         endCircuits: (identityIds, mayUse) =>
           this.#circuitHandler?.endAtForbidden(identityIds, mayUse),
       }),
@@ -348,7 +348,7 @@ export class RouterService {
     this.#listener = await RouterListener.open(
       {
         channels: this.#channels,
-        tls: listenerTls,
+        tls: listenerTlsOptions,
         clock: systemClock,
         room: clientSocketShare,
         isReady: this.#deps.isReady,
@@ -370,7 +370,7 @@ export class RouterService {
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')
     const isShared = config.web.some((listener) => isPortSharedWithRouters(config, listener.bind))
-    const addresses = isShared ? await boundAddresses(bind) : [address]
+    const addresses = isShared ? await resolveBindAddresses(bind) : [address]
     const protocols = { protocols: [CONTROL_PROTOCOL], clientsWithout: 'none' } as const
     const opened: ListeningTlsServer[] = []
     for (const each of addresses) {
@@ -445,7 +445,7 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
   const version = {
     version: OPENZITI_API_VERSION,
     revision: programRevision(),
-    buildDate: programDate(),
+    buildDate: programBuildDate(),
     os: process.platform,
     arch: process.arch,
   }
@@ -475,7 +475,7 @@ export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>)
   }
 }
 
-function hostOf(terminator: Terminator): Host {
+function hostOf(terminator: Terminator): ServiceHost {
   const { id, routerId, hostId, binding, address, cost, precedence, instanceId } = terminator
   const peerData = new Map<number, Uint8Array>()
   for (const [key, value] of Object.entries(terminator.peerData)) {

@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls'
 import type { Logger } from 'pino'
 
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
-import { listenerTls } from '../../api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../api/http/transport/tls.ts'
 import { CertificateFileWatcher } from '../../cluster/secrets/certificate-file-watcher.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Certificate } from '../../pki/certificate.ts'
@@ -126,7 +126,7 @@ class ServerCertificate {
     const { certificatePem: cert, privateKeyPem: key } = set
     const before = this.#inForce?.set
     if (before?.certificatePem === cert && before.privateKeyPem === key) return
-    this.#inForce = { set, context: createSecureContext({ ...listenerTls, cert, key }) }
+    this.#inForce = { set, context: createSecureContext({ ...listenerTlsOptions, cert, key }) }
     const [leaf] = set.chain
     const names = [...leaf.dnsNames, ...leaf.ipAddresses].slice(0, 16)
     const message = `server certificate in use: expires at ${isoTime(leaf.notAfterMs)}`

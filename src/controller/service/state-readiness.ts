@@ -1,5 +1,5 @@
 import type { Configuration as ConfigurationRecord } from '../../../proto/gen/membership_pb.ts'
-import type { ConfigurationInForce } from '../../cluster/cluster-node-deps.ts'
+import type { CurrentConfiguration } from '../../cluster/cluster-node-deps.ts'
 import type { Index, NodeId } from '../../raft/types.ts'
 
 interface ReadinessDeps {
@@ -13,7 +13,7 @@ interface ReadinessDeps {
    * discarded.
    */
   readonly lostIndex: Index
-  readonly configuration: () => ConfigurationInForce
+  readonly configuration: () => CurrentConfiguration
   readonly appliedIndex: () => Index
 }
 

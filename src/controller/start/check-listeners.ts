@@ -27,7 +27,7 @@ export async function checkListeners(
  * @returns null, or the fault and its remedy.
  */
 export async function findListenFault(bind: string): Promise<string | null> {
-  const { fault, release } = await bindToCheck(parseHostPort(bind) ?? { host: '', port: 0 })
+  const { fault, release } = await openListeningProbe(parseHostPort(bind) ?? { host: '', port: 0 })
   await release()
   return fault
 }
@@ -42,7 +42,7 @@ export interface ListeningProbe {
 }
 
 /** Listens on an address until the caller calls `release`. */
-export async function bindToCheck(
+export async function openListeningProbe(
   { host, port }: HostPort,
   transport: 'tcp' | 'udp' = 'tcp',
 ): Promise<ListeningProbe> {

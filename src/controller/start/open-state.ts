@@ -2,7 +2,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { StateDamagedError } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/state-machine.ts'
 import { moveStateAside } from '../../store/state/move-state-aside.ts'
-import { isCorrupt } from '../../store/errors.ts'
+import { isCorruptStoreError } from '../../store/errors.ts'
 import { LevelStateStore } from '../../store/state/level-state-store.ts'
 
 interface OpenedState {
@@ -36,7 +36,7 @@ export async function openState(
 }
 
 function findingOf(error: unknown): string | null {
-  if (isCorrupt(error)) return error.finding
+  if (isCorruptStoreError(error)) return error.finding
   return error instanceof StateDamagedError ? error.message : null
 }
 

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { objectField, text } from '../fields.ts'
+import { objectField, textField } from '../fields.ts'
 
 /** Id of the only record of the kind. */
 export const accessEndRecordId = 'last'
@@ -37,12 +37,12 @@ export const accessEnd = defineEntity({
      * Position in the order of access end times. All end times up to this position were announced
      * one day before.
      */
-    announcedDay: text(hidden),
+    announcedDay: textField(hidden),
     /**
      * Position in the order of access end times. All end times up to this position were announced
      * one hour before.
      */
-    announcedHour: text(hidden),
+    announcedHour: textField(hidden),
     notices: objectField<readonly AccessExpiryNotice[]>({ type: 'array' }, [], hidden),
   },
   symbols: [],

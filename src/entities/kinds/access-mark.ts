@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { integer, timestampField } from '../fields.ts'
+import { integerField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -20,7 +20,7 @@ export const accessMark = defineEntity({
      * In the mark of a class: log index of the entry that set the mark. In the mark of an identity:
      * log index up to which the mark includes the marks of its class; only later class marks count.
      */
-    index: integer(hidden),
+    index: integerField(hidden),
   },
   symbols: [],
   digest: 'state',

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, text } from '../fields.ts'
+import { booleanField, textField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -14,22 +14,22 @@ export const admission = defineEntity({
   operations: {},
   fields: {
     /** SubjectPublicKeyInfo of the leaf certificate, DER in base64. */
-    publicKeySpki: text(hidden),
+    publicKeySpki: textField(hidden),
     /** Store ID, 32 hex digits. */
-    storeId: text(hidden),
+    storeId: textField(hidden),
     /**
      * host:port of the controller's mesh listener, as the controller reported it when it joined.
      */
-    address: text(hidden),
+    address: textField(hidden),
     /**
      * Certificate that was issued when the controller joined: leaf first, then the intermediates.
      */
-    certificatePem: text(hidden),
+    certificatePem: textField(hidden),
     /**
      * Ticket with which the controller joined; '' for the controllers that formed the cluster.
      */
-    ticketId: text(hidden),
-    isVoter: boolean(hidden),
+    ticketId: textField(hidden),
+    isVoter: booleanField(hidden),
   },
   symbols: [],
   digest: 'state',

@@ -1,13 +1,13 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
-  boolean,
-  choice,
+  booleanField,
+  choiceField,
   computedField,
   constantField,
   optionalTextField,
   idReferenceField,
-  text,
-  texts,
+  textField,
+  textListField,
   timestampField,
 } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
@@ -17,7 +17,7 @@ import {
   authQueryListSchema,
   dateTimeSchema,
   booleanSchema,
-  text as textShape,
+  textSchema as textShape,
 } from '../response-schemas.ts'
 
 const whenSet = { shown: 'whenSet' } as const
@@ -50,16 +50,16 @@ export const apiSession = defineEntity({
      * certificate.
      */
     ...markHiddenFromEvents({ certFingerprint: optionalTextField(hidden) }),
-    hasImproperChain: boolean(hidden),
-    ipAddress: text({ settable: 'never' }),
+    hasImproperChain: booleanField(hidden),
+    ipAddress: textField({ settable: 'never' }),
     /**
      * API on which the session was opened, which limits its use; '' if it was created before this
      * field existed.
      */
-    api: choice(['client', 'management'], { since: 2, ...hidden }),
+    api: choiceField(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
-    clientId: text({ since: 2, ...hidden }),
-    ...markHiddenFromEvents({ codeHash: text({ since: 2, ...hidden }) }),
+    clientId: textField({ since: 2, ...hidden }),
+    ...markHiddenFromEvents({ codeHash: textField({ since: 2, ...hidden }) }),
     /**
      * Log time of the redemption. Until a token of the session is used, the client may redeem the
      * code again.
@@ -70,9 +70,9 @@ export const apiSession = defineEntity({
      * a certificate is issued.
      */
     ...markHiddenFromEvents({
-      certificateRequest: text({ since: 2, ...hidden, charactersMax: 4096 }),
+      certificateRequest: textField({ since: 2, ...hidden, charactersMax: 4096 }),
     }),
-    configTypes: texts({ settable: 'never' }),
+    configTypes: textListField({ settable: 'never' }),
     /** Time of the last recorded use; never decreases. */
     lastActivityAt: timestampField({ settable: 'never', shown: 'whenSet' }),
     identity: referenceField('identity', 'identityId'),
@@ -84,7 +84,7 @@ export const apiSession = defineEntity({
      */
     authQueries: constantField([], authQueryListSchema),
     isMfaRequired: constantField(false, booleanSchema),
-    isMfaComplete: boolean({ settable: 'never' }),
+    isMfaComplete: booleanField({ settable: 'never' }),
     /** Log time of the last correct code in this session; null: none. */
     mfaPassedAt: timestampField(hidden),
     ...certificateHints,

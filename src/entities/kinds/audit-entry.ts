@@ -1,5 +1,5 @@
 import { defineEntity } from '../define-entity.ts'
-import { integer, text, texts, timestampField } from '../fields.ts'
+import { integerField, textField, textListField, timestampField } from '../fields.ts'
 
 /**
  * A write in the audit log. Audit entries are not stored in a table; only lists and filters treat
@@ -13,34 +13,34 @@ export const auditEntry = defineEntity({
     /** Log time, UTC ms. */
     at: timestampField(),
     /** Index of the log entry. */
-    index: integer(),
+    index: integerField(),
     /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
-    actor: text(),
+    actor: textField(),
     /** Name that the actor had when the entry was written. */
-    actorName: text(),
-    session: text(),
-    address: text(),
+    actorName: textField(),
+    session: textField(),
+    address: textField(),
     /**
      * `create`, `replace`, `patch`, `delete`, or the name of another command, such as
      * `identity-disable`.
      */
-    action: text(),
-    entity: text(),
-    entityId: text(),
+    action: textField(),
+    entity: textField(),
+    entityId: textField(),
     /** Name of the record after the write, or before its deletion. */
-    entityName: text(),
+    entityName: textField(),
     /** Names of the fields that an update changed, never their values. */
-    fields: texts(),
+    fields: textListField(),
     /** Other writes in the same log entry, such as `create enrollment <id>`. */
-    also: texts(),
+    also: textListField(),
     /**
      * `done`, the code of the refusal, or `requested` for an action that is logged before it is
      * carried out.
      */
-    outcome: text(),
-    reason: text(),
+    outcome: textField(),
+    reason: textField(),
     /** JSON of the record's fields before and after the write. */
-    change: text(),
+    change: textField(),
   },
   symbols: [
     'at',

@@ -6,7 +6,7 @@ import {
 } from '../parts/auth-policy-factors.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, nameField, objectField, idReferencesField } from '../fields.ts'
+import { booleanField, nameField, objectField, idReferencesField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const flags = [
@@ -53,7 +53,7 @@ export const authPolicy = defineEntity({
         faultField: 'secondary.requireExtJwtSigner',
       }),
     }),
-    isSystem: boolean({ settable: 'never', shown: 'never' }),
+    isSystem: booleanField({ settable: 'never', shown: 'never' }),
   }),
   symbols: [
     'name',

@@ -1,7 +1,13 @@
 import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, choice, optionalTextField, idReferenceField, timestampField } from '../fields.ts'
+import {
+  booleanField,
+  choiceField,
+  optionalTextField,
+  idReferenceField,
+  timestampField,
+} from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { referenceField } from '../reference-fields.ts'
 
@@ -22,7 +28,7 @@ export const authenticator = defineEntity({
     management: managementCrudPermissions('authenticator'),
   },
   fields: markShownInEvents({
-    method: choice(['updb', 'cert'], { required: true, settable: 'create' }),
+    method: choiceField(['updb', 'cert'], { required: true, settable: 'create' }),
     identityId: idReferenceField('identity', 'cascade', { required: true, settable: 'create' }),
     username: optionalTextField({ ...made, unique: 'username must be unique' }),
     /** PHC string, e.g. `$argon2id$v=19$...`; never shown. */
@@ -57,11 +63,11 @@ export const authenticator = defineEntity({
       nextPublicKeyPrint: optionalTextField(hidden),
     }),
     extendRequestedAt: timestampField(hint),
-    isExtendRequested: boolean(hint),
-    isIssuedByNetwork: boolean(hint),
-    isKeyRollRequested: boolean(hint),
-    lastAuthResolvedToRoot: boolean(hint),
-    lastExtendRolledKeys: boolean(hint),
+    isExtendRequested: booleanField(hint),
+    isIssuedByNetwork: booleanField(hint),
+    isKeyRollRequested: booleanField(hint),
+    lastAuthResolvedToRoot: booleanField(hint),
+    lastExtendRolledKeys: booleanField(hint),
     identity: referenceField('identity', 'identityId'),
   }),
   body: {

@@ -6,7 +6,7 @@ import {
 } from '../parts/ca-external-id-claim.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { roleAttributesField, boolean, nameField, objectField, text } from '../fields.ts'
+import { roleAttributesField, booleanField, nameField, objectField, textField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 /**
@@ -20,24 +20,24 @@ export const ca = defineEntity({
   operations: { management: managementCrudPermissions('ca') },
   fields: markShownInEvents({
     name: nameField(),
-    certPem: text({ required: true, settable: 'create', charactersMax: 65_536 }),
-    fingerprint: text({
+    certPem: textField({ required: true, settable: 'create', charactersMax: 65_536 }),
+    fingerprint: textField({
       settable: 'proposer',
       unique: 'the certificate is already used as a CA',
       faultField: 'certPem',
     }),
-    identityNameFormat: text({ otherwise: '[caName]-[commonName]', isPrintable: true }),
+    identityNameFormat: textField({ otherwise: '[caName]-[commonName]', isPrintable: true }),
     identityRoles: roleAttributesField({ required: true, nullIfEmpty: true }),
-    isAuthEnabled: boolean({ required: true }),
-    isAutoCaEnrollmentEnabled: boolean({ required: true }),
-    isOttCaEnrollmentEnabled: boolean({ required: true }),
-    isVerified: boolean({ settable: 'never' }),
+    isAuthEnabled: booleanField({ required: true }),
+    isAutoCaEnrollmentEnabled: booleanField({ required: true }),
+    isOttCaEnrollmentEnabled: booleanField({ required: true }),
+    isVerified: booleanField({ settable: 'never' }),
     ...markHiddenFromEvents({
       /**
        * Token that proves control of the CA: its owner proves control by issuing a certificate with
        * the token as common name.
        */
-      verificationToken: text({
+      verificationToken: textField({
         settable: 'proposer',
         shown: { field: 'isVerified', is: [false] },
       }),

@@ -1,5 +1,12 @@
 import { defineEntity } from '../define-entity.ts'
-import { boolean, choice, constantField, nameField, text, texts } from '../fields.ts'
+import {
+  booleanField,
+  choiceField,
+  constantField,
+  nameField,
+  textField,
+  textListField,
+} from '../fields.ts'
 import * as shapes from '../response-schemas.ts'
 
 export const urlCharactersMax = 2048
@@ -7,16 +14,16 @@ export const urlCharactersMax = 2048
 /** Fields of an external JWT signer that a client may see before it logs in. */
 export const publicSignerFields = {
   name: nameField(),
-  audience: text(),
-  clientId: text({ nullIfEmpty: true }),
-  externalAuthUrl: text({
+  audience: textField(),
+  clientId: textField({ nullIfEmpty: true }),
+  externalAuthUrl: textField({
     charactersMax: urlCharactersMax,
     nullIfEmpty: true,
   }),
-  scopes: texts({ nullIfEmpty: true }),
-  targetToken: choice(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
-  enrollToCertEnabled: boolean({ shown: 'whenSet' }),
-  enrollToTokenEnabled: boolean({ shown: 'whenSet' }),
+  scopes: textListField({ nullIfEmpty: true }),
+  targetToken: choiceField(['ACCESS', 'ID'], { otherwise: 'ACCESS' }),
+  enrollToCertEnabled: booleanField({ shown: 'whenSet' }),
+  enrollToTokenEnabled: booleanField({ shown: 'whenSet' }),
 } as const
 
 /**
@@ -33,7 +40,7 @@ export const clientExternalJwtSigner = defineEntity({
   fields: {
     ...publicSignerFields,
     /** Not stored and always empty; clients derive the URL from `externalAuthUrl`. */
-    openIdConfigurationUrl: constantField('', shapes.text, { shown: 'whenSet' }),
+    openIdConfigurationUrl: constantField('', shapes.textSchema, { shown: 'whenSet' }),
   },
   symbols: [
     'name',

@@ -1,7 +1,7 @@
 import { defineEntity } from '../define-entity.ts'
-import { boolean, computedField, idReferenceField, text } from '../fields.ts'
+import { booleanField, computedField, idReferenceField, textField } from '../fields.ts'
 import { referenceField } from '../reference-fields.ts'
-import { text as textShape } from '../response-schemas.ts'
+import { textSchema as textShape } from '../response-schemas.ts'
 
 /** A terminator as a client sees it: without address and cost. */
 export const clientTerminator = defineEntity({
@@ -14,8 +14,8 @@ export const clientTerminator = defineEntity({
   fields: {
     serviceId: idReferenceField('service', 'cascade', { settable: 'never' }),
     routerId: idReferenceField('transitRouter', 'cascade', { settable: 'never' }),
-    instanceId: text({ settable: 'never', shown: 'never' }),
-    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    instanceId: textField({ settable: 'never', shown: 'never' }),
+    isFabricOnly: booleanField({ settable: 'never', shown: 'never' }),
     service: referenceField('service', 'serviceId'),
     identity: computedField({ from: 'field', field: 'instanceId' }, textShape),
   },

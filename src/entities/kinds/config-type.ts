@@ -1,6 +1,6 @@
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { choice, nameField, objectField } from '../fields.ts'
+import { choiceField, nameField, objectField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 
 /**
@@ -20,7 +20,10 @@ export const configType = defineEntity({
      * The schema is validated before the config type is proposed. An empty schema accepts all data.
      */
     schema: objectField({ type: 'object', additionalProperties: true }, {}, { nullIfEmpty: true }),
-    target: choice(['service', 'router', 'other'], { otherwise: 'service', settable: 'create' }),
+    target: choiceField(['service', 'router', 'other'], {
+      otherwise: 'service',
+      settable: 'create',
+    }),
   }),
   symbols: ['name', 'schema', 'target'],
   lists: {

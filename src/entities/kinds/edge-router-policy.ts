@@ -1,6 +1,6 @@
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, choice, computedField, nameField, roleListField } from '../fields.ts'
+import { booleanField, choiceField, computedField, nameField, roleListField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import { namedRolesSchema } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
@@ -15,14 +15,14 @@ export const edgeRouterPolicy = defineEntity({
   operations: { management: managementCrudPermissions('edge-router-policy') },
   fields: markShownInEvents({
     name: nameField(),
-    semantic: choice(['AllOf', 'AnyOf'], { required: true }),
+    semantic: choiceField(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleListField('identity'),
     edgeRouterRoles: roleListField('edgeRouter'),
     /**
      * True for the policy that was created together with a tunneling router for the router's
      * identity; the policy is deleted together with the router.
      */
-    isSystem: boolean({ settable: 'never' }),
+    isSystem: booleanField({ settable: 'never' }),
     identityRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
       namedRolesSchema,

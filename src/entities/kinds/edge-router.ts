@@ -2,24 +2,24 @@ import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
 import {
   roleAttributesField,
-  boolean,
+  booleanField,
   computedField,
   mapField,
   optionalTextField,
 } from '../fields.ts'
 import {
   connectedSymbol,
-  enrolledFields,
+  enrolledRouterFields,
   outstandingEnrollmentFields,
   routerVersionField,
-  routerFields,
+  commonRouterFields,
   routerSymbols,
   uniqueFingerprintRules,
   capabilityNamesField,
   capabilitiesMaskField,
   versionInfoOrEmptyField,
 } from '../parts/router-fields.ts'
-import { text } from '../response-schemas.ts'
+import { textSchema } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 
 /** A router to which clients can connect if policies allow it. */
@@ -30,22 +30,22 @@ export const edgeRouter = defineEntity({
   scope: { field: 'isEdge', value: true },
   operations: { management: managementCrudPermissions('router') },
   fields: {
-    ...routerFields,
-    ...enrolledFields,
+    ...commonRouterFields,
+    ...enrolledRouterFields,
     ...outstandingEnrollmentFields('edgeRouterId'),
-    isVerified: boolean({ settable: 'proposer' }),
+    isVerified: booleanField({ settable: 'proposer' }),
     fingerprint: optionalTextField({ ...uniqueFingerprintRules, shown: 'whenSet' }),
     certPem: optionalTextField({ settable: 'proposer', charactersMax: 65_536 }),
     /** Whether the router's tunnel hosts and dials services with the router's identity. */
-    isTunnelerEnabled: boolean(),
+    isTunnelerEnabled: booleanField(),
     roleAttributes: roleAttributesField({ nullIfEmpty: true }),
     appData: mapField(),
-    hostname: computedField({ from: 'routerStatus', shows: 'hostname' }, text),
+    hostname: computedField({ from: 'routerStatus', shows: 'hostname' }, textSchema),
     supportedProtocols: computedField(
       { from: 'routerStatus', shows: 'supportedProtocols' },
-      { type: 'object', additionalProperties: text },
+      { type: 'object', additionalProperties: textSchema },
     ),
-    syncStatus: computedField({ from: 'routerStatus', shows: 'syncStatus' }, text),
+    syncStatus: computedField({ from: 'routerStatus', shows: 'syncStatus' }, textSchema),
     capabilities: capabilityNamesField,
     capabilitiesMask: capabilitiesMaskField,
     version: routerVersionField,

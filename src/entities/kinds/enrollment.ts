@@ -1,7 +1,13 @@
 import { usernameSchema } from './authenticator.ts'
 import { bodyMemberForCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { choice, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
+import {
+  choiceField,
+  optionalTextField,
+  idReferenceField,
+  textField,
+  timestampField,
+} from '../fields.ts'
 import { expirySchema } from '../parts/expiry.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import {
@@ -40,10 +46,10 @@ export const enrollment = defineEntity({
     },
   },
   fields: markShownInEvents({
-    method: choice(enrollmentMethods, made),
+    method: choiceField(enrollmentMethods, made),
     ...markHiddenFromEvents({
       /** UUIDv4, the `jti` of the enrollment JWT. */
-      token: text({ ...made, charactersMax: 64, unique: 'token must be unique' }),
+      token: textField({ ...made, charactersMax: 64, unique: 'token must be unique' }),
       /** The enrollment JWT, signed by the controller that created it. */
       jwt: optionalTextField({ ...made, ...whenSet, charactersMax: 16_384 }),
     }),

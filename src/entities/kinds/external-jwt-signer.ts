@@ -2,7 +2,13 @@ import { bodyMemberForAllWrites } from '../body-members.ts'
 import { publicSignerFields, urlCharactersMax } from './client-external-jwt-signer.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
+import {
+  booleanField,
+  optionalTextField,
+  idReferenceField,
+  textField,
+  timestampField,
+} from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 
 const { enrollToCertEnabled, enrollToTokenEnabled, ...first } = publicSignerFields
@@ -20,21 +26,21 @@ export const externalJwtSigner = defineEntity({
   operations: { management: managementCrudPermissions('external-jwt-signer') },
   fields: markShownInEvents({
     ...first,
-    enabled: boolean({ required: true }),
+    enabled: booleanField({ required: true }),
     enrollToCertEnabled,
     enrollToTokenEnabled,
     // @guard forged-tokens--twins
-    issuer: text({ required: true, unique: 'issuer must be unique' }),
+    issuer: textField({ required: true, unique: 'issuer must be unique' }),
     certPem: optionalTextField({ charactersMax: 65_536 }),
     jwksEndpoint: optionalTextField({ charactersMax: urlCharactersMax }),
-    kid: text({ unique: 'kid must be unique', nullIfEmpty: true }),
-    claimsProperty: text({ otherwise: '/sub' }),
-    useExternalId: boolean(),
+    kid: textField({ unique: 'kid must be unique', nullIfEmpty: true }),
+    claimsProperty: textField({ otherwise: '/sub' }),
+    useExternalId: booleanField(),
     enrollAuthPolicyId: idReferenceField('authPolicy', 'refuse', { otherwise: 'default' }),
-    enrollNameClaimsSelector: text({ otherwise: '/sub' }),
-    enrollAttributeClaimsSelector: text({ shown: 'whenSet' }),
-    commonName: text(derived),
-    fingerprint: text({
+    enrollNameClaimsSelector: textField({ otherwise: '/sub' }),
+    enrollAttributeClaimsSelector: textField({ shown: 'whenSet' }),
+    commonName: textField(derived),
+    fingerprint: textField({
       ...derived,
       unique: 'fingerprint must be unique',
       nullIfEmpty: true,

@@ -1,18 +1,18 @@
 import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
-import { boolean, computedField, integer, optionalTextField } from '../fields.ts'
+import { booleanField, computedField, integerField, optionalTextField } from '../fields.ts'
 import {
   connectedSymbol,
   routerCostMax,
-  routerFields,
+  commonRouterFields,
   routerSymbols,
   uniqueFingerprintRules,
   versionInfoField,
 } from '../parts/router-fields.ts'
-import { arraySchema, booleanSchema, text, openObjectSchema } from '../response-schemas.ts'
+import { arraySchema, booleanSchema, textSchema, openObjectSchema } from '../response-schemas.ts'
 
-const listenerList = arraySchema(openObjectSchema({ address: text, protocol: text }))
+const listenerList = arraySchema(openObjectSchema({ address: textSchema, protocol: textSchema }))
 
 /**
  * Any router, as the fabric API shows it. Through the fabric API, routers are created with a given
@@ -33,9 +33,9 @@ export const fabricRouter = defineEntity({
     delete: 'deleteRouter',
   },
   fields: {
-    ...routerFields,
-    cost: integer({ required: true, maximum: routerCostMax }),
-    noTraversal: boolean({ required: true }),
+    ...commonRouterFields,
+    cost: integerField({ required: true, maximum: routerCostMax }),
+    noTraversal: booleanField({ required: true }),
     fingerprint: optionalTextField(uniqueFingerprintRules),
     connected: computedField({ from: 'routerStatus', shows: 'isOnline' }, booleanSchema),
     listenerAddresses: computedField(

@@ -1,6 +1,6 @@
 import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
-import { boolean, choice, integer, nameField } from '../fields.ts'
+import { booleanField, choiceField, integerField, nameField } from '../fields.ts'
 import { terminatorStrategies } from './service.ts'
 
 /**
@@ -23,9 +23,9 @@ export const fabricService = defineEntity({
   },
   fields: {
     name: nameField(),
-    terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
-    maxIdleTimeMillis: integer(),
-    isFabricOnly: boolean({ settable: 'proposer', shown: 'never' }),
+    terminatorStrategy: choiceField(terminatorStrategies, { otherwise: 'smartrouting' }),
+    maxIdleTimeMillis: integerField(),
+    isFabricOnly: booleanField({ settable: 'proposer', shown: 'never' }),
   },
   symbols: ['name', 'terminatorStrategy'],
   links: ['terminators'],

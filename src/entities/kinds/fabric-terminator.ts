@@ -1,7 +1,7 @@
 import { bodyMemberForCreate } from '../body-members.ts'
 import { crudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
-import { boolean, idReferenceField, text } from '../fields.ts'
+import { booleanField, idReferenceField, textField } from '../fields.ts'
 import { referenceField } from '../reference-fields.ts'
 import {
   instanceNameSchema,
@@ -33,16 +33,16 @@ export const fabricTerminator = defineEntity({
     routerId: idReferenceField('fabricRouter', 'cascade', { settable: 'proposer' }),
     service: referenceField('fabricService', 'serviceId'),
     router: referenceField('fabricRouter', 'routerId'),
-    instanceId: text({ settable: 'proposer', charactersMax: 512 }),
-    instanceSecret: text({
+    instanceId: textField({ settable: 'proposer', charactersMax: 512 }),
+    instanceSecret: textField({
       settable: 'proposer',
       shown: 'never',
       charactersMax: terminatorBounds.secretCharactersMax,
     }),
-    hostId: text({ settable: 'proposer', charactersMax: 128 }),
-    sourceCtrl: text({ settable: 'never', shown: 'never' }),
-    isSystem: boolean({ settable: 'never', shown: 'never' }),
-    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    hostId: textField({ settable: 'proposer', charactersMax: 128 }),
+    sourceCtrl: textField({ settable: 'never', shown: 'never' }),
+    isSystem: booleanField({ settable: 'never', shown: 'never' }),
+    isFabricOnly: booleanField({ settable: 'never', shown: 'never' }),
   },
   body: {
     ...terminatorBodyMembers,

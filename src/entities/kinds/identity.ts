@@ -2,16 +2,16 @@ import { bodyMemberForCreate, bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
-  boolean,
-  choice,
+  booleanField,
+  choiceField,
   computedField,
-  integer,
+  integerField,
   mapField,
   nameField,
   objectField,
   optionalTextField,
   idReferenceField,
-  texts,
+  textListField,
   timestampField,
 } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
@@ -35,9 +35,9 @@ import {
 } from '../response-schemas.ts'
 import { subListOfExisting } from '../sub-lists.ts'
 import { interfacesField } from '../parts/router-fields.ts'
-import { costMax, precedences, precedenceSchema } from '../parts/terminator-fields.ts'
+import { terminatorCostMax, precedenceNames, precedenceSchema } from '../parts/terminator-fields.ts'
 
-const cost = { type: 'integer', minimum: 0, maximum: costMax } as const
+const cost = { type: 'integer', minimum: 0, maximum: terminatorCostMax } as const
 const connection = { type: 'string', enum: ['online', 'offline', 'unknown'] } as const
 const kind = { type: 'string', enum: ['User', 'Device', 'Service', 'Router', 'Default'] } as const
 /** Derived from `type` in bodies. Below feature level 2 only `Default` and `Router` exist. */
@@ -51,17 +51,17 @@ export const identity = defineEntity({
   fields: markShownInEvents({
     name: nameField({ unique: `duplicate value '{value}' in unique index on identities store` }),
     typeId: idReferenceField('identityType', 'refuse', typeRules),
-    isAdmin: boolean({ required: true }),
-    isDefaultAdmin: boolean({ settable: 'never' }),
+    isAdmin: booleanField({ required: true }),
+    isDefaultAdmin: booleanField({ settable: 'never' }),
     authPolicyId: idReferenceField('authPolicy', 'refuse', { otherwise: 'default' }),
     externalId: optionalTextField({ unique: 'externalId must be unique' }),
     ...roleAttributeFieldDescriptors,
     appData: objectField(applicationDataSchema, {}),
-    defaultHostingCost: integer({ maximum: costMax }),
-    defaultHostingPrecedence: choice(precedences, { otherwise: 'default' }),
+    defaultHostingCost: integerField({ maximum: terminatorCostMax }),
+    defaultHostingPrecedence: choiceField(precedenceNames, { otherwise: 'default' }),
     serviceHostingCosts: mapField<number>({ values: cost, keysOf: 'service' }),
     serviceHostingPrecedences: mapField<string>({ values: precedenceSchema, keysOf: 'service' }),
-    permissions: texts({ values: grantablePermissions, nullIfEmpty: true }),
+    permissions: textListField({ values: grantablePermissions, nullIfEmpty: true }),
     disabledAt: timestampField({ settable: 'never', shown: 'whenSet' }),
     disabledUntil: timestampField({ settable: 'never', shown: 'whenSet' }),
     envInfo: objectField(envInfoSchema, {}, { settable: 'never' }),

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, objectField, text, timestampField } from '../fields.ts'
+import { booleanField, objectField, textField, timestampField } from '../fields.ts'
 
 /** Id of the only record of the kind: the current or last run. */
 export const integrityRunRecordId = 'run'
@@ -22,17 +22,17 @@ export const integrityRun = defineEntity({
   isPublished: false,
   operations: {},
   fields: {
-    runId: text(hidden),
-    isFixing: boolean(hidden),
-    isInProgress: boolean(hidden),
+    runId: textField(hidden),
+    isFixing: booleanField(hidden),
+    isInProgress: booleanField(hidden),
     /** Id of the controller that runs the check; '' until a controller has started the check. */
-    runner: text(hidden),
+    runner: textField(hidden),
     startedAt: timestampField(hidden),
     endedAt: timestampField(hidden),
     /** Reason of a failure; '' after success and while the check is running. */
-    error: text(hidden),
+    error: textField(hidden),
     findings: objectField<readonly IntegrityFinding[]>({ type: 'array' }, [], hidden),
-    hasMore: boolean(hidden),
+    hasMore: booleanField(hidden),
   },
   symbols: [],
   digest: 'state',

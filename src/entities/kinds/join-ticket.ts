@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, text, timestampField } from '../fields.ts'
+import { booleanField, textField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -14,12 +14,12 @@ export const joinTicket = defineEntity({
   operations: {},
   fields: {
     /** SHA-256 of the ticket string, hex. */
-    digest: text(hidden),
+    digest: textField(hidden),
     /** False if a controller that joins with this ticket stays a learner. */
-    isVoter: boolean(hidden),
+    isVoter: booleanField(hidden),
     /** Log time, UTC ms. */
     expiresAt: timestampField(hidden),
-    usedByNodeId: text(hidden),
+    usedByNodeId: textField(hidden),
   },
   symbols: [],
   digest: 'state',

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { integer, timestampField } from '../fields.ts'
+import { integerField, timestampField } from '../fields.ts'
 
 /** Id of the only record of this kind. */
 export const logTimeResetRecordId = 'last'
@@ -18,7 +18,7 @@ export const logTimeReset = defineEntity({
   operations: {},
   fields: {
     /** How far log time is behind the timestamps of log entries; never decreases. */
-    setbackMs: integer(hidden),
+    setbackMs: integerField(hidden),
     /**
      * Request ids created before this time count as expired, unless their outcome is still stored.
      */

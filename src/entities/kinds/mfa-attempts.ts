@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { integer, idReferenceField, timestampField } from '../fields.ts'
+import { integerField, idReferenceField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -14,7 +14,7 @@ export const mfaAttempts = defineEntity({
   operations: {},
   fields: {
     identityId: idReferenceField('identity', 'cascade', { ...hidden, required: true }),
-    count: integer(hidden),
+    count: integerField(hidden),
     /** Log time of the last recorded attempt; the pause between attempts is counted from it. */
     lastAt: timestampField(hidden),
   },

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, integer, objectField, idReferenceField, text } from '../fields.ts'
+import { booleanField, integerField, objectField, idReferenceField, textField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
@@ -8,7 +8,7 @@ const hidden = { settable: 'never', shown: 'never' } as const
  * Maximum characters of one encrypted factor; a secret with its recovery codes needs a tenth of
  * that.
  */
-export const sealedCharactersMax = 4096
+export const encryptedFactorCharactersMax = 4096
 
 /**
  * The second factor of one identity: time-based one-time codes (RFC 6238) and recovery codes. The
@@ -26,24 +26,24 @@ export const mfa = defineEntity({
      * False until a first correct code proves that the user has the secret; until then, no session
      * requires codes.
      */
-    isVerified: boolean({ settable: 'never' }),
+    isVerified: booleanField({ settable: 'never' }),
     ...markHiddenFromEvents({
       /**
        * `secretId` is a new random id for each new secret, and `codesId` for each new set of
        * recovery codes. The result of a code check that used an earlier id is void.
        */
-      secretId: text(hidden),
-      codesId: text(hidden),
+      secretId: textField(hidden),
+      codesId: textField(hidden),
       /** Secret and recovery codes, encrypted with version `keyVersion` of the factor key. */
-      sealed: text({ ...hidden, charactersMax: sealedCharactersMax }),
-      keyVersion: integer(hidden),
+      sealed: textField({ ...hidden, charactersMax: encryptedFactorCharactersMax }),
+      keyVersion: integerField(hidden),
       /** The latest accepted time step; codes of this step and of earlier steps are refused. */
-      lastStep: integer(hidden),
+      lastStep: integerField(hidden),
       /**
        * The session that passed with the code of `lastStep`; empty if that code was used for
        * another purpose since.
        */
-      stepSessionId: text({ ...hidden, since: 3 }),
+      stepSessionId: textField({ ...hidden, since: 3 }),
       /** Positions of the used recovery codes, in order of use. */
       usedCodes: objectField<readonly number[]>({ type: 'array' }, [], hidden),
     }),

@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { integer, idReferenceField, timestampField } from '../fields.ts'
+import { integerField, idReferenceField, timestampField } from '../fields.ts'
 
 const hidden = { settable: 'never', shown: 'never' } as const
 
@@ -15,7 +15,7 @@ export const passwordAttempts = defineEntity({
   operations: {},
   fields: {
     authenticatorId: idReferenceField('authenticator', 'cascade', { ...hidden, required: true }),
-    count: integer(hidden),
+    count: integerField(hidden),
     /** Log time of the last recorded attempt; a lockout is counted from it. */
     lastAt: timestampField(hidden),
   },

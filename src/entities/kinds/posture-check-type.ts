@@ -1,5 +1,5 @@
 import { defineEntity } from '../define-entity.ts'
-import { nameField, objectListField, text } from '../fields.ts'
+import { nameField, objectListField, textField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import { operatingSystemSchema } from '../parts/posture-check-subjects.ts'
 
@@ -14,7 +14,7 @@ export const postureCheckType = defineEntity({
   operations: { management: { list: 'session', detail: 'session' } },
   fields: markShownInEvents({
     name: nameField(),
-    version: text(),
+    version: textField(),
     operatingSystems: objectListField(operatingSystemSchema, { itemsMax: 64 }),
   }),
   symbols: ['name'],

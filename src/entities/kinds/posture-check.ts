@@ -4,14 +4,14 @@ import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   roleAttributesField,
-  boolean,
-  choice,
+  booleanField,
+  choiceField,
   constantField,
-  integer,
+  integerField,
   nameField,
   objectField,
   objectListField,
-  texts,
+  textListField,
 } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import {
@@ -52,7 +52,7 @@ export const postureCheck = defineEntity({
   refusals: { delete: [403, 409] },
   fields: markShownInEvents({
     name: nameField(),
-    typeId: choice(postureTypes, { required: true, settable: 'create' }),
+    typeId: choiceField(postureTypes, { required: true, settable: 'create' }),
     roleAttributes: roleAttributesField(),
     version: constantField(1, { type: 'integer' }),
     operatingSystems: objectListField(operatingSystemSchema, {
@@ -60,9 +60,9 @@ export const postureCheck = defineEntity({
       itemsMin: 1,
       itemsMax: 64,
     }),
-    domains: texts({ ...of('DOMAIN'), itemsMin: 1 }),
+    domains: textListField({ ...of('DOMAIN'), itemsMin: 1 }),
     /** Lowercase hex without separators. */
-    macAddresses: texts({ ...of('MAC'), itemsMin: 1 }),
+    macAddresses: textListField({ ...of('MAC'), itemsMin: 1 }),
     process: objectField<JsonObject | null>(runningProcessSchema, null, {
       ...of('PROCESS'),
       mergedOnto: { hashes: [], signerFingerprint: '' },
@@ -72,12 +72,12 @@ export const postureCheck = defineEntity({
       itemsMin: 1,
       itemsMax: 256,
     }),
-    semantic: choice(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
+    semantic: choiceField(['AllOf', 'AnyOf'], of('PROCESS_MULTI')),
     /** Time after which a new code is required; -1 means never. */
-    timeoutSeconds: integer({ ...of('MFA'), minimum: -1 }),
-    promptOnWake: boolean(of('MFA')),
-    promptOnUnlock: boolean(of('MFA')),
-    ignoreLegacyEndpoints: boolean(of('MFA')),
+    timeoutSeconds: integerField({ ...of('MFA'), minimum: -1 }),
+    promptOnWake: booleanField(of('MFA')),
+    promptOnUnlock: booleanField(of('MFA')),
+    ignoreLegacyEndpoints: booleanField(of('MFA')),
   }),
   body: {
     typeId: bodyMemberForAllWrites({ type: 'string', enum: postureTypes }, 'create', 'patch'),

@@ -1,6 +1,6 @@
 import { bodyMemberForCreate } from '../body-members.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { choice, timestampField } from '../fields.ts'
+import { choiceField, timestampField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 
 /**
@@ -20,7 +20,7 @@ export const revocation = defineEntity({
   },
   idFrom: 'id',
   fields: markShownInEvents({
-    type: choice(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
+    type: choiceField(['JTI', 'IDENTITY', 'API_SESSION'], { required: true }),
     expiresAt: timestampField({ settable: 'never' }),
   }),
   body: {

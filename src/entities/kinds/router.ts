@@ -1,6 +1,6 @@
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { roleAttributesField, boolean, mapField } from '../fields.ts'
+import { roleAttributesField, booleanField, mapField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import { connectedSymbol, routerSymbols, anyRouterFields } from '../parts/router-fields.ts'
 
@@ -15,8 +15,8 @@ export const router = defineEntity({
   operations: { management: managementCrudPermissions('router') },
   fields: markShownInEvents({
     ...first,
-    isEdge: boolean({ settable: 'never', ...hidden }),
-    isTunnelerEnabled: boolean({ settable: 'never', ...hidden }),
+    isEdge: booleanField({ settable: 'never', ...hidden }),
+    isTunnelerEnabled: booleanField({ settable: 'never', ...hidden }),
     roleAttributes: roleAttributesField({ settable: 'never', ...hidden }),
     appData: mapField({ settable: 'never', ...hidden }),
     allowedNames,

@@ -1,5 +1,5 @@
 import { defineEntity } from '../define-entity.ts'
-import { idReferenceField, text } from '../fields.ts'
+import { idReferenceField, textField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 import { referenceField } from '../reference-fields.ts'
 
@@ -20,7 +20,7 @@ export const serviceConfig = defineEntity({
      * `<identity id>:<service id>`; the index on this field finds the configs of an identity for a
      * service.
      */
-    ...markHiddenFromEvents({ holder: text({ settable: 'never', shown: 'never' }) }),
+    ...markHiddenFromEvents({ holder: textField({ settable: 'never', shown: 'never' }) }),
     config: referenceField('config', 'configId'),
     service: referenceField('service', 'serviceId'),
   }),

@@ -1,6 +1,6 @@
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity } from '../define-entity.ts'
-import { choice, computedField, nameField, roleListField } from '../fields.ts'
+import { choiceField, computedField, nameField, roleListField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import { namedRolesSchema } from '../response-schemas.ts'
 
@@ -14,7 +14,7 @@ export const serviceEdgeRouterPolicy = defineEntity({
   operations: { management: managementCrudPermissions('service-edge-router-policy') },
   fields: markShownInEvents({
     name: nameField(),
-    semantic: choice(['AllOf', 'AnyOf'], { required: true }),
+    semantic: choiceField(['AllOf', 'AnyOf'], { required: true }),
     serviceRoles: roleListField('service'),
     edgeRouterRoles: roleListField('edgeRouter'),
     serviceRolesDisplay: computedField(

@@ -2,8 +2,8 @@ import { bodyMemberForAllWrites } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
-  boolean,
-  choice,
+  booleanField,
+  choiceField,
   computedField,
   nameField,
   roleListField,
@@ -25,8 +25,8 @@ export const servicePolicy = defineEntity({
   },
   fields: markShownInEvents({
     name: nameField(),
-    type: choice(['Dial', 'Bind'], { required: true }),
-    semantic: choice(['AllOf', 'AnyOf'], { required: true }),
+    type: choiceField(['Dial', 'Bind'], { required: true }),
+    semantic: choiceField(['AllOf', 'AnyOf'], { required: true }),
     identityRoles: roleListField('identity'),
     serviceRoles: roleListField('service'),
     /**
@@ -35,14 +35,14 @@ export const servicePolicy = defineEntity({
      */
     // @guard posture-checks-taken-away--named
     postureCheckRoles: roleListField('postureCheck', { refusedFrom: 2 }),
-    isSystem: boolean({ settable: 'never', shown: 'never' }),
+    isSystem: booleanField({ settable: 'never', shown: 'never' }),
     /**
      * Null: the policy never expires. A PUT without this member leaves the stored expiry unchanged,
      * because OpenZiti clients do not know the member and never send it.
      */
     expiresAt: timestampField({ settable: 'proposer', shown: 'whenSet', since: 3 }),
     /** True once log time has reached `expiresAt`; the policy then grants nothing. */
-    isEnded: boolean({ settable: 'never', shown: 'whenSet', since: 3 }),
+    isEnded: booleanField({ settable: 'never', shown: 'whenSet', since: 3 }),
     identityRolesDisplay: computedField(
       { from: 'rolesDisplay', to: 'identity', by: 'identityRoles' },
       namedRolesSchema,

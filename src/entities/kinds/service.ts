@@ -2,10 +2,10 @@ import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
 import {
   roleAttributesField,
-  boolean,
-  choice,
+  booleanField,
+  choiceField,
   computedField,
-  integer,
+  integerField,
   nameField,
   idReferencesField,
 } from '../fields.ts'
@@ -37,12 +37,12 @@ export const service = defineEntity({
   callerScope: { through: 'access' },
   fields: markShownInEvents({
     name: nameField(),
-    encryptionRequired: boolean({ required: true, settable: 'create' }),
-    terminatorStrategy: choice(terminatorStrategies, { otherwise: 'smartrouting' }),
-    maxIdleTimeMillis: integer(),
+    encryptionRequired: booleanField({ required: true, settable: 'create' }),
+    terminatorStrategy: choiceField(terminatorStrategies, { otherwise: 'smartrouting' }),
+    maxIdleTimeMillis: integerField(),
     configs: idReferencesField('config', 'strip', { nullIfEmpty: true }),
     roleAttributes: roleAttributesField({ nullIfEmpty: true }),
-    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    isFabricOnly: booleanField({ settable: 'never', shown: 'never' }),
     config: computedField({ from: 'configData', by: 'configs' }, configsByTypeSchema),
     permissions: computedField({ from: 'permissions' }, dialBindListSchema),
     postureQueries: computedField({ from: 'policyQueries' }, policyQueryListSchema),

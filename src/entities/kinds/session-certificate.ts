@@ -1,5 +1,5 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { optionalTextField, idReferenceField, text, timestampField } from '../fields.ts'
+import { optionalTextField, idReferenceField, textField, timestampField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 const made = { settable: 'never' } as const
@@ -18,10 +18,10 @@ export const sessionCertificate = defineEntity({
     apiSessionId: idReferenceField('apiSession', 'cascade', { ...made, shown: 'never' }),
     identityId: idReferenceField('identity', 'cascade', { ...made, shown: 'never' }),
     /** PEM: leaf first, then the intermediates. */
-    ...markHiddenFromEvents({ certificate: text({ ...made, charactersMax: 65_536 }) }),
+    ...markHiddenFromEvents({ certificate: textField({ ...made, charactersMax: 65_536 }) }),
     /** SHA-1 of the leaf in DER, lowercase hex. */
     fingerprint: optionalTextField({ ...made, unique: 'fingerprint must be unique' }),
-    subject: text({ ...made, charactersMax: 8192 }),
+    subject: textField({ ...made, charactersMax: 8192 }),
     validFrom: timestampField(made),
     validTo: timestampField(made),
   }),

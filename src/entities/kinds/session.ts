@@ -1,8 +1,8 @@
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { choice, computedField, idReferenceField } from '../fields.ts'
+import { choiceField, computedField, idReferenceField } from '../fields.ts'
 import { markShownInEvents } from '../event-visibility.ts'
 import { referenceField } from '../reference-fields.ts'
-import { text } from '../response-schemas.ts'
+import { textSchema } from '../response-schemas.ts'
 
 /**
  * Permission of an API session to dial or bind one service; at most one per service and type. The
@@ -18,10 +18,10 @@ export const session = defineEntity({
     apiSessionId: idReferenceField('apiSession', 'cascade', { settable: 'never' }),
     identityId: idReferenceField('identity', 'cascade', { settable: 'never' }),
     serviceId: idReferenceField('service', 'cascade', { settable: 'never' }),
-    type: choice(['Dial', 'Bind'], { settable: 'never' }),
+    type: choiceField(['Dial', 'Bind'], { settable: 'never' }),
     apiSession: referenceField('apiSession', 'apiSessionId'),
     service: referenceField('service', 'serviceId'),
-    token: computedField({ from: 'field', field: 'id' }, text),
+    token: computedField({ from: 'field', field: 'id' }, textSchema),
   }),
   symbols: [
     { name: 'apiSession', field: 'apiSessionId' },

@@ -1,9 +1,9 @@
 import { bodyMemberForCreate } from '../body-members.ts'
 import { managementCrudPermissions } from '../crud.ts'
 import { defineEntity, type EntityOf } from '../define-entity.ts'
-import { boolean, computedField, mapField, text } from '../fields.ts'
+import { booleanField, computedField, mapField, textField } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
-import { text as textShape } from '../response-schemas.ts'
+import { textSchema as textShape } from '../response-schemas.ts'
 import {
   instanceNameSchema,
   instanceSecretSchema,
@@ -26,23 +26,23 @@ export const terminator = defineEntity({
   fields: markShownInEvents({
     ...terminatorFields,
     /** Distinguishes several hosts of a service; request bodies call it `identity`. */
-    instanceId: text({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
+    instanceId: textField({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
     /** Secret in base64; no response or event contains it. */
     ...markHiddenFromEvents({
-      instanceSecret: text({
+      instanceSecret: textField({
         settable: 'proposer',
         shown: 'never',
         charactersMax: terminatorBounds.secretCharactersMax,
       }),
     }),
-    hostId: text({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
-    sourceCtrl: text({ settable: 'never', shown: 'never' }),
+    hostId: textField({ settable: 'proposer', shown: 'never', charactersMax: 128 }),
+    sourceCtrl: textField({ settable: 'never', shown: 'never' }),
     /** Data that the host sends to dialers, such as its public key: header number → base64. */
     ...markHiddenFromEvents({ peerData: mapField<string>({ settable: 'never', shown: 'never' }) }),
     /** True if a router created the terminator for a host; then only that host may change it. */
-    isSystem: boolean({ settable: 'never', shown: 'never' }),
+    isSystem: booleanField({ settable: 'never', shown: 'never' }),
     /** Whether the terminator's service is fabric-only. */
-    isFabricOnly: boolean({ settable: 'never', shown: 'never' }),
+    isFabricOnly: booleanField({ settable: 'never', shown: 'never' }),
     identity: computedField({ from: 'field', field: 'instanceId' }, textShape),
   }),
   body: {

@@ -1,7 +1,12 @@
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import { computedField, timestampField } from '../fields.ts'
 import { nullableSchema } from '../nested-schemas.ts'
-import { dateTimeSchema, entityRefSchema, text, openObjectSchema } from '../response-schemas.ts'
+import {
+  dateTimeSchema,
+  entityRefSchema,
+  textSchema,
+  openObjectSchema,
+} from '../response-schemas.ts'
 
 /**
  * Maximum minutes for which an identity can be disabled: 100 years. The end of a much longer period
@@ -11,7 +16,7 @@ export const disableMinutesMax = 52_560_000
 
 const enrollment: JsonObject = {
   type: 'object',
-  properties: { expiresAt: dateTimeSchema, id: text, jwt: text, token: text },
+  properties: { expiresAt: dateTimeSchema, id: textSchema, jwt: textSchema, token: textSchema },
 }
 
 const enrollments: JsonObject = {
@@ -22,11 +27,11 @@ const enrollments: JsonObject = {
       type: 'object',
       properties: {
         ca: entityRefSchema,
-        caId: text,
+        caId: textSchema,
         expiresAt: dateTimeSchema,
-        id: text,
-        jwt: text,
-        token: text,
+        id: textSchema,
+        jwt: textSchema,
+        token: textSchema,
       },
     },
     updb: enrollment,
@@ -36,8 +41,8 @@ const enrollments: JsonObject = {
 const authenticators: JsonObject = {
   type: 'object',
   properties: {
-    cert: { type: 'object', properties: { fingerprint: text, id: text } },
-    updb: { type: 'object', properties: { id: text, username: text } },
+    cert: { type: 'object', properties: { fingerprint: textSchema, id: textSchema } },
+    updb: { type: 'object', properties: { id: textSchema, username: textSchema } },
   },
 }
 

@@ -1,16 +1,21 @@
 import {
-  boolean,
+  booleanField,
   computedField,
-  integer,
+  integerField,
   nameField,
   objectField,
   optionalTextField,
   idReferencesField,
-  texts,
+  textListField,
   timestampField,
 } from '../fields.ts'
 import { markHiddenFromEvents } from '../event-visibility.ts'
-import { dateTimeSchema, booleanSchema, interfaceListSchema, text } from '../response-schemas.ts'
+import {
+  dateTimeSchema,
+  booleanSchema,
+  interfaceListSchema,
+  textSchema,
+} from '../response-schemas.ts'
 
 const hidden = { shown: 'never' } as const
 const nullableText = { type: ['string', 'null'] } as const
@@ -57,11 +62,11 @@ const presence = {
 } as const
 
 /** Fields that every kind of router has. */
-export const routerFields = {
+export const commonRouterFields = {
   name: nameField(),
-  cost: integer({ maximum: routerCostMax }),
-  noTraversal: boolean(),
-  disabled: boolean(),
+  cost: integerField({ maximum: routerCostMax }),
+  noTraversal: booleanField(),
+  disabled: booleanField(),
   ctrlChanListeners: objectField(listeners, {}, { shown: 'whenSet' }),
   configs: idReferencesField('config', 'strip', { nullIfEmpty: true }),
   /**
@@ -69,9 +74,9 @@ export const routerFields = {
    * list is empty, the certificate may contain the hosts in the router's enrollment request, except
    * hosts of other routers. Only administrators can set this field.
    */
-  allowedNames: texts(hosts),
+  allowedNames: textListField(hosts),
   /** Hosts in the router's server certificate, each normalized. */
-  certificateNames: texts({ ...hosts, settable: 'never' }),
+  certificateNames: textListField({ ...hosts, settable: 'never' }),
   /**
    * SHA-1 of a migrated certificate; the certificate itself is stored at the router's first
    * connection.
@@ -82,7 +87,7 @@ export const routerFields = {
 } as const
 
 /** Fields of a router that is enrolled by a one-time token. */
-export const enrolledFields = {
+export const enrolledRouterFields = {
   isOnline: computedField({ from: 'routerStatus', shows: 'isOnline' }, booleanSchema),
   /** Certificate that was issued to the router, but that the router has not used yet. */
   unverifiedCertPem: computedField({ from: 'field', field: 'nextCertPem' }, nullableText),
@@ -97,14 +102,14 @@ export function outstandingEnrollmentFields(by: 'edgeRouterId' | 'transitRouterI
   const from = (field: string) => ({ from: 'fieldOfNaming', of: 'enrollment', by, field }) as const
   const whenSet = { shown: 'whenSet' } as const
   return {
-    enrollmentToken: computedField(from('token'), text, whenSet),
-    enrollmentJwt: computedField(from('jwt'), text, whenSet),
+    enrollmentToken: computedField(from('token'), textSchema, whenSet),
+    enrollmentJwt: computedField(from('jwt'), textSchema, whenSet),
     enrollmentCreatedAt: computedField(from('createdAt'), dateTimeSchema, whenSet),
     enrollmentExpiresAt: computedField(from('expiresAt'), dateTimeSchema, whenSet),
   }
 }
 
-const program = { type: 'object', additionalProperties: text } as const
+const program = { type: 'object', additionalProperties: textSchema } as const
 /**
  * Version info that is an object even if the router has never connected, because OpenZiti clients
  * read its members.
@@ -113,13 +118,17 @@ export const versionInfoOrEmptyField = computedField(
   { from: 'routerStatus', shows: 'versionInfoOrEmpty' },
   program,
 )
-export const routerVersionField = computedField({ from: 'routerStatus', shows: 'version' }, text, {
-  shown: 'whenSet',
-})
+export const routerVersionField = computedField(
+  { from: 'routerStatus', shows: 'version' },
+  textSchema,
+  {
+    shown: 'whenSet',
+  },
+)
 /** Names of the router's capabilities that clients use. */
 export const capabilityNamesField = computedField(
   { from: 'routerStatus', shows: 'capabilities' },
-  { type: 'array', items: text },
+  { type: 'array', items: textSchema },
 )
 export const capabilitiesMaskField = computedField(
   { from: 'routerStatus', shows: 'capabilitiesMask' },
@@ -147,11 +156,11 @@ export const uniqueFingerprintRules = {
  * as enrolled.
  */
 export const anyRouterFields = {
-  ...routerFields,
-  ...enrolledFields,
+  ...commonRouterFields,
+  ...enrolledRouterFields,
   ...outstandingEnrollmentFields('transitRouterId'),
   fingerprint: optionalTextField(uniqueFingerprintRules),
-  isVerified: boolean({
+  isVerified: booleanField({
     settable: 'proposer',
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },
   }),
@@ -166,14 +175,14 @@ export const anyRouterFields = {
     nextCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextServerCertPem: optionalTextField({ settable: 'never', charactersMax: 65_536, ...hidden }),
     nextFingerprint: optionalTextField({ settable: 'never', ...hidden }),
-    nextCertificateNames: texts({ ...hosts, settable: 'never', ...hidden }),
+    nextCertificateNames: textListField({ ...hosts, settable: 'never', ...hidden }),
     /** SHA-256 of the one-time token with which the router enrolled, hex. */
     enrolledBy: optionalTextField({ settable: 'never', unique: 'a token is used once', ...hidden }),
   }),
   /**
    * Whether the router was created by `/routers` or `/transit-routers`, and can be changed there.
    */
-  isTransit: boolean({ settable: 'proposer', ...hidden }),
+  isTransit: booleanField({ settable: 'proposer', ...hidden }),
 } as const
 
 export const routerSymbols = [

@@ -1,10 +1,10 @@
 import { bodyMemberForAllWrites } from '../body-members.ts'
-import { choice, computedField, integer, idReferenceField, text } from '../fields.ts'
+import { choiceField, computedField, integerField, idReferenceField, textField } from '../fields.ts'
 import { referenceField } from '../reference-fields.ts'
 
-export const costMax = 65_535
-export const precedences = ['default', 'required', 'failed'] as const
-export const precedenceSchema = { type: 'string', enum: precedences } as const
+export const terminatorCostMax = 65_535
+export const precedenceNames = ['default', 'required', 'failed'] as const
+export const precedenceSchema = { type: 'string', enum: precedenceNames } as const
 const idSchema = { type: 'string', maxLength: 128 } as const
 export const terminatorBounds = { addressCharactersMax: 1024, secretCharactersMax: 4096 } as const
 
@@ -16,10 +16,10 @@ export const terminatorFields = {
    */
   serviceId: idReferenceField('service', 'cascade', { settable: 'proposer' }),
   routerId: idReferenceField('transitRouter', 'cascade', { settable: 'proposer' }),
-  binding: text({ charactersMax: 128 }),
-  address: text({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
-  cost: integer({ maximum: costMax }),
-  precedence: choice(precedences, { otherwise: 'default' }),
+  binding: textField({ charactersMax: 128 }),
+  address: textField({ required: true, charactersMax: terminatorBounds.addressCharactersMax }),
+  cost: integerField({ maximum: terminatorCostMax }),
+  precedence: choiceField(precedenceNames, { otherwise: 'default' }),
   dynamicCost: computedField({ from: 'dialCost' }, { type: 'integer' }),
   service: referenceField('service', 'serviceId'),
   router: referenceField('transitRouter', 'routerId'),

@@ -2,7 +2,7 @@ import type { EventFilter } from '../../ports/events.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { EventFile, type EventFileOptions } from './event-file.ts'
-import { gapLine, SinkReader, endOfStreamLine } from './sink-reader.ts'
+import { missingEventsLine, SinkReader, endOfStreamLine } from './sink-reader.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 interface FileSinkDeps {
@@ -116,7 +116,8 @@ export class FileSink {
     const { floor } = bus.ring
     const isBehind =
       last !== null && (last.generation !== floor.generation || last.index < floor.index)
-    if (isBehind) this.#left = Buffer.from(`${gapLine(bus.selfId, { from: last, to: floor })}\n`)
+    if (isBehind)
+      this.#left = Buffer.from(`${missingEventsLine(bus.selfId, { from: last, to: floor })}\n`)
     return this.#reader
   }
 

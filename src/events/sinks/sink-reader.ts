@@ -77,7 +77,7 @@ export class SinkReader {
     if (missed <= 0) return ''
     this.#next = ring.first
     this.#lost += missed
-    return `${gapLine(selfId, { to: ring.floor, count: missed })}\n`
+    return `${missingEventsLine(selfId, { to: ring.floor, count: missed })}\n`
   }
 }
 
@@ -100,7 +100,7 @@ export function endOfStreamLine(selfId: string, at: EventPosition): string {
  * @param count number of missing events in all namespaces, so the reader's filter may match fewer;
  * undefined if unknown.
  */
-export function gapLine(
+export function missingEventsLine(
   selfId: string,
   {
     from,

@@ -6,7 +6,7 @@ import { eventLimits } from '../limits.ts'
 
 const REASON_BYTES_MAX = 123
 
-export const closeCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as const
+export const webSocketCloseCode = { normal: 1000, goingAway: 1001, protocol: 1002 } as const
 
 interface EventSocketHandlers {
   readonly onMessage: (data: Buffer) => void
@@ -51,14 +51,14 @@ export class EventSocket {
     web.on('message', (data, isBinary) => {
       if (this.#isClosing) return
       if (isBinary) handlers.onMessage(data as Buffer)
-      else this.close(closeCode.protocol, 'only binary messages are accepted')
+      else this.close(webSocketCloseCode.protocol, 'only binary messages are accepted')
     })
     // Answers pings only while the client reads, so that responses do not accumulate.
     web.on('ping', (data) => {
       // @guard pings-without-reading
       if (!this.#socket.writableNeedDrain) web.pong(data)
     })
-    web.on('error', () => this.close(closeCode.protocol, ''))
+    web.on('error', () => this.close(webSocketCloseCode.protocol, ''))
     web.once('close', handlers.onClose)
     this.#socket.on('drain', handlers.onDrain)
   }

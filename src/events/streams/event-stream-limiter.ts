@@ -7,7 +7,7 @@ import type { NetworkValidations } from '../../ports/network-validations.ts'
 import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 import { entityTypeNames } from '../published-records.ts'
-import { closeReasons, EventStream } from './event-stream.ts'
+import { streamCloseReasons, EventStream } from './event-stream.ts'
 import { ManagementChannel } from './management-channel.ts'
 import { ServerSentEvents } from './server-sent-events.ts'
 import type { WebSocketUpgradeRequest } from './event-socket.ts'
@@ -60,7 +60,7 @@ export class EventStreamLimiter implements EventStreams {
 
   stop(): void {
     for (const stop of this.#stop.splice(0)) stop()
-    this.#each((stream) => stream.close(closeReasons.stopping))
+    this.#each((stream) => stream.close(streamCloseReasons.stopping))
   }
 
   hasRoomFor(identityId: string): boolean {

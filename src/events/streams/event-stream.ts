@@ -5,7 +5,7 @@ import type { EventBus } from '../event-bus.ts'
 import { eventLimits } from '../limits.ts'
 
 /** Reasons for closing a stream, as they are sent to its client. */
-export const closeReasons = {
+export const streamCloseReasons = {
   slow: 'the client reads too slowly; resume after the last event that was read',
   stopping: 'the controller is stopping; continue at another one',
 } as const
@@ -14,7 +14,7 @@ export const closeReasons = {
  * Output to a stream's client. Its methods write immediately; they return false when the client
  * must read before more is written.
  */
-export interface StreamOutput {
+export interface EventStreamOutput {
   /** @returns false if the caller should write nothing more until `onDrain` is called. */
   event(event: EmittedEvent): boolean
   /** Reports that events after `from` may be missing. The stream is complete after `to`. */
@@ -35,7 +35,7 @@ export interface StreamOutput {
 export class EventStream {
   readonly reader: EventReader
   readonly #bus: EventBus
-  readonly #output: StreamOutput
+  readonly #output: EventStreamOutput
   readonly #clock: Clock
   readonly #unwant: () => void
   #next: number
@@ -44,7 +44,7 @@ export class EventStream {
   #isClosed = false
   #heartbeatAtMs: number
 
-  constructor(bus: EventBus, clock: Clock, reader: EventReader, output: StreamOutput) {
+  constructor(bus: EventBus, clock: Clock, reader: EventReader, output: EventStreamOutput) {
     this.#bus = bus
     this.#clock = clock
     this.reader = reader
@@ -88,7 +88,7 @@ export class EventStream {
       if (this.#next >= ring.end) return
       const event = ring.at(this.#next)
       if (event === undefined) {
-        this.close(closeReasons.slow)
+        this.close(streamCloseReasons.slow)
         return
       }
       this.#next += 1
@@ -109,7 +109,8 @@ export class EventStream {
     if (refusal !== null) this.close(refusal)
     else if (this.#blockedSinceMs !== null) {
       // @guard slow-event-readers--stall
-      if (nowMs - this.#blockedSinceMs > eventLimits.eventStallMs) this.close(closeReasons.slow)
+      if (nowMs - this.#blockedSinceMs > eventLimits.eventStallMs)
+        this.close(streamCloseReasons.slow)
     } else if (nowMs - this.#heartbeatAtMs >= eventLimits.eventHeartbeatMs) {
       this.#heartbeatAtMs = nowMs
       if (this.#next >= this.#bus.ring.end) this.#note(this.#output.heartbeat(this.#bus.position))

@@ -7,15 +7,15 @@ import type { EventFilter, EventPosition } from '../../ports/events.ts'
 import type { NetworkValidations, ValidationFinding } from '../../ports/network-validations.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
-import type { StreamOutput } from './event-stream.ts'
+import type { EventStreamOutput } from './event-stream.ts'
 import { parseSubscriptions, SubscriptionFault } from './subscriptions.ts'
 import {
   startValidation,
-  findingMessage,
+  validationFindingMessage,
   validationResponseTypes,
   validationStartMessage,
 } from './validation-messages.ts'
-import { closeCode, EventSocket, type WebSocketUpgradeRequest } from './event-socket.ts'
+import { webSocketCloseCode, EventSocket, type WebSocketUpgradeRequest } from './event-socket.ts'
 
 /** Content types of OpenZiti's management protocol. */
 const messages = { streamEvents: 10_040, event: 10_041 } as const
@@ -43,7 +43,7 @@ interface ManagementChannelDeps {
  * channel accepts one request for events, and one validation at a time. Other messages get the
  * response that the protocol requires, or are ignored.
  */
-export class ManagementChannel implements StreamOutput {
+export class ManagementChannel implements EventStreamOutput {
   readonly #deps: ManagementChannelDeps
   readonly #socket: EventSocket
   #deadline: NodeJS.Timeout | undefined
@@ -96,14 +96,14 @@ export class ManagementChannel implements StreamOutput {
   }
 
   close(reason: string): void {
-    this.#socket.close(closeCode.goingAway, reason)
+    this.#socket.close(webSocketCloseCode.goingAway, reason)
   }
 
   #onMessage(data: Buffer): void {
     const { messages: read, fault } = new FrameDecoder(frameLimits).push(data)
     const [message] = read
     if (fault !== null || message === undefined || read.length > 1) {
-      this.#socket.close(closeCode.protocol, 'a message is not one frame of the channel')
+      this.#socket.close(webSocketCloseCode.protocol, 'a message is not one frame of the channel')
     } else if (message.contentType === messages.streamEvents) this.#onRequest(message)
     else if (message.contentType === channelContentType.ping) this.#reply(message, true, 'ok')
     else if (validationResponseTypes.has(message.contentType)) void this.#validate(message)
@@ -151,7 +151,7 @@ export class ManagementChannel implements StreamOutput {
   /** @returns false when the client has disconnected. */
   async #sendFinding(finding: ValidationFinding): Promise<boolean> {
     if (this.#isClosed) return false
-    const { contentType: kind, body } = findingMessage(finding)
+    const { contentType: kind, body } = validationFindingMessage(finding)
     if (!this.#send(kind, new Map<number, Uint8Array>(), body)) {
       await new Promise<void>((resolve) => {
         this.#resume = resolve

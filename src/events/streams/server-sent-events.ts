@@ -2,7 +2,7 @@ import type { ByteStream } from '../../ports/byte-stream.ts'
 import { type EventPosition, positionText } from '../../ports/events.ts'
 import type { EmittedEvent } from '../emitted-event.ts'
 import { eventLimits } from '../limits.ts'
-import type { StreamOutput } from './event-stream.ts'
+import type { EventStreamOutput } from './event-stream.ts'
 import { TextToByteStream } from './text-to-byte-stream.ts'
 
 /**
@@ -10,7 +10,7 @@ import { TextToByteStream } from './text-to-byte-stream.ts'
  * can resume. A gap and the end of the stream are events with their own names. A heartbeat is a
  * comment with an id, so that the client's position advances even without events.
  */
-export class ServerSentEvents implements StreamOutput, ByteStream {
+export class ServerSentEvents implements EventStreamOutput, ByteStream {
   /** Called after the client has read, when more can be written. */
   onDrain: () => void = () => undefined
   /** Called when the client no longer reads. */

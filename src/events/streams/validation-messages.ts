@@ -86,7 +86,7 @@ export function validationStartMessage(refusal: string, count: number): Uint8Arr
   return toBinary(ValidationStartSchema, create(ValidationStartSchema, start))
 }
 
-export function findingMessage(finding: ValidationFinding): {
+export function validationFindingMessage(finding: ValidationFinding): {
   readonly contentType: number
   readonly body: Uint8Array
 } {

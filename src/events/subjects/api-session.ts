@@ -1,7 +1,7 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const apiSession: EventSubject = {
+export const apiSessionSubject: EventSubject = {
   namespace: 'apiSession',
   aliases: ['edge.apiSessions'],
   about: 'An API session was opened or has ended.',

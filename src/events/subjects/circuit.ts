@@ -7,7 +7,7 @@ type FailedFact = Extract<Observation, { readonly kind: 'circuitFailed' }>
 const VERSION = 2
 const NS_PER_MS = 1_000_000
 
-export const circuit: EventSubject = {
+export const circuitSubject: EventSubject = {
   namespace: 'circuit',
   aliases: ['fabric.circuits'],
   about: 'A circuit was created, rerouted or ended, or could not be created.',

@@ -4,7 +4,7 @@ import type { EventSubject, NewEvent } from '../event-field.ts'
 type ConnectFact = Extract<Observation, { readonly kind: 'connect' }>
 type SdkFact = Extract<Observation, { readonly kind: 'sdk' }>
 
-export const connect: EventSubject = {
+export const connectSubject: EventSubject = {
   namespace: 'connect',
   aliases: [],
   about:

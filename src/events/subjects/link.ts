@@ -3,7 +3,7 @@ import type { EventSubject, NewEvent } from '../event-field.ts'
 
 type LinkFact = Extract<Observation, { readonly kind: 'link' }>
 
-export const link: EventSubject = {
+export const linkSubject: EventSubject = {
   namespace: 'link',
   aliases: ['fabric.links'],
   about: 'A router reported that a link to another router was added, changed or removed.',

@@ -1,6 +1,6 @@
 import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const router: EventSubject = {
+export const routerSubject: EventSubject = {
   namespace: 'router',
   aliases: ['fabric.routers'],
   about: 'A router connected to this controller or disconnected from it.',

@@ -30,7 +30,7 @@ const types: Readonly<Record<DialResult, { readonly name: string; readonly when:
   },
 }
 
-export const service: EventSubject = {
+export const serviceSubject: EventSubject = {
   namespace: 'service',
   aliases: ['services'],
   about:

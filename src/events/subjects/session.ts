@@ -2,7 +2,7 @@ import type { Session } from '../../entities/kinds/session.ts'
 import { parseUuid } from '../../lib/text/uuid.ts'
 import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const session: EventSubject = {
+export const sessionSubject: EventSubject = {
   namespace: 'session',
   aliases: ['edge.sessions'],
   about:

@@ -1,7 +1,7 @@
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { EventSubject, NewEvent } from '../event-field.ts'
 
-export const terminator: EventSubject = {
+export const terminatorSubject: EventSubject = {
   namespace: 'terminator',
   aliases: ['fabric.terminators'],
   about:

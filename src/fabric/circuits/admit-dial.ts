@@ -18,7 +18,7 @@ import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 /** Session ID of a circuit that a router's tunnel dials, because a tunnel has no session. */
-export const NO_SESSION = ''
+export const NO_SERVICE_SESSION = ''
 
 /** A refused dial; `code` is OpenZiti's error code for clients. */
 export class CircuitRefusedError extends Error {
@@ -118,7 +118,7 @@ async function admitTunnel(
     throw new CircuitRefusedError(tunnelAccessFaultCodes[fault], `dial refused: ${fault}`)
   }
   const { serviceId, identityName } = judged
-  const sessions = { sessionId: NO_SESSION, apiSessionId: NO_SESSION }
+  const sessions = { sessionId: NO_SERVICE_SESSION, apiSessionId: NO_SERVICE_SESSION }
   return {
     client: { ...sessions, serviceId, identityId: routerId, identityName },
     isGranted: () => tunnels.judge({ ...claim, service: { id: serviceId } }).ok,

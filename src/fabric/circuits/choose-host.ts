@@ -1,12 +1,12 @@
-import type { Host, HostedService } from './host-lookup.ts'
+import type { ServiceHost, HostedService } from './host-lookup.ts'
 import type { CircuitPath } from './path.ts'
 
 export interface HostCandidate {
-  readonly host: Host
+  readonly host: ServiceHost
   readonly path: CircuitPath
 }
 
-export interface HostChoice {
+export interface HostChoiceRules {
   readonly strategy: HostedService['strategy']
   /** Random number from 0 to 1, for the random and weighted strategies. */
   readonly drawn: number
@@ -30,7 +30,7 @@ const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
  */
 export function chooseHost(
   candidates: readonly HostCandidate[],
-  { strategy, drawn, sticksTo, costAt }: HostChoice,
+  { strategy, drawn, sticksTo, costAt }: HostChoiceRules,
 ): HostCandidate | null {
   const best = preferred(candidates)
   if (best.length === 0) return null

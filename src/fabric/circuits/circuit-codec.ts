@@ -3,7 +3,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { type CircuitRecord, CircuitRecordSchema } from '../../../proto/gen/soft_pb.ts'
 import { copyPrefix } from '../../lib/text/copy-prefix.ts'
 import type { PathLink } from '../../ports/live-table.ts'
-import { integer } from '../../lib/text/safe-integer.ts'
+import { toSafeInteger } from '../../lib/text/safe-integer.ts'
 import { routerLimits } from '../limits.ts'
 import type { Circuit } from './circuit-table.ts'
 import { isCircuitId } from './circuit-ids.ts'
@@ -53,7 +53,7 @@ export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
       sessionId: text(record.sessionId),
       serviceId: text(record.serviceId),
       terminatorId: text(record.terminatorId),
-      createdAt: integer(record.createdAtMs),
+      createdAt: toSafeInteger(record.createdAtMs),
     },
     ends: { id, ingress: text(record.ingress), egress: text(record.egress) },
     hostId: text(record.hostId),

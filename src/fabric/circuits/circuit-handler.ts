@@ -6,7 +6,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import type { Host, HostLookup } from './host-lookup.ts'
+import type { ServiceHost, HostLookup } from './host-lookup.ts'
 import type { DialResult, ObservationSink } from '../../ports/observations.ts'
 import type { LiveLinks } from '../../ports/live-table.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
@@ -20,7 +20,12 @@ import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import { routerLimits } from '../limits.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { admitDial, CircuitRefusedError, type DialChecks, NO_SESSION } from './admit-dial.ts'
+import {
+  admitDial,
+  CircuitRefusedError,
+  type DialChecks,
+  NO_SERVICE_SESSION,
+} from './admit-dial.ts'
 import { CircuitRequestLimiter } from './circuit-request-limiter.ts'
 import { chooseHost, type HostCandidate } from './choose-host.ts'
 import { DialCosts } from './dial-costs.ts'
@@ -33,8 +38,8 @@ import {
 } from '../../channel/messages/circuit-requests.ts'
 import {
   failedDialResult,
-  isInvalidHost,
-  isRefusedByHost,
+  isUnknownHostFault,
+  isHostRefusalFault,
   ROUTE_TIMEOUT_FAULT,
   NO_HOST_FAULT,
   parseRouteFault,
@@ -86,7 +91,7 @@ export interface CircuitHandlerDeps extends DialChecks {
   /** Absent if this is the only controller. */
   readonly shared?: SharedCircuits
   /** Called when the router of a terminator reports that it does not know the terminator. */
-  readonly onInvalidHost?: (host: Host) => void
+  readonly onInvalidHost?: (host: ServiceHost) => void
 }
 
 /**
@@ -242,7 +247,8 @@ export class CircuitHandler implements ChannelHandler {
    */
   endAtForbidden(...[identityIds, mayUse]: Parameters<CircuitMaintenance['endAtForbidden']>): void {
     for (const lay of this.#lays.values()) {
-      const isMeant = lay.sessionId !== NO_SESSION && identityIds?.has(lay.clientId) !== false
+      const isMeant =
+        lay.sessionId !== NO_SERVICE_SESSION && identityIds?.has(lay.clientId) !== false
       // @guard access-that-stays-open--laid-at-a-router
       if (isMeant && !mayUse(lay.clientId, lay.start)) lay.isOver = true
     }
@@ -366,7 +372,7 @@ export class CircuitHandler implements ChannelHandler {
           path,
           hostId: host.hostId,
           instanceId,
-          isOfTunnel: client.sessionId === NO_SESSION,
+          isOfTunnel: client.sessionId === NO_SERVICE_SESSION,
           isHostedByTunnel: host.isMadeByRouter && host.binding === TUNNEL,
           turn: 0,
           live: {
@@ -455,9 +461,9 @@ export class CircuitHandler implements ChannelHandler {
     this.#deps.publishFact?.({ kind: 'dial', serviceId, terminatorId, result })
   }
 
-  #onHostFailed(host: Host, fault: RouteFault): void {
+  #onHostFailed(host: ServiceHost, fault: RouteFault): void {
     this.#costs.failed(host.terminatorId)
-    if (isInvalidHost(fault)) this.#deps.onInvalidHost?.(host)
+    if (isUnknownHostFault(fault)) this.#deps.onInvalidHost?.(host)
   }
 
   #choose(
@@ -474,9 +480,9 @@ export class CircuitHandler implements ChannelHandler {
     // If every host has failed, tries the failed ones again, because the path may have been the
     // cause.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
-    const isOpen = ({ terminatorId }: Host): boolean => {
+    const isOpen = ({ terminatorId }: ServiceHost): boolean => {
       const fault = failed.get(terminatorId)
-      return fault === undefined || !isRefusedByHost(fault)
+      return fault === undefined || !isHostRefusalFault(fault)
     }
     const usable = fresh.length > 0 ? fresh : there.filter(isOpen)
     const goals = new Set(usable.map(({ routerId }) => routerId))

@@ -1,5 +1,5 @@
 import { KeyedCounts } from '../../lib/bounds/keyed-counts.ts'
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AdmittedClient } from '../../ports/router-clients.ts'
 import { routerLimits } from '../limits.ts'
@@ -21,8 +21,8 @@ export interface CircuitRequestLimiterDeps {
  */
 export class CircuitRequestLimiter {
   readonly #table: CircuitRequestLimiterDeps['table']
-  readonly #ofRouters: KeyedRate
-  readonly #ofClients: KeyedRate
+  readonly #ofRouters: KeyedTokenBuckets
+  readonly #ofClients: KeyedTokenBuckets
   /** Number of circuits that are being created, by ingress router. */
   readonly #waiting = new KeyedCounts()
 
@@ -30,10 +30,10 @@ export class CircuitRequestLimiter {
     this.#table = table
     const { circuitsOfRouterBurst, circuitsOfRouterPerSecond } = routerLimits
     const ofRouter = { burst: circuitsOfRouterBurst, perSecond: circuitsOfRouterPerSecond }
-    this.#ofRouters = new KeyedRate({ ...ofRouter, keysMax: routerRatesMax }, clock)
+    this.#ofRouters = new KeyedTokenBuckets({ ...ofRouter, keysMax: routerRatesMax }, clock)
     const { circuitsOfClientBurst, circuitsOfClientPerSecond } = routerLimits
     const ofClient = { burst: circuitsOfClientBurst, perSecond: circuitsOfClientPerSecond }
-    this.#ofClients = new KeyedRate({ ...ofClient, keysMax: circuitClientsMax }, clock)
+    this.#ofClients = new KeyedTokenBuckets({ ...ofClient, keysMax: circuitClientsMax }, clock)
   }
 
   /**

@@ -1,5 +1,5 @@
 /** Host of a service. */
-export interface Host {
+export interface ServiceHost {
   readonly terminatorId: string
   readonly routerId: string
   readonly hostId: string
@@ -22,7 +22,7 @@ export interface HostedService {
   /** Idle time after which a circuit ends; 0: never. */
   readonly maxIdleTimeMs: number
   readonly strategy: 'smartrouting' | 'weighted' | 'random' | 'sticky'
-  readonly hosts: readonly Host[]
+  readonly hosts: readonly ServiceHost[]
 }
 
 /** Looks up the hosts to which circuits can lead. */

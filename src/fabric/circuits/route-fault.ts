@@ -34,12 +34,12 @@ export function parseRouteFault(text: string | null, code: Uint8Array | undefine
 }
 
 /** True if the terminator's router does not know the terminator. */
-export function isInvalidHost({ cause }: RouteFault): boolean {
+export function isUnknownHostFault({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
 
 /** The hosting program refused the dial, so a retry would not help. */
-export function isRefusedByHost({ cause }: RouteFault): boolean {
+export function isHostRefusalFault({ cause }: RouteFault): boolean {
   return cause === causes[5]
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { OpenSoftTopic } from '../../ports/soft-topics.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import { NO_SESSION } from './admit-dial.ts'
+import { NO_SERVICE_SESSION } from './admit-dial.ts'
 import { decodeCircuit, encodeCircuit } from './circuit-codec.ts'
 import type { Circuit, CircuitTable } from './circuit-table.ts'
 
@@ -117,7 +117,7 @@ export class SharedCircuits {
   /** Whether the client's session has ended, for example while the circuit had no owner. */
   isOver({ live: { sessionId } }: Circuit): boolean {
     // @guard circuits-taken-over--session
-    return sessionId !== NO_SESSION && this.#deps.isSessionOver(sessionId)
+    return sessionId !== NO_SERVICE_SESSION && this.#deps.isSessionOver(sessionId)
   }
 
   /**

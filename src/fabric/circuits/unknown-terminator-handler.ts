@@ -8,7 +8,7 @@ import type { ProposalInput, Proposer } from '../../ports/proposer.ts'
 import { terminatorRemovalProposal } from '../clients/terminator-removal.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { Host } from './host-lookup.ts'
+import type { ServiceHost } from './host-lookup.ts'
 
 const { routerWritesWaitingMax } = routerLimits
 
@@ -32,7 +32,7 @@ export class UnknownTerminatorHandler {
    * Starts the write for this terminator. If the write fails, the next failed dial of the
    * terminator starts another one.
    */
-  note(host: Host): void {
+  note(host: ServiceHost): void {
     const { terminatorId: id, routerId } = host
     if (host.precedence === 'failed' && !host.isMadeByRouter) return
     if (this.#writing.has(id) || this.#writing.size >= routerWritesWaitingMax) return
@@ -47,7 +47,7 @@ export class UnknownTerminatorHandler {
   }
 }
 
-function writeFor({ terminatorId: id, isMadeByRouter }: Host): ProposalInput {
+function writeFor({ terminatorId: id, isMadeByRouter }: ServiceHost): ProposalInput {
   if (isMadeByRouter) return terminatorRemovalProposal(id)
   const json = Buffer.from(canonicalJson({ precedence: 'failed' }))
   const payload = toBinary(

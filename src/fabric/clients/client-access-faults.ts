@@ -1,6 +1,6 @@
 import type { ClientAccessFault } from '../../ports/router-clients.ts'
 import type { TunnelAccessFault } from '../../ports/router-tunnels.ts'
-import { edgeErrorCode, INVALID_SESSION, retryHint } from '../../channel/messages/edge.ts'
+import { edgeErrorCode, INVALID_SESSION_MESSAGE, retryHint } from '../../channel/messages/edge.ts'
 
 /**
  * Error codes for clients ({@link edgeErrorCode}), by the reason for which a controller refuses the
@@ -26,7 +26,7 @@ export function dialRefusalErrorCode(fault: ClientAccessFault, isByService: bool
 
 /** Refusal message for the client. */
 export function clientAccessRefusalMessage(use: 'dial' | 'bind', fault: ClientAccessFault): string {
-  return fault === 'session' ? INVALID_SESSION : `${use} refused: ${fault}`
+  return fault === 'session' ? INVALID_SESSION_MESSAGE : `${use} refused: ${fault}`
 }
 
 /**

@@ -39,7 +39,7 @@ export function* sendEndedSessions(
  * Ends the hosting of clients at a router that they may no longer use while their service sessions
  * continue. A router does not know which routers an OIDC client may use.
  */
-export function sendEndedHosting(
+export function endUnauthorizedHosting(
   connection: RouterConnection | undefined,
   shown: Pick<PresentedSessionTokens, 'take'>,
   { routerId, sessionIds }: UnauthorizedTerminator,

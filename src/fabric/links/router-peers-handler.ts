@@ -8,10 +8,10 @@ import {
   PeerStateChangeSchema,
   PeerStateChangesSchema,
 } from '../../../proto/gen/router_pb.ts'
-import { readMask } from '../../channel/headers.ts'
+import { readBitMask } from '../../channel/headers.ts'
 import { messageBounds } from '../../channel/message-bounds.ts'
 import { MULTI_CHANNEL } from '../../lib/router-capabilities.ts'
-import { bodyFault } from '../../channel/wire-scan.ts'
+import { protobufBodyFault } from '../../channel/wire-scan.ts'
 import type { ChannelMessage, OutboundMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
@@ -145,7 +145,7 @@ function changesMessage(changes: PeerStateChange[]): OutboundMessage {
  * older keys have other meanings as well.
  */
 function listenersOfHello(headers: ChannelMessage['headers']): readonly LinkListener[] {
-  const isNewer = readMask(headers, controlHeaderKey.capabilities).has(MULTI_CHANNEL)
+  const isNewer = readBitMask(headers, controlHeaderKey.capabilities).has(MULTI_CHANNEL)
   const bytes = headers.get(isNewer ? controlHeaderKey.listeners : legacyHelloHeaderKey.listeners)
   if (bytes === undefined) return []
   try {
@@ -161,7 +161,7 @@ function listenersIn(bytes: Uint8Array): readonly LinkListener[] {
   const { schema, elementsMax } = messageBounds.updateLinkListeners
   // Checked here, because the list is a header in the hello, to which the limits of message bodies
   // do not apply.
-  const fault = bodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
+  const fault = protobufBodyFault(schema ?? LinkListenersSchema, bytes, elementsMax)
   if (fault !== null) throw new Error(fault)
   const isBounded = (text: string): boolean => text.length <= routerTextCharactersMax
   return fromBinary(LinkListenersSchema, bytes)

@@ -268,7 +268,7 @@ export class ModelHandler implements ChannelHandler {
     const { model, timelineId, clock } = this.#deps
     const key = `${timelineId()} ${endIndex} ${this.#keysText}`
     if (this.#whole?.key !== key) {
-      const bytes = encodeWholeModel({
+      const bytes = encodeFullModel({
         events: model.all(),
         keys: this.#keys,
         endIndex,
@@ -380,7 +380,7 @@ interface WholeModel {
  * Encodes the full model in slices and concatenates them: in protobuf, several encoded pieces of a
  * repeated field can follow each other.
  */
-export async function encodeWholeModel(model: WholeModel): Promise<Uint8Array> {
+export async function encodeFullModel(model: WholeModel): Promise<Uint8Array> {
   const { keys, endIndex, timelineId, nowMs } = model
   // Copied, because records may be added or removed before the next slice; the records themselves
   // never change.

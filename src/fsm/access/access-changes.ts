@@ -1,8 +1,8 @@
-import { type Entity, isInScope } from '../../entities/define-entity.ts'
+import { type Entity, isRecordInKindScope } from '../../entities/define-entity.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { RecordChanges } from '../records/record-changes.ts'
-import { isInForce } from '../records/roles.ts'
+import { isEffectivePolicy } from '../records/roles.ts'
 import type { Table } from '../records/table.ts'
 
 /**
@@ -65,10 +65,12 @@ export function changeWithinScope<K extends KindName>(
 ): RecordChange<K> {
   if (entity.scope === null && entity.name !== 'servicePolicy') return change
   const seen = (record: RecordOf<K> | undefined): RecordOf<K> | undefined =>
-    record !== undefined && isInScope(entity, record) && isInForce(record) ? record : undefined
+    record !== undefined && isRecordInKindScope(entity, record) && isEffectivePolicy(record)
+      ? record
+      : undefined
   return { ...change, before: seen(change.before), after: seen(change.after) }
 }
 
-export function isSameTexts(a: readonly string[], b: readonly string[]): boolean {
+export function isSameStringList(a: readonly string[], b: readonly string[]): boolean {
   return a === b || (a.length === b.length && a.every((text, at) => text === b[at]))
 }

@@ -2,7 +2,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import {
   BIND_BIT,
   DIAL_BIT,
-  isInForce,
+  isEffectivePolicy,
   type PolicyGrants,
   unorderedIdsSelectedByRoles,
   type RoleList,
@@ -58,7 +58,7 @@ export function buildAccessClassGrants(
   const lists: Record<ServicePolicy['type'], RoleList[]> = { Bind: [], Dial: [] }
   for (const id of policies) {
     const policy = state.get('servicePolicy', id)
-    if (policy === undefined || !isInForce(policy)) continue
+    if (policy === undefined || !isEffectivePolicy(policy)) continue
     lists[policy.type].push({ roles: policy.serviceRoles, semantic: policy.semantic })
   }
   const bind = new Set(unorderedIdsSelectedByRoles(state, 'service', lists.Bind))

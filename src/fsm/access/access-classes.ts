@@ -12,7 +12,7 @@ import {
 } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
-import { type AccessChanges, isSameTexts } from './access-changes.ts'
+import { type AccessChanges, isSameStringList } from './access-changes.ts'
 
 /**
  * The active identities (those with an API session) that the same service policies select. They may
@@ -138,7 +138,7 @@ export class AccessClasses {
     for (const { id, after } of changes.identity.values()) {
       const known = this.#attributes.get(id)
       if (after === undefined || known === undefined || left.has(id)) continue
-      if (isSameTexts(known, recordRoleAttributes(after))) continue
+      if (isSameStringList(known, recordRoleAttributes(after))) continue
       anew.set(id, this.#policiesOf(after))
     }
     const flips = new Flips()
@@ -325,5 +325,5 @@ function* identitiesOfSessions(changes: Iterable<RecordChange<'apiSession'>>): I
 }
 
 export function isSameRoleList(a: RoleList, b: RoleList): boolean {
-  return a.semantic === b.semantic && isSameTexts(a.roles, b.roles)
+  return a.semantic === b.semantic && isSameStringList(a.roles, b.roles)
 }

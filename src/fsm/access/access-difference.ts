@@ -39,7 +39,7 @@ export interface PairChanges {
 }
 
 /** A service policy that exists before and after the writes, with different posture checks. */
-export interface CheckChanges {
+export interface PostureCheckChanges {
   readonly policyId: string
   readonly given: readonly string[]
   readonly taken: readonly string[]
@@ -53,7 +53,7 @@ export interface CheckChanges {
 export interface AccessDifference {
   /** Two entries per right: the pairs that gain it and the pairs that lose it. */
   readonly pairs: readonly PairChanges[]
-  readonly checks: readonly CheckChanges[]
+  readonly checks: readonly PostureCheckChanges[]
   /**
    * All changes to records of kinds with a history, including changes that are consequences of the
    * writes.

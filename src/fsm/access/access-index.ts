@@ -23,8 +23,8 @@ import {
 import { type AccessClass, AccessClasses, type AccessClassChanges } from './access-classes.ts'
 import {
   ClientViewChanges,
-  type ClassMembersMovedTogether,
-  differsInEffect,
+  type AccessClassTransition,
+  isPolicyEffectChanged,
 } from './client-view-changes.ts'
 import { AccessBeforeAndAfter } from './access-before-and-after.ts'
 
@@ -38,7 +38,7 @@ const followedServicesMax = 512
 
 /** Effects of a log entry on the access of identities. */
 export interface AccessEffects {
-  readonly groups: readonly ClassMembersMovedTogether[]
+  readonly groups: readonly AccessClassTransition[]
   readonly moves: AccessClassChanges
   readonly sides: AccessBeforeAndAfter
   /** The access classes as they are before the entry. */
@@ -132,7 +132,7 @@ export class AccessIndex implements DerivedIndex {
       }
     }
     for (const [id, { before, after }] of sides.policies) {
-      if (!differsInEffect(before, after)) continue
+      if (!isPolicyEffectChanged(before, after)) continue
       this.#followPolicy(sides, id, [...this.#classes.having(id)])
     }
     for (const id of sides.services.keys()) {

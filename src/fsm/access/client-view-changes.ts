@@ -2,7 +2,7 @@ import type { Service } from '../../entities/kinds/service.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import { isSameJson } from '../../lib/text/canonical-json.ts'
 import type { State } from '../records/state.ts'
-import { isSameTexts } from './access-changes.ts'
+import { isSameStringList } from './access-changes.ts'
 import {
   type AccessClass,
   type AccessClasses,
@@ -20,7 +20,7 @@ import {
  * Members of an access class that all keep their policies, or all move to the same other class. (An
  * access class consists of the active identities that the same service policies select.)
  */
-export interface ClassMembersMovedTogether {
+export interface AccessClassTransition {
   readonly from: AccessClass
   readonly members: ReadonlySet<string>
   /** Move of the members to another access class; null if the members keep their policies. */
@@ -34,7 +34,7 @@ export interface ClassMembersMovedTogether {
   hasLost: boolean
 }
 
-function policiesAfter({ from, move }: ClassMembersMovedTogether): ReadonlySet<string> {
+function policiesAfter({ from, move }: AccessClassTransition): ReadonlySet<string> {
   return move === null ? from.policies : move.policies
 }
 
@@ -52,7 +52,7 @@ export class ClientViewChanges {
   readonly #moves: AccessClassChanges
   readonly #movesFrom: ReadonlyMap<AccessClass, readonly AccessClassMove[]>
   /** Groups of members of each access class that has been examined. */
-  readonly #groups = new Map<AccessClass, readonly ClassMembersMovedTogether[]>()
+  readonly #groups = new Map<AccessClass, readonly AccessClassTransition[]>()
 
   constructor(
     state: State,
@@ -71,7 +71,7 @@ export class ClientViewChanges {
    * All groups that move to another access class, and the groups that stay in their class and that
    * the changes may affect.
    */
-  judge(): ClassMembersMovedTogether[] {
+  judge(): AccessClassTransition[] {
     for (const { from } of this.#moves.moves) this.#groupsOf(from)
     this.#judgeServices()
     this.#judgeChecks()
@@ -81,11 +81,11 @@ export class ClientViewChanges {
     return [...this.#groups.values()].flat()
   }
 
-  #groupsOf(from: AccessClass): readonly ClassMembersMovedTogether[] {
+  #groupsOf(from: AccessClass): readonly AccessClassTransition[] {
     const known = this.#groups.get(from)
     if (known !== undefined) return known
     const moves = this.#movesFrom.get(from) ?? []
-    const groups: ClassMembersMovedTogether[] = moves.map((move) => ({
+    const groups: AccessClassTransition[] = moves.map((move) => ({
       from,
       members: move.members,
       move,
@@ -176,7 +176,7 @@ export class ClientViewChanges {
   /** Detects added, removed and changed policies for services that the entry did not change. */
   #judgePolicies(): void {
     for (const [id, { before, after }] of this.#sides.policies) {
-      if (!differsInEffect(before, after)) continue
+      if (!isPolicyEffectChanged(before, after)) continue
       for (const from of this.#classes.having(id)) this.#groupsOf(from)
     }
     const namesPolicies = this.#sides.hasChecks.after
@@ -198,7 +198,7 @@ export class ClientViewChanges {
    * gained, in their form after the changes.
    */
   #differences(
-    group: ClassMembersMovedTogether,
+    group: AccessClassTransition,
   ): readonly [lost: ServicePolicy[], gained: ServicePolicy[]] {
     const after = policiesAfter(group)
     const lost: ServicePolicy[] = []
@@ -206,7 +206,7 @@ export class ClientViewChanges {
     const note = (id: string, had: boolean, has: boolean): void => {
       const old = had ? this.#sides.policy(id, 'before') : undefined
       const next = has ? this.#sides.policy(id, 'after') : undefined
-      if (!differsInEffect(old, next)) return
+      if (!isPolicyEffectChanged(old, next)) return
       if (old !== undefined) lost.push(old)
       if (next !== undefined) gained.push(next)
     }
@@ -252,11 +252,11 @@ export class ClientViewChanges {
    * changed, the views of all affected members are marked elsewhere.)
    */
   #checksDiffer(old: ServicePolicy, now: ServicePolicy): boolean {
-    return !isSameTexts(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
+    return !isSameStringList(this.#sides.unchangedChecks(old), this.#sides.unchangedChecks(now))
   }
 
   #bitsDiffer(
-    group: ClassMembersMovedTogether,
+    group: AccessClassTransition,
     lost: readonly ServicePolicy[],
     gained: readonly ServicePolicy[],
   ): boolean {
@@ -399,7 +399,7 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
  * Whether two versions of a policy grant different rights or have different conditions, regardless
  * of the records that they select.
  */
-export function differsInEffect(
+export function isPolicyEffectChanged(
   a: ServicePolicy | undefined,
   b: ServicePolicy | undefined,
 ): boolean {
@@ -408,6 +408,6 @@ export function differsInEffect(
   return (
     a.type !== b.type ||
     !sameServices(a, b) ||
-    !isSameTexts(a.postureCheckRoles, b.postureCheckRoles)
+    !isSameStringList(a.postureCheckRoles, b.postureCheckRoles)
   )
 }

@@ -4,7 +4,7 @@ import type { CommandContext } from '../apply/command-context.ts'
 import type { State } from '../records/state.ts'
 import type { AccessEffects } from './access-index.ts'
 import type { AccessClass, AccessClassMove } from './access-classes.ts'
-import type { ClassMembersMovedTogether } from './client-view-changes.ts'
+import type { AccessClassTransition } from './client-view-changes.ts'
 
 const ofIdentity = (id: string): string => `i:${id}`
 const ofClass = (key: string): string => `c:${key}`
@@ -80,7 +80,7 @@ export class ClientViewMarker {
     if (markOf(this.#state, id) !== undefined) this.#state.remove('accessMark', id)
   }
 
-  #writesOf(group: ClassMembersMovedTogether): (() => void)[] {
+  #writesOf(group: AccessClassTransition): (() => void)[] {
     const { from, move } = group
     const { logTimeMs, index } = this.#context
     if (move === null) {
@@ -94,7 +94,7 @@ export class ClientViewMarker {
     })
   }
 
-  #takeOver(group: ClassMembersMovedTogether, move: AccessClassMove): (() => void)[] {
+  #takeOver(group: AccessClassTransition, move: AccessClassMove): (() => void)[] {
     const { logTimeMs, index } = this.#context
     const key = ofClass(move.key)
     if (group.moved === 'all') return [() => this.#put(key, logTimeMs, index)]
@@ -104,7 +104,7 @@ export class ClientViewMarker {
     return [() => this.#put(key, old.movedAt ?? 0, old.index), ...alone]
   }
 
-  #hasMoved({ moved }: ClassMembersMovedTogether, id: string): boolean {
+  #hasMoved({ moved }: AccessClassTransition, id: string): boolean {
     return moved === 'all' || moved.has(id)
   }
 
@@ -140,7 +140,7 @@ export class ClientViewMarker {
  * Time that the operation `service-updates` returns: the last change of the identity's view, or the
  * creation of the session.
  */
-export function servicesChangedAt(
+export function servicesChangedAtMs(
   state: State,
   session: { readonly identityId: string; readonly createdAt: number },
   of: AccessClass | undefined,

@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { DialBind } from '../../ports/state-view.ts'
-import { isInForce, matchesRoles, allPoliciesSelecting } from '../records/roles.ts'
+import { isEffectivePolicy, matchesRoles, allPoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
 /** Expiries because of which a pair lost a right: without them, a policy would grant the right. */
@@ -38,11 +38,12 @@ export function findExpiredGrants(
     (policy) => policy.type === type && matchesRoles(former, policy.identityRoles, policy.semantic),
   )
   const lacking = linking.filter(
-    (policy) => isInForce(policy) && !matchesRoles(identity, policy.identityRoles, policy.semantic),
+    (policy) =>
+      isEffectivePolicy(policy) && !matchesRoles(identity, policy.identityRoles, policy.semantic),
   )
   const needed = new Set(lacking.flatMap(({ identityRoles }) => identityRoles))
   return {
-    policies: linking.filter((policy) => !isInForce(policy)),
+    policies: linking.filter((policy) => !isEffectivePolicy(policy)),
     attributes: ended
       .filter(([attribute]) => needed.has(`#${attribute}`))
       .map(([attribute, atMs]) => ({ attribute, atMs })),

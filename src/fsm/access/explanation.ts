@@ -16,7 +16,7 @@ import {
 } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
-import { findPolicyPostureChecks, policiesForIdentity } from './checked-policies.ts'
+import { findPolicyPostureChecks, policiesForIdentity } from './policy-posture-checks.ts'
 import { grantExpiryMs, findExpiredGrants, type ExpiredGrants } from './expired-grants.ts'
 import { type LogInAbility, logInAbility } from './log-in-ability.ts'
 import { type RouterOverlap, findRouterOverlap } from './routers.ts'

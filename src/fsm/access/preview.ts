@@ -6,7 +6,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type {
   AccessDifference,
   AccessPreview,
-  CheckChanges,
+  PostureCheckChanges,
   PairChanges,
   PreviewCaller,
   PreviewedWrite,
@@ -14,10 +14,14 @@ import type {
 import type { RecordChange } from '../../ports/change-feed.ts'
 import type { CommandContext } from '../apply/command-context.ts'
 import { applyBatchStep } from '../apply/entity.ts'
-import { isInForce, recordRoleAttributes, activePoliciesSelecting } from '../records/roles.ts'
+import {
+  isEffectivePolicy,
+  recordRoleAttributes,
+  activePoliciesSelecting,
+} from '../records/roles.ts'
 import { type State, TooManyWritesError } from '../records/state.ts'
-import { isSameTexts } from './access-changes.ts'
-import { findPolicyPostureChecks } from './checked-policies.ts'
+import { isSameStringList } from './access-changes.ts'
+import { findPolicyPostureChecks } from './policy-posture-checks.ts'
 import {
   previewLimits,
   PreviewCostCounter,
@@ -94,7 +98,8 @@ function* differenceOf(
   after: State,
 ): Generator<void, AccessDifference | null> {
   const known = versionsOf(before)
-  const hasMoved = (): boolean => current() !== before || !isSameTexts(versionsOf(before), known)
+  const hasMoved = (): boolean =>
+    current() !== before || !isSameStringList(versionsOf(before), known)
   const changes = after.changes.take(after.tables)
   const written = after.takeHistory()
   const moved = new Map(
@@ -151,7 +156,7 @@ function movedIds(
   const moved = ids.filter((id) => {
     const [old, now] = [before.get(kind, id), after.get(kind, id)]
     if (old === undefined || now === undefined) return old !== now
-    return !isSameTexts(recordRoleAttributes(old), recordRoleAttributes(now))
+    return !isSameStringList(recordRoleAttributes(old), recordRoleAttributes(now))
   })
   return new Set(moved)
 }
@@ -161,7 +166,7 @@ function checkChanges(
   before: State,
   after: State,
   changes: readonly RecordChange[],
-): readonly CheckChanges[] {
+): readonly PostureCheckChanges[] {
   const written = new Set(idsOf(after, checkKind, changes))
   const policies = new Set(idsOf(after, 'servicePolicy', changes))
   for (const state of [before, after]) {
@@ -177,7 +182,7 @@ function checkChanges(
   return [...policies].sort().flatMap((policyId) => {
     const [old, now] = [before, after].map((state) => {
       const policy = state.get('servicePolicy', policyId)
-      return policy === undefined || !isInForce(policy)
+      return policy === undefined || !isEffectivePolicy(policy)
         ? null
         : findPolicyPostureChecks(state, policy)
     })

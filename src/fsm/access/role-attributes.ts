@@ -4,8 +4,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { compareText } from '../../lib/text/text-order.ts'
 import type { ListQuery, ListResult } from '../../ports/state-view.ts'
 import { digestLanes } from '../records/digest.ts'
-import { noLinks } from '../query/evaluate.ts'
-import { Lister } from '../query/list.ts'
+import { noQueryLinks } from '../query/evaluate.ts'
+import { RecordLister } from '../query/list.ts'
 import { idsWithinScope } from '../records/roles.ts'
 import type { IdScope } from '../records/sorted-ids.ts'
 import { Table } from '../records/table.ts'
@@ -61,7 +61,7 @@ const shownSymbols: Entity<string> = {
     symbol.name === 'id' ? [symbol, { ...symbol, name: 'name' }] : [],
   ),
 }
-const lister = new Lister(noLinks)
+const lister = new RecordLister(noQueryLinks)
 /** No digest contains these rows, because they are not replicated. */
 const noLanes = digestLanes('', '')
 

@@ -2,7 +2,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 import type { AccessRight } from './access-difference.ts'
 import {
   unorderedIdsSelectedByRoles,
-  isInForce,
+  isEffectivePolicy,
   activePoliciesSelecting,
   type Policy,
   type RoleList,
@@ -75,7 +75,7 @@ export function findRelationPolicy(
   id: string,
 ): Policy | undefined {
   const policy: Policy | undefined = state.get(policyKind, id)
-  if (policy === undefined || !isInForce(policy)) return undefined
+  if (policy === undefined || !isEffectivePolicy(policy)) return undefined
   return type === null || policy['type'] === type ? policy : undefined
 }
 

@@ -134,7 +134,7 @@ function ownerOf(kind: KindName, record: JsonObject): string | undefined {
  * Whether a record belongs to a privileged identity, or to a router whose permitted names let it
  * impersonate a controller. A caller who knows the record's secrets could gain this access.
  */
-export function isHeldByPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
+export function isOwnedByPrivileged(records: Records, kind: KindName, record: JsonObject): boolean {
   const ownerId = ownerOf(kind, record)
   if (ownerId !== undefined && isPrivileged(records.get('identity', ownerId))) return true
   // @guard enrollments-read-before-a-promotion--listed

@@ -1,7 +1,7 @@
 import type { KindName } from '../../entities/kind-records.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { hasPermittedNames, isHeldByPrivileged, isPrivileged } from './actor-rights.ts'
+import { hasPermittedNames, isOwnedByPrivileged, isPrivileged } from './actor-rights.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
@@ -18,7 +18,7 @@ export function disclosesAdminSecret(
   kind: KindName,
   record: EntityRecord,
 ): boolean {
-  return disclosingKinds.has(kind) && isHeldByPrivileged(records, kind, record)
+  return disclosingKinds.has(kind) && isOwnedByPrivileged(records, kind, record)
 }
 
 /**

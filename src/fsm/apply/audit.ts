@@ -12,10 +12,10 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import { actorName, actorSessionId } from '../../ports/actor.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
-import { HISTORY_LEVEL } from '../../ports/feature-level.ts'
+import { HISTORY_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { historyFields } from '../../entities/history-kinds.ts'
 import { entitiesByName } from '../../entities/registry.ts'
-import { formatKeptChanges } from './kept-change.ts'
+import { formatAuditedChanges } from './audited-change.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 
@@ -54,7 +54,7 @@ const recordedWhenWritten: ReadonlySet<number> = new Set([
  * Commands for which the audit log stores the changes: only commands that people send. Sessions,
  * routers and maintenance write far more often, and people need not undo their writes.
  */
-export const commandsWithKeptChanges: ReadonlySet<number> = new Set([
+export const commandsWithAuditedChanges: ReadonlySet<number> = new Set([
   CommandKind.ENTITY_CREATE,
   CommandKind.ENTITY_REPLACE,
   CommandKind.ENTITY_PATCH,
@@ -119,7 +119,7 @@ export function entryAuditRecord(
     also: touched.length === (named === undefined ? 0 : 1) ? none : others(touched, named),
     outcome: recorded?.outcome ?? (outcome.ok ? 'done' : outcome.code),
     reason,
-    change: changes.length === 0 ? '' : formatKeptChanges(changes, entityId),
+    change: changes.length === 0 ? '' : formatAuditedChanges(changes, entityId),
   }
 }
 
@@ -132,7 +132,7 @@ function recordName(
   named: AuditedWrite | undefined,
   changed: RecordChange | undefined,
 ): string {
-  if (state.featureLevel < HISTORY_LEVEL) return ''
+  if (state.featureLevel < HISTORY_FEATURE_LEVEL) return ''
   let record = (changed?.after ?? changed?.before) as EntityRecord | undefined
   const table = named === undefined ? undefined : entitiesByName.get(named.entity)?.table
   if (record === undefined && named !== undefined && table !== undefined) {

@@ -20,11 +20,11 @@ import { changedFields, type AuditedWrite } from './audit.ts'
 import { writeRefusal } from './actor-rights.ts'
 import type { CommandContext, KindRules } from './command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome, refusedOutcome } from './outcome.ts'
-import { unprintableFields } from './printable-names.ts'
+import { unprintableFieldsRefusal } from './printable-names.ts'
 import {
-  blockingReference,
+  blockingReferenceRefusal,
   createWriteConsequences,
-  missingReference,
+  missingReferenceRefusal,
   removeWithReferences,
 } from './references.ts'
 
@@ -91,7 +91,7 @@ function fieldRefusal(
 ): Outcome | null {
   const fault = checkFields(entity, fields)
   if (fault !== null) return fieldFaultOutcome(fault)
-  return uniqueFault(table, entity, id, fields) ?? missingReference(state, entity, fields)
+  return uniqueFault(table, entity, id, fields) ?? missingReferenceRefusal(state, entity, fields)
 }
 
 function guard(rules: Readonly<Record<string, ProblemCode>>, record: EntityRecord): Outcome | null {
@@ -151,7 +151,7 @@ function insert(state: State, message: EntityWrite, context: CommandContext): Ou
   const refusal =
     requiredFault(entity, fields, true) ??
     fieldRefusal(state, table, entity, write.id, fields) ??
-    unprintableFields(state, entity, undefined, fields) ??
+    unprintableFieldsRefusal(state, entity, undefined, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: undefined, after: fields }, context) ??
     null
   if (refusal !== null) return refusal
@@ -227,7 +227,7 @@ function update(
     guard(entity.refuse.update, record) ??
     (isPatch ? null : requiredFault(entity, fields, false)) ??
     fieldRefusal(state, state.table(entity.name), entity, write.id, fields) ??
-    unprintableFields(state, entity, record, fields) ??
+    unprintableFieldsRefusal(state, entity, record, fields) ??
     rules.judgeWrite?.(state, { id: write.id, before: record, after }, context) ??
     null
   if (refusal !== null) return refusal
@@ -270,7 +270,7 @@ function remove(state: State, entity: Entity, id: string, context: CommandContex
     writeRefusal(state, guarded, context) ??
     guard(entity.refuse.delete, record) ??
     context.rulesOf(entity.name).judgeDelete?.(state, record, context) ??
-    blockingReference(state, entity, record.id)
+    blockingReferenceRefusal(state, entity, record.id)
   if (refusal !== null) return refusal
   removeWithReferences(state, entity, record, context)
   return acceptedOutcome(record.id)

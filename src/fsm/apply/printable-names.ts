@@ -19,7 +19,7 @@ type Levelled = Pick<State, 'featureLevel'>
  * already has is accepted, so that its other fields can be changed.
  * @param before undefined for a new record.
  */
-export function unprintableFields(
+export function unprintableFieldsRefusal(
   state: Levelled,
   entity: Entity,
   before: EntityRecord | undefined,
@@ -28,7 +28,7 @@ export function unprintableFields(
   for (const name of Object.keys(fields)) {
     const value = fields[name]
     if (entity.fields[name]?.isPrintable !== true || typeof value !== 'string') continue
-    const fault = value === before?.[name] ? null : unprintableName(state, name, value)
+    const fault = value === before?.[name] ? null : unprintableNameRefusal(state, name, value)
     if (fault !== null) return fault
   }
   return null
@@ -38,7 +38,11 @@ export function unprintableFields(
  * Refusal of a name with unprintable characters; null if the name is printable.
  * @param field name of the field with the text.
  */
-export function unprintableName(state: Levelled, field: string, text: string): Outcome | null {
+export function unprintableNameRefusal(
+  state: Levelled,
+  field: string,
+  text: string,
+): Outcome | null {
   if (state.featureLevel < PRINTABLE_FROM_LEVEL) return null
   const found = firstUnprintableCharacter(text)
   if (found === null) return null

@@ -39,7 +39,11 @@ function roleFault(
  * The refusal for the first of the given fields that references a missing record; null when there
  * is none.
  */
-export function missingReference(state: State, entity: Entity, fields: JsonObject): Outcome | null {
+export function missingReferenceRefusal(
+  state: State,
+  entity: Entity,
+  fields: JsonObject,
+): Outcome | null {
   for (const name of entity.indexes) {
     const reference = entity.fields[name]?.reference
     const value = fields[name]
@@ -66,7 +70,7 @@ function holders(state: State, referrer: ReferencingField, id: string): string[]
  * Reason why the record cannot be deleted while other records reference it; null when it can be
  * deleted.
  */
-export function blockingReference(state: State, entity: Entity, id: string): Outcome | null {
+export function blockingReferenceRefusal(state: State, entity: Entity, id: string): Outcome | null {
   for (const referrer of findReferencingFields(entity)) {
     if (state.featureLevel < referrer.refusedFrom) continue
     const ids = holders(state, referrer, id)

@@ -1,5 +1,5 @@
 import type { State } from '../records/state.ts'
-import { isHeldByPrivileged } from './actor-rights.ts'
+import { isOwnedByPrivileged } from './actor-rights.ts'
 import type { CommandContext, WriteConsequences } from './command-context.ts'
 import { createWriteConsequences } from './references.ts'
 
@@ -9,7 +9,7 @@ import { createWriteConsequences } from './references.ts'
 // these names. A write that gives these rights or names therefore withdraws the open enrollments.
 
 /** Feature level from which an identity that gains a right loses its open enrollments. */
-export const ENROLLMENT_WITHDRAWAL_LEVEL = 2
+export const ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL = 2
 
 /** Fields of an enrollment that reference the identity or router to be enrolled. */
 type Subject = 'identityId' | 'edgeRouterId' | 'transitRouterId'
@@ -38,7 +38,7 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
   const { remove } = createWriteConsequences(state, context)
   for (const id of Array.from(state.table('enrollment').ids)) {
     const enrollment = state.get('enrollment', id)
-    if (enrollment !== undefined && isHeldByPrivileged(state, 'enrollment', enrollment)) {
+    if (enrollment !== undefined && isOwnedByPrivileged(state, 'enrollment', enrollment)) {
       remove('enrollment', id)
     }
   }
@@ -53,7 +53,10 @@ export function withdrawPrivilegedEnrollmentsAtLevel(
   from: number,
   context: CommandContext,
 ): void {
-  if (from >= ENROLLMENT_WITHDRAWAL_LEVEL || state.featureLevel < ENROLLMENT_WITHDRAWAL_LEVEL)
+  if (
+    from >= ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL ||
+    state.featureLevel < ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL
+  )
     return
   withdrawPrivilegedEnrollments(state, context)
 }

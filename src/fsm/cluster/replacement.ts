@@ -56,7 +56,7 @@ export interface KindReplacement {
  * @param revision revision that every record gets if the backup is from another cluster, because
  * the revisions in that backup refer to another log; null: records keep their revisions.
  */
-export function planReplacement(
+export function planRecordReplacement(
   state: State,
   staged: Iterable<NormalizedRecord>,
   revision: number | null,
@@ -199,7 +199,10 @@ export function findUnreadableFactor(
  * Applies the replacement. Deletions come first, because another record may then use the unique
  * name of a deleted one.
  */
-export function applyReplacement(state: State, replacement: readonly KindReplacement[]): void {
+export function applyRecordReplacement(
+  state: State,
+  replacement: readonly KindReplacement[],
+): void {
   state.wholesale(() => {
     for (const { kind, changed, deleted } of replacement) {
       for (const id of deleted) state.remove(kind, id)

@@ -12,8 +12,8 @@ import { entitiesByName } from '../../entities/registry.ts'
 import { toHex } from '../../lib/text/to-hex.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import {
-  applyReplacement,
-  planReplacement,
+  applyRecordReplacement,
+  planRecordReplacement,
   restoredKinds,
   findUnreadableFactor,
 } from './replacement.ts'
@@ -94,7 +94,7 @@ function beginFault(state: State, message: RestoreBegin): Outcome | null {
  * Stages the next chunk. A chunk that is already staged (for example because of a retry) changes
  * nothing.
  */
-export function stageRestore(state: State, payload: Uint8Array): Outcome {
+export function stageRestoreChunk(state: State, payload: Uint8Array): Outcome {
   const { id, number, bytes, endsBlock } = fromBinary(RestoreChunkSchema, payload)
   const { staged } = state
   const { head } = staged
@@ -161,7 +161,7 @@ function isOfRecords({ entity, action }: Readonly<Record<string, unknown>>): boo
 
 function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandContext): Outcome {
   const revision = clusterId === state.clusterId ? null : context.index
-  const replacement = planReplacement(state, state.staged.records(restoredKinds), revision)
+  const replacement = planRecordReplacement(state, state.staged.records(restoredKinds), revision)
   const unreadable = findUnreadableFactor(state, replacement)
   if (unreadable !== null) {
     const { identityId, keyVersion } = unreadable
@@ -172,7 +172,7 @@ function swapIn(state: State, { id, clusterId }: StagedHead, context: CommandCon
   }
   // @guard tokens-after-a-restore
   revokeSessions(state, context)
-  applyReplacement(state, replacement)
+  applyRecordReplacement(state, replacement)
   // @guard access-that-ended--restored
   applyAllExpiries(state, context)
   state.staged.clear(id)

@@ -57,7 +57,7 @@ export function extendAuthenticator(
 /**
  * Replaces the old certificate with the new one, after which the old certificate cannot be used.
  */
-export function verifyExtension(
+export function verifyAuthenticatorExtension(
   state: State,
   payload: Uint8Array,
   context: CommandContext,

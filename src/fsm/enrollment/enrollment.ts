@@ -16,7 +16,7 @@ import type { Ca } from '../../entities/kinds/ca.ts'
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { MIGRATION_LEVEL } from '../../ports/feature-level.ts'
+import { MIGRATION_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/command-context.ts'
@@ -26,7 +26,7 @@ import {
   notFoundOutcome,
   refusedOutcome,
 } from '../apply/outcome.ts'
-import { unprintableName } from '../apply/printable-names.ts'
+import { unprintableNameRefusal } from '../apply/printable-names.ts'
 import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
@@ -34,7 +34,11 @@ import { createWriteConsequences } from '../apply/references.ts'
  * Uses an enrollment token. The proposer has already created and validated the credentials. Apply
  * validates the token, because the log orders the uses: of two concurrent uses, one is refused.
  */
-export function enroll(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function enrollByEnrollmentToken(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(EnrollSchema, payload)
   const enrollment = state.get('enrollment', message.enrollmentId)
   // @guard token-used-twice--text
@@ -64,7 +68,7 @@ function withdrawOthersOfRouter(
   { edgeRouterId, transitRouterId }: Enrollment,
   context: CommandContext,
 ): void {
-  if (state.featureLevel < MIGRATION_LEVEL) return
+  if (state.featureLevel < MIGRATION_FEATURE_LEVEL) return
   const consequences = createWriteConsequences(state, context)
   // @guard token-used-twice--others
   if (edgeRouterId !== '') withdrawEnrollments('edgeRouterId', edgeRouterId, consequences)
@@ -240,7 +244,11 @@ function certify(
  * Extends a router's certificate. Checks the router's current certificate, because another
  * extension may have replaced it meanwhile.
  */
-export function extendRouter(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function extendRouterCertificate(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { routerId, fingerprint, certificates } = fromBinary(RouterExtendSchema, payload)
   const router = state.get('router', routerId)
   if (router === undefined || certificates === undefined) return refusedOutcome('UNAUTHORIZED')
@@ -253,7 +261,7 @@ export function extendRouter(state: State, payload: Uint8Array, context: Command
  * Stores new certificates in addition to the current ones. The current ones stay valid until the
  * router proves that it received the new ones.
  */
-export function beginRouterExtension(
+export function beginRouterCertificateExtension(
   state: State,
   payload: Uint8Array,
   context: CommandContext,
@@ -289,7 +297,7 @@ export function beginRouterExtension(
  * Activates the pending next certificate of a router, after the router has proved that it has the
  * certificate.
  */
-export function verifyRouterExtension(
+export function verifyRouterCertificateExtension(
   state: State,
   payload: Uint8Array,
   context: CommandContext,
@@ -388,7 +396,7 @@ function admit(
   if (name === null)
     return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--certificate
-  const fault = unprintableName(state, 'name', name)
+  const fault = unprintableNameRefusal(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
   createWriteConsequences(state, context).put('identity', identityId, {

@@ -8,7 +8,7 @@ import type { State } from '../records/state.ts'
 import type { CommandContext } from '../apply/command-context.ts'
 import { addCertificateAuthenticator, findUniqueName } from './enrollment.ts'
 import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { unprintableName } from '../apply/printable-names.ts'
+import { unprintableNameRefusal } from '../apply/printable-names.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**
@@ -16,7 +16,11 @@ import { createWriteConsequences } from '../apply/references.ts'
  * proposal, and the signer must still have the revision that it had then. Apply also checks what
  * the signer and its auth policy allow.
  */
-export function enrollByToken(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function enrollByExternalJwt(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(TokenEnrollSchema, payload)
   const { signerId, identityId, externalId, certificate } = message
   const signer = findEnabledSigner(state, signerId)
@@ -73,7 +77,7 @@ function admit(
   if (name === null)
     return fieldFaultOutcome({ field: 'name', reason: 'no number makes the name unique' })
   // @guard names-at-a-terminal--token
-  const fault = unprintableName(state, 'name', name)
+  const fault = unprintableNameRefusal(state, 'name', name)
   if (fault !== null) return fault
   context.touched.push({ action: 'create', entity: 'identity', id: identityId, fields: [] })
   createWriteConsequences(state, context).put('identity', identityId, {

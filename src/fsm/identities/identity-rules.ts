@@ -11,7 +11,10 @@ import type {
   CompletedWrite,
 } from '../apply/command-context.ts'
 import { fieldFaultOutcome, refusedOutcome } from '../apply/outcome.ts'
-import { ENROLLMENT_WITHDRAWAL_LEVEL, withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
+import {
+  ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL,
+  withdrawEnrollments,
+} from '../apply/withdraw-enrollments.ts'
 import type { State } from '../records/state.ts'
 import {
   isSameRoleAttributes,
@@ -48,7 +51,8 @@ function withdrawReadEnrollments(
   { before, after }: CompletedWrite<Identity>,
   consequences: WriteConsequences,
 ): void {
-  if (before === undefined || consequences.state.featureLevel < ENROLLMENT_WITHDRAWAL_LEVEL) return
+  if (before === undefined || consequences.state.featureLevel < ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL)
+    return
   // @guard enrollments-read-before-a-promotion--write
   if (gainsRights(before, after)) withdrawEnrollments('identityId', after.id, consequences)
 }

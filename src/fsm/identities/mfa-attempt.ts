@@ -55,7 +55,7 @@ export function deleteMfaAttempts(state: State, identityId: string): void {
  * Subtracts the attempt for a repeated code. Unlike a new code, a repeated code does not reset the
  * count: otherwise a client with one code could guess the next one without a pause.
  */
-export function takeBackMfaAttempt(
+export function undoMfaAttempt(
   state: State,
   identityId: string,
   { index: revision }: CommandContext,

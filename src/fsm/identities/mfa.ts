@@ -9,13 +9,16 @@ import {
   type SealedFactor,
 } from '../../../proto/gen/command_pb.ts'
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
-import { type Mfa, mfa as mfaKind, sealedCharactersMax } from '../../entities/kinds/mfa.ts'
+import { type Mfa, mfa as mfaKind, encryptedFactorCharactersMax } from '../../entities/kinds/mfa.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type { State } from '../records/state.ts'
 import { identityActionRefusal } from '../apply/actor-rights.ts'
 import type { CommandContext } from '../apply/command-context.ts'
-import { REPEATED_CODE_LEVEL, VERIFIED_CODE_LEVEL } from '../../ports/feature-level.ts'
-import { deleteMfaAttempts, takeBackMfaAttempt } from './mfa-attempt.ts'
+import {
+  REPEATED_CODE_FEATURE_LEVEL,
+  VERIFIED_CODE_FEATURE_LEVEL,
+} from '../../ports/feature-level.ts'
+import { deleteMfaAttempts, undoMfaAttempt } from './mfa-attempt.ts'
 import {
   acceptedOutcome,
   fieldFaultOutcome,
@@ -67,7 +70,11 @@ const idFault = fieldFaultOutcome({ field: 'id', reason: 'the factor or its id i
 function factorFault(state: State, factor: SealedFactor | undefined): Refusal | null {
   if (factor === undefined || factor.codesId === '') return idFault
   const { sealed, codesId, keyVersion } = factor
-  if (sealed === '' || sealed.length > sealedCharactersMax || codesId.length > idCharactersMax) {
+  if (
+    sealed === '' ||
+    sealed.length > encryptedFactorCharactersMax ||
+    codesId.length > idCharactersMax
+  ) {
     return fieldFaultOutcome({ field: 'sealed', reason: 'it is missing or too long' })
   }
   const inForce = state.get('sharedSecret', 'factorKey')?.versions.at(-1)?.version
@@ -105,7 +112,7 @@ export function consumeMfaCode(
   if (wanted !== null || known === undefined) return wanted ?? missing
   if (known.secretId !== secretId) return refusedOutcome('REVISION_MOVED')
   if (isRepeated(state, known, session, message)) {
-    takeBackMfaAttempt(state, identityId, context)
+    undoMfaAttempt(state, identityId, context)
     return acceptedOutcome(identityId)
   }
   const isFree = purpose === Purpose.END && !known.isVerified
@@ -139,7 +146,7 @@ function stepUse(
   { id }: ApiSession,
   { proof, purpose }: MfaProve,
 ): Partial<Mfa> {
-  if (featureLevel < REPEATED_CODE_LEVEL) return {}
+  if (featureLevel < REPEATED_CODE_FEATURE_LEVEL) return {}
   return { stepSessionId: purpose === Purpose.PASS && proof.case === 'step' ? id : '' }
 }
 
@@ -155,7 +162,7 @@ function isRepeated(
   session: ApiSession,
   { proof, purpose }: MfaProve,
 ): boolean {
-  if (featureLevel < REPEATED_CODE_LEVEL || purpose !== Purpose.PASS) return false
+  if (featureLevel < REPEATED_CODE_FEATURE_LEVEL || purpose !== Purpose.PASS) return false
   if (proof.case !== 'step' || Number(proof.value) !== lastStep) return false
   // @guard mfa-code-used-twice--session
   return session.isMfaComplete && stepSessionId === session.id
@@ -199,7 +206,7 @@ function judgeUse(state: State, known: Mfa, { proof, purpose }: MfaProve): Judge
     const step = Number(proof.value)
     // Clients log in with the code that verified the factor. Anyone who has seen that code has also
     // seen the new secret, so refusing the code would protect no one.
-    const isKept = purpose === Purpose.VERIFY && state.featureLevel >= VERIFIED_CODE_LEVEL
+    const isKept = purpose === Purpose.VERIFY && state.featureLevel >= VERIFIED_CODE_FEATURE_LEVEL
     const lastStep = isKept ? step - 1 : step
     // @guard mfa-code-used-twice--step
     return step > known.lastStep ? changing({ lastStep }) : refusing(usedOrWrong)
@@ -272,7 +279,7 @@ function endMfa(state: State, known: Mfa, context: CommandContext): void {
  * Stores the same secret and recovery codes, encrypted with a new key. The results of earlier code
  * checks remain valid.
  */
-export function resealMfa(
+export function reencryptMfa(
   state: State,
   payload: Uint8Array,
   { index: revision }: CommandContext,

@@ -1,10 +1,10 @@
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { fieldProblem } from '../../lib/problems.ts'
 import { compareText } from '../../lib/text/text-order.ts'
-import type { ListResult, Listing } from '../../ports/state-view.ts'
+import type { ListResult, SteppedListing } from '../../ports/state-view.ts'
 import { SetScope, SortedIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
-import type { Predicate } from './evaluate.ts'
+import type { RecordPredicate } from './evaluate.ts'
 import { isTotalOrder, orderedValues, idsByUniqueValues, type IndexRange } from './range.ts'
 import type { RecordOrder } from './symbols.ts'
 import type { ScanPacer } from './query-cost.ts'
@@ -18,7 +18,7 @@ const boundedSortMax = 2048
 /** Maximum rows of a list that is requested without a limit. */
 export const unpagedListRowsMax = 100_000
 
-export interface Page {
+export interface PageBounds {
   readonly offset: number
   readonly limit: number
 }
@@ -49,11 +49,11 @@ export interface ListedRecords {
 export function* collectPage(
   table: Records,
   source: ListedRecords,
-  test: Predicate | null,
+  test: RecordPredicate | null,
   order: ListOrder | null,
-  page: Page,
+  page: PageBounds,
   turns: ScanPacer,
-): Listing {
+): SteppedListing {
   const stretch = walkable(table, source, order)
   // With a test, scanning the table and sorting the matches takes less time than reading the
   // records in index order, unless the source is itself this range.
@@ -111,10 +111,10 @@ function* walk(
   table: Records,
   { field, start, end }: IndexRange,
   isDescending: boolean,
-  test: Predicate | null,
-  page: Page,
+  test: RecordPredicate | null,
+  page: PageBounds,
   turns: ScanPacer,
-): Listing {
+): SteppedListing {
   const values = orderedValues(table, field)
   const total = end - start
   const isCut = test === null
@@ -133,7 +133,7 @@ function pageOf(
   table: Records,
   ids: readonly string[],
   totalCount: number,
-  { offset, limit }: Page,
+  { offset, limit }: PageBounds,
 ): ListResult {
   const records = ids.flatMap((id) => table.rows.get(id)?.record ?? [])
   return { records, limit: shownLimit(limit), offset, totalCount }
@@ -165,11 +165,11 @@ function insertBounded(
  */
 function* pick(
   records: Iterable<EntityRecord>,
-  test: Predicate | null,
+  test: RecordPredicate | null,
   compare: RecordOrder | null,
-  { offset, limit }: Page,
+  { offset, limit }: PageBounds,
   turns: ScanPacer,
-): Listing {
+): SteppedListing {
   const end = offset + limit
   let total = 0
   const kept: EntityRecord[] = []
@@ -208,7 +208,7 @@ function checkLength(rows: number): void {
 /** The ids of a page by position; null if the ids cannot be sliced without iteration. */
 function sliceOf(
   ids: Iterable<string>,
-  { offset, limit }: Page,
+  { offset, limit }: PageBounds,
 ): { readonly ids: readonly string[]; readonly total: number } | null {
   if (Array.isArray(ids)) {
     const list = ids as readonly string[]

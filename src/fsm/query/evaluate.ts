@@ -3,7 +3,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 import { assert } from '../../lib/assert.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import { type IdScope, noIds } from '../records/sorted-ids.ts'
+import { type IdScope, emptyIds } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
 import type { Expression, Query, SetExpression } from './ast.ts'
 import { candidateIds } from './candidate-ids.ts'
@@ -21,7 +21,7 @@ import type { QueryCostCounter } from './query-cost.ts'
 /** Number of characters of a text whose search takes as long as the test of one term. */
 const testCharacters = 32
 
-export type Predicate = (record: EntityRecord) => boolean
+export type RecordPredicate = (record: EntityRecord) => boolean
 
 /**
  * Links that symbols follow: from a record to the records in its sub-lists, and to records of other
@@ -37,8 +37,8 @@ export interface QueryLinks {
 }
 
 /** Links for records without relations. */
-export const noLinks: QueryLinks = {
-  ids: () => noIds,
+export const noQueryLinks: QueryLinks = {
+  ids: () => emptyIds,
   holds: () => false,
   table: () => null,
   live: () => undefined,
@@ -61,7 +61,7 @@ interface ValueReader {
  * subqueries.
  * @throws {Problem} INVALID_FILTER for a type mismatch, INVALID_SORT_IDENTIFIER.
  */
-export class Compiler {
+export class QueryCompiler {
   readonly #links: QueryLinks
   readonly #work: QueryCostCounter
 
@@ -70,7 +70,7 @@ export class Compiler {
     this.#work = work
   }
 
-  predicate(entity: Entity<string>, expression: Expression): Predicate {
+  predicate(entity: Entity<string>, expression: Expression): RecordPredicate {
     switch (expression.type) {
       case 'constant':
         return () => expression.value
@@ -100,14 +100,14 @@ export class Compiler {
   }
 
   /** Compiles a symbol without an operator, which must be a boolean. */
-  #flag(entity: Entity<string>, name: string): Predicate {
+  #flag(entity: Entity<string>, name: string): RecordPredicate {
     const { type, read } = this.#value(entity, requireSymbol(entity, name))
     if (type !== 'boolean' && type !== 'any')
       throw invalidFilterProblem(`${name} is no boolean symbol`)
     return (record) => read(record) === true
   }
 
-  #operation(entity: Entity<string>, operation: Comparison): Predicate {
+  #operation(entity: Entity<string>, operation: Comparison): RecordPredicate {
     const { operand } = operation
     if (operand.type === 'count') {
       const size = this.#size(entity, operand.set)
@@ -143,7 +143,7 @@ export class Compiler {
     symbol: FilterSymbol,
     quantifier: 'anyOf' | 'allOf',
     operation: Comparison,
-  ): Predicate {
+  ): RecordPredicate {
     const set = this.#set(entity, symbol)
     const test = this.#charged(operation, createValueTest(operation, symbol.name, symbol.type))
     if (quantifier === 'allOf') {
@@ -249,7 +249,11 @@ export class Compiler {
     }
   }
 
-  #matching(table: Records, where: Expression | null, test: Predicate | null): ReadonlySet<string> {
+  #matching(
+    table: Records,
+    where: Expression | null,
+    test: RecordPredicate | null,
+  ): ReadonlySet<string> {
     const few = where === null ? null : candidateIds(table, where, this.#links)
     this.#work.spend(few?.size ?? table.rows.size)
     const matching = new Set<string>()

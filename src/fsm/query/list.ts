@@ -1,6 +1,6 @@
 import type { Entity } from '../../entities/define-entity.ts'
 import { Problem, fieldProblem } from '../../lib/problems.ts'
-import type { ListQuery, ListResult, Listing } from '../../ports/state-view.ts'
+import type { ListQuery, ListResult, SteppedListing } from '../../ports/state-view.ts'
 import { idsByAttributes } from '../records/roles.ts'
 import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { Records } from '../records/table.ts'
@@ -8,11 +8,11 @@ import type { Expression, ParsedQuery, Query, SortField } from './ast.ts'
 import {
   collectPage,
   type ListOrder,
-  type Page,
+  type PageBounds,
   type ListedRecords,
   unpagedListRowsMax,
 } from './collect-page.ts'
-import { Compiler, type QueryLinks } from './evaluate.ts'
+import { QueryCompiler, type QueryLinks } from './evaluate.ts'
 import { parseQuery, parseSort } from './parser.ts'
 import { candidateIds, type Candidates, isScanCheaper } from './candidate-ids.ts'
 import {
@@ -79,7 +79,7 @@ function clampLimit(limit: number): number {
  * Page of a list. `limit` and `skip` in the filter override the query parameters with the same
  * names.
  */
-function pageOf(query: ListQuery, parsed: Query): Page {
+function pageOf(query: ListQuery, parsed: Query): PageBounds {
   const limit = parsed.limit === 'none' ? -1 : (parsed.limit ?? query.limit)
   const offset = parsed.skip ?? query.offset ?? 0
   return {
@@ -159,7 +159,7 @@ function roleSemantic(text: string | undefined): 'AllOf' | 'AnyOf' {
 }
 
 /** Lists the records of one kind: all records of a table, or those with given ids. */
-export class Lister {
+export class RecordLister {
   readonly #links: QueryLinks
 
   constructor(links: QueryLinks) {
@@ -180,7 +180,7 @@ export class Lister {
    * @param within the ids from which records are listed; null: all.
    * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
    */
-  *listing(table: Records, query: ListQuery, within: IdScope | null): Listing {
+  *listing(table: Records, query: ListQuery, within: IdScope | null): SteppedListing {
     const { entity } = table
     const text = query.filter ?? ''
     const isForOthers = query.isForNonAdmin === true
@@ -194,7 +194,8 @@ export class Lister {
     const work = new QueryCostCounter(
       isForOthers ? queryLimits.workOfOthersMax : queryLimits.workMax,
     )
-    const test = where === null ? null : new Compiler(this.#links, work).predicate(entity, where)
+    const test =
+      where === null ? null : new QueryCompiler(this.#links, work).predicate(entity, where)
     const order = orderOf(entity, query, parsed, this.#links.live)
     const page = pageOf(query, parsed)
     const roles = entity.hasRoleFilter ? roleFilterIds(table, query) : null
@@ -208,7 +209,7 @@ export class Lister {
 }
 
 /** Runs all steps without a pause. */
-export function runListing(listing: Listing): ListResult {
+export function runListing(listing: SteppedListing): ListResult {
   for (;;) {
     const step = listing.next()
     if (step.done === true) return step.value

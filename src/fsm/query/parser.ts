@@ -8,7 +8,7 @@ import type {
   SetExpression,
   SortField,
 } from './ast.ts'
-import { Scanner, invalidFilterProblem, queryLimits } from './scanner.ts'
+import { QueryScanner, invalidFilterProblem, queryLimits } from './scanner.ts'
 
 const sortFieldsMax = 5
 const operators: readonly CompareOperator[] = ['!=', '<=', '>=', '=', '<', '>']
@@ -21,13 +21,13 @@ const reserved = new Set(
 
 /** Parses OpenZiti's query language by recursive descent. Each parser object parses one text. */
 class Parser {
-  readonly #scanner: Scanner
+  readonly #scanner: QueryScanner
   #depth = 0
   #terms = 0
   #subQueries = 0
 
   constructor(text: string, charactersMax?: number) {
-    this.#scanner = new Scanner(text, charactersMax)
+    this.#scanner = new QueryScanner(text, charactersMax)
   }
 
   whole(): ParsedQuery {

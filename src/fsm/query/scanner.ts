@@ -65,7 +65,7 @@ export function invalidFilterProblem(detail: string): Problem {
 }
 
 /** Reads the tokens of a query. Blanks are significant, so the parser reads them explicitly. */
-export class Scanner {
+export class QueryScanner {
   readonly #text: string
   at = 0
 

@@ -28,7 +28,7 @@ const REQUEST_BYTES = 288
  * equally.
  */
 const BOUNDED_BY_BYTES_LEVEL = 2
-export const deduplicationLimits010 = {
+export const release010DeduplicationLimits = {
   countMax: 1_000_000,
   countPerCallerMax: 750_000,
   bytesMax: 128 * 1024 * 1024,
@@ -168,7 +168,7 @@ export interface StoredRequest {
  * `new`: the request is unknown and must be applied. Otherwise the outcome is the stored one, or a
  * refusal.
  */
-export type RequestJudgement = 'new' | Outcome
+export type RequestDeduplicationResult = 'new' | Outcome
 
 /** Key of a request. `caller` is an identity id or ''. */
 function requestKey(caller: string, id: Uint8Array): string {
@@ -247,9 +247,9 @@ export class RequestDeduplication {
   readonly #total = weightless()
   readonly #ofCallers = new Map<string, Weight>()
 
-  readonly #former: typeof deduplicationLimits010
+  readonly #former: typeof release010DeduplicationLimits
 
-  constructor(digest: SetDigest, former = deduplicationLimits010) {
+  constructor(digest: SetDigest, former = release010DeduplicationLimits) {
     this.#digest = digest
     this.#former = former
   }
@@ -263,7 +263,7 @@ export class RequestDeduplication {
     id: Uint8Array,
     bodyHash: string,
     { logTimeMs, floorMs, level }: RequestMoment,
-  ): RequestJudgement {
+  ): RequestDeduplicationResult {
     const key = requestKey(caller, id)
     const known = this.#records.get(key)
     // @guard dedupe-by-request-id

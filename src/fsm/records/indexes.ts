@@ -4,7 +4,7 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
 import { LayeredMap } from './layered-map.ts'
-import { SortedIds, noIds } from './sorted-ids.ts'
+import { SortedIds, emptyIds } from './sorted-ids.ts'
 
 /**
  * Values by which an index finds a record: the elements of a list, the keys of a map, or otherwise
@@ -95,7 +95,7 @@ export class Indexes {
 
   /** Sorted ids of the records with this element in an indexed field. Must not be modified. */
   ids(field: string, element: string): SortedIds {
-    return this.#postings.get(field)?.get(element) ?? noIds
+    return this.#postings.get(field)?.get(element) ?? emptyIds
   }
 
   /** Total bytes of the maps with a size limit in an owner's records. */

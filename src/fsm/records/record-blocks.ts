@@ -20,7 +20,7 @@ export interface NormalizedRecord {
 }
 
 /** Converts the values of a record to the form of its table. */
-export type Shape = (kind: KindName, values: RecordValues) => NormalizedRecord
+export type RecordNormalizer = (kind: KindName, values: RecordValues) => NormalizedRecord
 
 export type RecordValues = Readonly<Record<string, Json>> & { readonly id: string }
 
@@ -64,7 +64,7 @@ export interface DecodedBlock {
 export function decodeBlock(
   bytes: Uint8Array,
   kinds: ReadonlySet<KindName>,
-  shape: Shape,
+  shape: RecordNormalizer,
 ): DecodedBlock | null {
   const text = inflated(bytes)
   if (text === null) return null
@@ -88,7 +88,7 @@ function inflated(bytes: Uint8Array): Buffer | null {
 function recordIn(
   line: string,
   kinds: ReadonlySet<KindName>,
-  shape: Shape,
+  shape: RecordNormalizer,
 ): NormalizedRecord | null {
   const end = line.indexOf('\t')
   const kind = line.slice(0, Math.max(0, end))

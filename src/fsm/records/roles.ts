@@ -4,7 +4,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { KindName } from '../../entities/kind-records.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
-import { type IdScope, noIds, SetScope, SortedIds } from './sorted-ids.ts'
+import { type IdScope, emptyIds, SetScope, SortedIds } from './sorted-ids.ts'
 import type { State } from './state.ts'
 import type { Records, Table } from './table.ts'
 
@@ -139,7 +139,7 @@ function nameAll(lists: readonly RoleList[]): Named {
  * kinds.
  */
 function outside(table: Table, { scope }: Entity): IdScope {
-  return scope === null ? noIds : table.indexes.ids(scope.field, String(!scope.value))
+  return scope === null ? emptyIds : table.indexes.ids(scope.field, String(!scope.value))
 }
 
 /**
@@ -189,7 +189,7 @@ export function unorderedIdsSelectedByRoles(
 export type Policy = EntityRecord & { readonly semantic: string }
 
 /** Whether a policy is effective: false for an expired service policy. */
-export function isInForce(policy: EntityRecord): boolean {
+export function isEffectivePolicy(policy: EntityRecord): boolean {
   // @guard access-that-ended--policy
   return policy['isEnded'] !== true
 }
@@ -200,7 +200,7 @@ export function activePoliciesSelecting<P extends Policy>(
   field: Extract<keyof P, string>,
   record: EntityRecord,
 ): P[] {
-  return allPoliciesSelecting(policies, field, record).filter(isInForce)
+  return allPoliciesSelecting(policies, field, record).filter(isEffectivePolicy)
 }
 
 /** All policies whose role list `field` selects the record, including expired ones, in id order. */

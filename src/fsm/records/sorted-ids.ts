@@ -163,4 +163,4 @@ export class SortedIds implements IdScope {
   }
 }
 
-export const noIds: SortedIds = new SortedIds()
+export const emptyIds: SortedIds = new SortedIds()

@@ -5,7 +5,7 @@ import { type DigestLanes, digestLanes, type SetDigest } from './digest.ts'
 import {
   type DecodedBlock,
   decodeBlock,
-  type Shape,
+  type RecordNormalizer,
   type NormalizedRecord,
   type RecordValues,
 } from './record-blocks.ts'
@@ -169,7 +169,7 @@ export class StagedRestore {
   }
 
   #decode(chunks: readonly Uint8Array[], kinds: ReadonlySet<KindName>): DecodedBlock | null {
-    const shape: Shape = (kind, values) => this.#shaping.shaped(kind, values)
+    const shape: RecordNormalizer = (kind, values) => this.#shaping.shaped(kind, values)
     return decodeBlock(Buffer.concat(chunks), kinds, shape)
   }
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type Entity, isInScope } from '../../entities/define-entity.ts'
+import { type Entity, isRecordInKindScope } from '../../entities/define-entity.ts'
 import { type LogTimeReset, logTimeResetRecordId } from '../../entities/kinds/log-time-reset.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { entities, entitiesByName, findEntity } from '../../entities/registry.ts'
@@ -15,7 +15,7 @@ import { AuditLog } from './audit-log.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 import {
   ProposerDeduplication,
-  type RequestJudgement,
+  type RequestDeduplicationResult,
   RequestDeduplication,
   type StoredOrigin,
   type StoredRequest,
@@ -24,7 +24,7 @@ import { SetDigest, digestLanes } from './digest.ts'
 import { RecordChanges } from './record-changes.ts'
 import type { NormalizedRecord, RecordValues } from './record-blocks.ts'
 import { isStagedKey, StagedRestore } from './staged-restore.ts'
-import { recordKey, type Records, recordsOfView, type Row, Table } from './table.ts'
+import { recordKey, type Records, createViewRecords, type TableRow, Table } from './table.ts'
 
 /** Thrown when a layer over a state receives more writes than its limit. */
 export class TooManyWritesError extends Error {
@@ -106,8 +106,9 @@ export class State {
    * Rows as they were before each change in the current transaction, in the order of the changes;
    * null outside of a transaction.
    */
-  #undo: { readonly table: Table; readonly id: string; readonly row: Row | undefined }[] | null =
-    null
+  #undo:
+    | { readonly table: Table; readonly id: string; readonly row: TableRow | undefined }[]
+    | null = null
   #isWholesale = false
   /** Number of writes that are still allowed. */
   #writesLeft = Infinity
@@ -142,7 +143,7 @@ export class State {
       entities.map(({ name, table }) => [name, own.get(table) ?? new Table(findEntity(table))]),
     )
     this.records = new Map(
-      entities.map((entity) => [entity.name, recordsOfView(entity, this.table(entity.name))]),
+      entities.map((entity) => [entity.name, createViewRecords(entity, this.table(entity.name))]),
     )
     this.#standing = sessionValidityKinds.map((kind) => this.table(kind))
     this.requests = new RequestDeduplication(this.#otherDigest)
@@ -189,7 +190,9 @@ export class State {
     const record = this.tables.get(kind)?.rows.get(id)?.record
     const entity = entitiesByName.get(kind)
     if (record === undefined || entity === undefined) return undefined
-    return entity.scope === null || isInScope(entity, record) ? (record as RecordOf<K>) : undefined
+    return entity.scope === null || isRecordInKindScope(entity, record)
+      ? (record as RecordOf<K>)
+      : undefined
   }
 
   /**
@@ -261,7 +264,7 @@ export class State {
    * Writes or removes a row, and updates everything that is derived from it.
    * @param value stored text; null to remove the record (`row` must then be undefined).
    */
-  #write(table: Table, id: string, row: Row | undefined, value: string | null): void {
+  #write(table: Table, id: string, row: TableRow | undefined, value: string | null): void {
     this.#writesLeft -= 1
     // @guard preview-tells-or-costs--writes
     if (this.#writesLeft < 0) throw new TooManyWritesError()
@@ -297,7 +300,7 @@ export class State {
     return this.get('logTimeReset', logTimeResetRecordId)
   }
 
-  judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestJudgement {
+  judgeRequest(caller: string, id: Uint8Array, bodyHash: string): RequestDeduplicationResult {
     const floorMs = this.#lastReset()?.requestFloorMs ?? 0
     const { logTimeMs, featureLevel: level } = this
     return this.requests.judge(caller, id, bodyHash, { logTimeMs, floorMs, level })

@@ -8,7 +8,7 @@ import { LayeredMap } from './layered-map.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 /** A record with the digest of its stored text. */
-export interface Row<R extends EntityRecord = EntityRecord> {
+export interface TableRow<R extends EntityRecord = EntityRecord> {
   readonly record: R
   readonly lanes: DigestLanes
 }
@@ -24,7 +24,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   readonly entity: Entity<N>
   ids: SortedIds
   indexes: Indexes
-  readonly rows: Map<string, Row<R>>
+  readonly rows: Map<string, TableRow<R>>
   /** Number that changes with each write. */
   version = 0
   /**
@@ -64,7 +64,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /** Adds one of many records; `loaded` must be called after the last one. */
-  load(row: Row<R>): void {
+  load(row: TableRow<R>): void {
     const { id } = row.record
     this.rows.set(id, row)
     this.ids.add(id)
@@ -119,7 +119,7 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
     return JSON.stringify(kept)
   }
 
-  change(id: string, row: Row<R> | undefined): Row<R> | undefined {
+  change(id: string, row: TableRow<R> | undefined): TableRow<R> | undefined {
     const before = this.rows.get(id)
     if (this.#sharesIds && (row === undefined || before === undefined)) {
       this.ids = this.ids.copy()
@@ -151,7 +151,7 @@ export type Records<R extends EntityRecord = EntityRecord> = Pick<
 >
 
 /** The records of a table with the field names of a kind that is a view of the table. */
-export function recordsOfView(entity: Entity, table: Table): Records {
+export function createViewRecords(entity: Entity, table: Table): Records {
   if (entity === table.entity) return table
   return {
     entity,

@@ -3,7 +3,7 @@ import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { changesByKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ModelEvent, PolicyMember } from '../../ports/router-model.ts'
-import { changeWithinScope, isSameTexts } from '../access/access-changes.ts'
+import { changeWithinScope, isSameStringList } from '../access/access-changes.ts'
 import {
   matchesRoles,
   unorderedIdsSelectedByRoles,
@@ -84,7 +84,7 @@ function notePolicy(
     const was = record.before !== undefined && old !== undefined && means(old, field, record.before)
     moved.note(id, record, was, means(now, field, record.after))
   }
-  if (old?.semantic === now.semantic && isSameTexts(old[field], now[field])) return
+  if (old?.semantic === now.semantic && isSameStringList(old[field], now[field])) return
   const idsBefore = old === undefined ? new Set<string>() : unchangedIds(state, of, old, changed)
   const idsAfter = unchangedIds(state, of, now, changed)
   for (const member of idsAfter) if (!idsBefore.has(member)) moved.add(id, member, true)

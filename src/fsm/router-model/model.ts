@@ -1,10 +1,10 @@
-import { isInScope } from '../../entities/define-entity.ts'
+import { isRecordInKindScope } from '../../entities/define-entity.ts'
 import { entityByKind } from '../../entities/registry.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import { isChangeOfKind, type RecordChange } from '../../ports/change-feed.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { ModelAction, ModelEvent, ModelIdentity } from '../../ports/router-model.ts'
-import { isInForce } from '../records/roles.ts'
+import { isEffectivePolicy } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 import { changeWithinScope } from '../access/access-changes.ts'
 import { policyMemberEvents, policyMemberChanges } from './members.ts'
@@ -18,7 +18,7 @@ export function* wholeModelEvents(state: State): Iterable<ModelEvent> {
   for (const kind of modelKinds) {
     const { rows } = state.table(kind)
     for (const { record } of rows.values()) {
-      if (!isInScope(entityByKind[kind], record) || !isInForce(record)) continue
+      if (!isRecordInKindScope(entityByKind[kind], record) || !isEffectivePolicy(record)) continue
       yield toModelRecordEvent(state, kind, 'create', record)
       if (kind === 'servicePolicy') yield* policyMemberEvents(state, record as ServicePolicy)
     }

@@ -63,7 +63,7 @@ function seed(entity: KindName, id: string, fields: Readonly<Record<string, unkn
 }
 
 /** The records that every OpenZiti installation contains, without an administrator. */
-export function commonRecords(): SeedRecord[] {
+export function commonSeedRecords(): SeedRecord[] {
   return [
     ...seededIdentityTypes.map(({ id }) => seed('identityType', id, { name: id })),
     seed('authPolicy', 'default', {
@@ -82,9 +82,9 @@ export function commonRecords(): SeedRecord[] {
 }
 
 /** Records for the first command of a new cluster: the common records, and the administrator. */
-export function initialRecords(input: FormingInput): SeedRecord[] {
+export function initialSeedRecords(input: FormingInput): SeedRecord[] {
   return [
-    ...commonRecords(),
+    ...commonSeedRecords(),
     seed('identity', input.adminId, {
       name: DEFAULT_ADMIN_NAME,
       isAdmin: true,

@@ -9,9 +9,13 @@ import type { Identity } from '../../entities/kinds/identity.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import type { Service } from '../../entities/kinds/service.ts'
 import { terminator, type Terminator } from '../../entities/kinds/terminator.ts'
-import { costMax, precedences, terminatorBounds } from '../../entities/parts/terminator-fields.ts'
+import {
+  terminatorCostMax,
+  precedenceNames,
+  terminatorBounds,
+} from '../../entities/parts/terminator-fields.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isGrantedByAny } from '../access/checked-policies.ts'
+import { isGrantedByAnyPolicy } from '../access/policy-posture-checks.ts'
 import { commonRouters } from '../access/routers.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
 import { linkingPolicies } from '../records/roles.ts'
@@ -147,7 +151,7 @@ function hostingOfTunnel(
   if (isDisabled(identity, logTimeMs)) return null
   const granting = linkingPolicies(state, identity, service).filter(({ type }) => type === 'Bind')
   // @guard hosting-at-a-router--tunnel-posture
-  if (!isGrantedByAny(state, granting, () => false)) return null
+  if (!isGrantedByAnyPolicy(state, granting, () => false)) return null
   return { router, identity, service, binding: 'tunnel' }
 }
 
@@ -192,7 +196,7 @@ export function updateHostedTerminator(
   if (router === undefined) return refusedOutcome('UNAUTHORIZED')
   const known = state.get('terminator', id)
   if (known === undefined || !isHostedAt(known, router.id)) return notFoundOutcome('terminator', id)
-  if (cost !== undefined && cost > costMax)
+  if (cost !== undefined && cost > terminatorCostMax)
     return fieldFaultOutcome({ field: 'cost', reason: 'too large' })
   if (precedence !== undefined && !isPrecedence(precedence)) {
     return fieldFaultOutcome({ field: 'precedence', reason: 'no precedence of that name' })
@@ -247,7 +251,7 @@ function isHostedAt(known: Terminator, routerId: string): boolean {
 }
 
 function isPrecedence(name: string): boolean {
-  return (precedences as readonly string[]).includes(name)
+  return (precedenceNames as readonly string[]).includes(name)
 }
 
 function boundsFault(message: HostedTerminatorCreate): Outcome | null {
@@ -257,7 +261,7 @@ function boundsFault(message: HostedTerminatorCreate): Outcome | null {
   if (address === '' || address.length > terminatorBounds.addressCharactersMax) {
     return fault('address')
   }
-  if (cost > costMax) return fault('cost')
+  if (cost > terminatorCostMax) return fault('cost')
   if (!isPrecedence(precedence)) return fault('precedence')
   if (instanceId.length > limits.instanceIdCharactersMax) return fault('identity')
   if (instanceSecret.length > terminatorBounds.secretCharactersMax) return fault('identitySecret')

@@ -1,6 +1,6 @@
 import type { ApiSession } from '../../entities/kinds/api-session.ts'
 import type { WriteConsequences, KindRules } from '../apply/command-context.ts'
-import { LAST_SEEN_LEVEL } from '../../ports/feature-level.ts'
+import { LAST_SEEN_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import { isSessionAwaitingCode, roundDownToMinute } from '../records/last-seen.ts'
 import { revokeSession } from './revocation-rules.ts'
 
@@ -17,7 +17,7 @@ export const apiSessionRules: KindRules<ApiSession> = {
  * a session ended.
  */
 function keepLastSeen(session: ApiSession, { state, context }: WriteConsequences): void {
-  if (state.featureLevel < LAST_SEEN_LEVEL || isSessionAwaitingCode(session)) return
+  if (state.featureLevel < LAST_SEEN_FEATURE_LEVEL || isSessionAwaitingCode(session)) return
   const identity = state.get('identity', session.identityId)
   if (identity === undefined) return
   const usedMs = session.lastActivityAt ?? session.createdAt

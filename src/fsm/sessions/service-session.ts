@@ -8,7 +8,7 @@ import { jsonMapBytes, checkFields } from '../../entities/check-fields.ts'
 import { session, type Session } from '../../entities/kinds/session.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 import type { Outcome } from '../../ports/proposer.ts'
-import { isGrantedByAny } from '../access/checked-policies.ts'
+import { isGrantedByAnyPolicy } from '../access/policy-posture-checks.ts'
 import { commonRouters } from '../access/routers.ts'
 import type { Indexes } from '../records/indexes.ts'
 import { linkingPolicies } from '../records/roles.ts'
@@ -72,7 +72,7 @@ export function createServiceSession(
   // requirements may differ.
   const vouchedFor = new Map(passingChecks.map((one) => [one.id, Number(one.revision)]))
   const isPassing = (check: PostureCheck): boolean => vouchedFor.get(check.id) === check.revision
-  if (!isGrantedByAny(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
+  if (!isGrantedByAnyPolicy(state, granting, isPassing)) return refusedOutcome('INVALID_POSTURE')
   if (commonRouters(state, identity, service).size === 0) {
     return refusedOutcome('NO_EDGE_ROUTERS_AVAILABLE')
   }

@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 import type { FairShare } from './fair-share.ts'
 import { clientAddress } from './client-address.ts'
 import { KeyedCounts } from './keyed-counts.ts'
-import type { KeyedRate } from './keyed-rate.ts'
+import type { KeyedTokenBuckets } from './keyed-token-buckets.ts'
 import { sourceNetwork } from './source-network.ts'
 
 export interface ConnectionBounds {
@@ -28,7 +28,7 @@ export interface ConnectionBounds {
    * Maximum rate at which one source address may open connections; the server immediately closes
    * further ones.
    */
-  readonly rate?: KeyedRate
+  readonly rate?: KeyedTokenBuckets
   /** Connection capacity that this listener shares with other listeners. */
   readonly room?: FairShare
 }

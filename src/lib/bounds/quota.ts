@@ -10,7 +10,7 @@ export interface QuotaLimits {
 
 /**
  * Limits the uses in each time window, for each caller and in total. To limit only the rate of each
- * caller, use a `KeyedRate`.
+ * caller, use a `KeyedTokenBuckets`.
  */
 export class WindowedQuota {
   readonly #limits: QuotaLimits

@@ -3,10 +3,10 @@ import { parseIp } from '../text/ip-address.ts'
 import {
   addressAt,
   isLocalAddress,
-  type Network,
+  type IpNetwork,
   networkContains,
   networkSize,
-  formatNetwork,
+  formatIpNetwork,
   parseCidr,
   singleAddressNetwork,
 } from '../text/networks.ts'
@@ -25,7 +25,7 @@ const FAULT_LENGTH_MAX = 256
 
 /** A target that a service intercepts. For `*.example`, the domain is stored as `example`. */
 export type InterceptTarget =
-  | { readonly type: 'network'; readonly network: Network }
+  | { readonly type: 'network'; readonly network: IpNetwork }
   | { readonly type: 'name' | 'domain'; readonly name: string }
 
 /**
@@ -50,8 +50,8 @@ const localNetworks = ['127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', 'fe80::/1
   .map(({ address }) => address)
 
 /** The reason why no host can intercept the network; null if some host may be able to. */
-export function interceptNetworkFault(network: Network): string | null {
-  const text = formatNetwork(network)
+export function interceptNetworkFault(network: IpNetwork): string | null {
+  const text = formatIpNetwork(network)
   // @guard addresses-a-service-takes--large
   if (network.prefix < interceptPrefixBitsMin) {
     return `${text} is larger than a network with a prefix of ${interceptPrefixBitsMin} bits`
@@ -68,7 +68,7 @@ export function interceptNetworkFault(network: Network): string | null {
  * Whether a network also includes addresses of this host or its links, although the network's first
  * address is not one of them.
  */
-function takesLocal(network: Network): boolean {
+function takesLocal(network: IpNetwork): boolean {
   return localNetworks.some((address) => networkContains(network, address))
 }
 
@@ -89,7 +89,7 @@ export type ListeningMode =
  * @returns the mode in which a tunnel listens, or the reason why no mode is possible.
  */
 export function chooseListeningMode(
-  network: Network,
+  network: IpNetwork,
   protocol: string,
   ports: number,
   portsLeft: number = listenersMax,
@@ -99,11 +99,11 @@ export function chooseListeningMode(
   // @guard addresses-a-service-takes--ports
   if (size > eachMax && ports <= portsLeft) {
     if (protocol === 'tcp') return { way: 'all' }
-    const fault = `${formatNetwork(network)}: a network of more than ${eachMax} addresses is intercepted for tcp alone`
+    const fault = `${formatIpNetwork(network)}: a network of more than ${eachMax} addresses is intercepted for tcp alone`
     return { fault }
   }
   if (network.address.family === 'ipv4' && size <= redirectedMax) return { way: 'redirected' }
-  const fault = `${formatNetwork(network)}: its ports and addresses need more than ${listenersMax} ports to listen on, which is possible for names and for networks of at most ${redirectedMax} IPv4 addresses alone`
+  const fault = `${formatIpNetwork(network)}: its ports and addresses need more than ${listenersMax} ports to listen on, which is possible for names and for networks of at most ${redirectedMax} IPv4 addresses alone`
   return { fault }
 }
 

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 
 import { type IpAddress, ipv6Groups, parseIp } from './ip-address.ts'
 
-export interface Network {
+export interface IpNetwork {
   readonly address: IpAddress
   readonly prefix: number
 }
@@ -14,13 +14,13 @@ const CIDR = /^([^/]+)\/([0-9]{1,3})$/
  * Parses a network.
  * @param text `address/prefix`; the result is null when it is not a network.
  */
-export function parseCidr(text: string): Network | null {
+export function parseCidr(text: string): IpNetwork | null {
   const [, base = '', length = ''] = CIDR.exec(text) ?? []
   return isIP(base) === 0 ? null : createIpNetwork(base, Number(length))
 }
 
 /** The network with this address and prefix length; null when they do not form a network. */
-export function createIpNetwork(text: string, prefix: number): Network | null {
+export function createIpNetwork(text: string, prefix: number): IpNetwork | null {
   const address = parseIp(text)
   if (address === null || !Number.isInteger(prefix) || prefix < 0) return null
   const isMapped = address.family === 'ipv4' && text.includes(':')
@@ -30,21 +30,21 @@ export function createIpNetwork(text: string, prefix: number): Network | null {
 }
 
 /** Whether the network contains the address; false if their IP versions differ. */
-export function networkContains(network: Network, ip: IpAddress): boolean {
+export function networkContains(network: IpNetwork, ip: IpAddress): boolean {
   return network.address.family === ip.family && offsetOf(network, ip) !== null
 }
 
 /** Number of addresses of the network. */
-export function networkSize({ address, prefix }: Network): number {
+export function networkSize({ address, prefix }: IpNetwork): number {
   return 2 ** (widths[address.family] - prefix)
 }
 
 /** Whether the prefix covers exactly one address. */
-export function isSingleAddress({ address, prefix }: Network): boolean {
+export function isSingleAddress({ address, prefix }: IpNetwork): boolean {
   return prefix === widths[address.family]
 }
 
-export function singleAddressNetwork(address: IpAddress): Network {
+export function singleAddressNetwork(address: IpAddress): IpNetwork {
   return { address, prefix: widths[address.family] }
 }
 
@@ -52,12 +52,12 @@ export function singleAddressNetwork(address: IpAddress): Network {
  * The address at this offset from the network's first address; null when the network has fewer
  * addresses.
  */
-export function addressAt(network: Network, offset: number): IpAddress | null {
+export function addressAt(network: IpNetwork, offset: number): IpAddress | null {
   return offset >= networkSize(network) ? null : addressFrom(network, BigInt(offset))
 }
 
 /** Canonical form of a network: its first address and the prefix length. */
-export function formatNetwork(network: Network): string {
+export function formatIpNetwork(network: IpNetwork): string {
   return `${addressFrom(network, 0n)?.text ?? ''}/${network.prefix}`
 }
 
@@ -65,7 +65,11 @@ export function formatNetwork(network: Network): string {
  * Translates an address from one network to another: the host bits stay the same. null when the
  * address is not in the first network.
  */
-export function translateAddress(address: IpAddress, from: Network, to: Network): IpAddress | null {
+export function translateAddress(
+  address: IpAddress,
+  from: IpNetwork,
+  to: IpNetwork,
+): IpAddress | null {
   const { family } = address
   if (from.address.family !== family || to.address.family !== family) return null
   if (from.prefix !== to.prefix) return null
@@ -74,12 +78,12 @@ export function translateAddress(address: IpAddress, from: Network, to: Network)
 }
 
 /** Host bits of an address of the same IP version; null when the address is outside the network. */
-function offsetOf(network: Network, ip: IpAddress): bigint | null {
+function offsetOf(network: IpNetwork, ip: IpAddress): bigint | null {
   const offset = valueOf(ip) - firstValue(network)
   return offset >= 0n && offset < BigInt(networkSize(network)) ? offset : null
 }
 
-function addressFrom(network: Network, offset: bigint): IpAddress | null {
+function addressFrom(network: IpNetwork, offset: bigint): IpAddress | null {
   const value = firstValue(network) + offset
   const isV4 = network.address.family === 'ipv4'
   const [parts, bits] = isV4 ? [4, 8] : [8, 16]
@@ -89,7 +93,7 @@ function addressFrom(network: Network, offset: bigint): IpAddress | null {
   return parseIp(isV4 ? each.join('.') : each.map((group) => group.toString(16)).join(':'))
 }
 
-function firstValue({ address, prefix }: Network): bigint {
+function firstValue({ address, prefix }: IpNetwork): bigint {
   const rest = BigInt(widths[address.family] - prefix)
   return (valueOf(address) >> rest) << rest
 }

@@ -4,7 +4,7 @@ import { assert } from '../assert.ts'
  * Converts a 64-bit integer to a number.
  * @throws {RangeError} when the value is not a safe integer.
  */
-export function integer(value: bigint): number {
+export function toSafeInteger(value: bigint): number {
   if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw new RangeError(`${value} is beyond a safe integer`)
   }
@@ -18,7 +18,7 @@ export function integer(value: bigint): number {
  * @throws {RangeError} when one is not a safe integer.
  */
 export function assertSafeIntegers(value: unknown): void {
-  if (typeof value === 'bigint') integer(value)
+  if (typeof value === 'bigint') toSafeInteger(value)
   else if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
     for (const member of Object.values(value)) assertSafeIntegers(member)
   }

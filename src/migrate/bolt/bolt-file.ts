@@ -1,4 +1,4 @@
-import { damagedDatabaseFault, MigrateFault } from '../fault.ts'
+import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
 import { type BoltMeta, readBoltMeta } from './meta.ts'
@@ -11,7 +11,7 @@ const PROGRESS_PAGES = 4096
  * A bucket: either a tree of pages, or one leaf page inside the value by which its parent refers to
  * it.
  */
-export interface Bucket {
+export interface BoltBucket {
   /** Number of the root page; 0 if the bucket is inline. */
   readonly rootPage: number
   readonly inline: Uint8Array
@@ -26,7 +26,7 @@ export interface BoltEntry {
   readonly key: Uint8Array
   readonly value: Uint8Array
   /** null if the entry has a value. */
-  readonly bucket: Bucket | null
+  readonly bucket: BoltBucket | null
 }
 
 /** Result of checking the whole file. */
@@ -54,25 +54,25 @@ export class BoltFile {
   readonly meta: BoltMeta
   readonly #source: ByteSource
 
-  /** @throws {MigrateFault} when neither of the file's two meta pages is intact. */
+  /** @throws {MigrationFault} when neither of the file's two meta pages is intact. */
   constructor(source: ByteSource) {
     this.#source = source
     this.meta = readBoltMeta(source)
   }
 
-  get root(): Bucket {
+  get root(): BoltBucket {
     return { rootPage: this.meta.rootPage, inline: new Uint8Array(0), depth: 0 }
   }
 
   /**
    * Reads every page, and checks that each page is either used once or free.
    * @param onProgress called with the fraction of the file that was read, 0 to 1.
-   * @throws {MigrateFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED.
    */
   check(onProgress: (share: number) => void = () => undefined): BoltCheckResult {
-    const visited = new PageSet(this.meta, onProgress)
+    const visited = new VisitedPages(this.meta, onProgress)
     let entries = 0
-    const count = (bucket: Bucket): void => {
+    const count = (bucket: BoltBucket): void => {
       for (const entry of this.entries(bucket, visited)) {
         entries += 1
         if (entry.bucket !== null) count(entry.bucket)
@@ -89,20 +89,20 @@ export class BoltFile {
   }
 
   /** Creates an empty set of visited pages for {@link entries}. */
-  visitedPages(): PageSet {
-    return new PageSet(this.meta, () => undefined)
+  visitedPages(): VisitedPages {
+    return new VisitedPages(this.meta, () => undefined)
   }
 
   /**
    * The bucket at a path of names; null if it does not exist.
-   * @throws {MigrateFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED.
    */
-  find(...names: readonly string[]): Bucket | null {
+  find(...names: readonly string[]): BoltBucket | null {
     const visited = this.visitedPages()
-    let bucket: Bucket | null = this.root
+    let bucket: BoltBucket | null = this.root
     for (const name of names) {
       const wanted = Buffer.from(name, 'utf8')
-      let found: Bucket | null = null
+      let found: BoltBucket | null = null
       for (const entry of this.entries(bucket, visited)) {
         if (wanted.equals(entry.key)) found = entry.bucket
       }
@@ -116,9 +116,9 @@ export class BoltFile {
    * The entries of a bucket in the order of their keys.
    * @param visited pages that this walk has visited; a second visit of a page means that the file
    * is damaged.
-   * @throws {MigrateFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED.
    */
-  *entries(bucket: Bucket, visited: PageSet): Generator<BoltEntry> {
+  *entries(bucket: BoltBucket, visited: VisitedPages): Generator<BoltEntry> {
     if (bucket.rootPage === 0) {
       for (const element of this.#inlineElements(bucket.inline)) {
         yield { key: element.key, value: element.value, bucket: null }
@@ -134,7 +134,7 @@ export class BoltFile {
     }
   }
 
-  #bucketOf(value: Uint8Array, depth: number): Bucket {
+  #bucketOf(value: Uint8Array, depth: number): BoltBucket {
     if (depth > migrateLimits.bucketDepthMax) {
       throw damagedDatabaseFault('its buckets are nested too deep')
     }
@@ -155,7 +155,12 @@ export class BoltFile {
     return elements
   }
 
-  *#tree(id: number, visited: PageSet, range: KeyRange, depth: number): Generator<LeafElement> {
+  *#tree(
+    id: number,
+    visited: VisitedPages,
+    range: KeyRange,
+    depth: number,
+  ): Generator<LeafElement> {
     if (depth > migrateLimits.treeDepthMax) throw damagedDatabaseFault('its pages are too deep')
     const page = this.#page(id, visited)
     if (page.flags === pageFlags.leaf) {
@@ -175,7 +180,7 @@ export class BoltFile {
     }
   }
 
-  #freePages(visited: PageSet): number {
+  #freePages(visited: VisitedPages): number {
     const { freeListPage, highWaterMark } = this.meta
     if (freeListPage > Number.MAX_SAFE_INTEGER) {
       throw damagedDatabaseFault('it does not list its free pages')
@@ -195,7 +200,7 @@ export class BoltFile {
     return free.length
   }
 
-  #page(id: number, visited: PageSet): PageBytes {
+  #page(id: number, visited: VisitedPages): PageBytes {
     const { pageSize, isLittleEndian } = this.meta
     if (id < 2 || id >= this.meta.highWaterMark) {
       throw damagedDatabaseFault(`there is no page ${id}`)
@@ -207,7 +212,7 @@ export class BoltFile {
     visited.add(id, pages)
     if (pages === 1) return head
     if (pages * pageSize > migrateLimits.pageBytesMax) {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'TOO_LARGE',
         `page ${id} of the database has more than ${migrateLimits.pageBytesMax} bytes`,
       )
@@ -223,7 +228,7 @@ export class BoltFile {
 }
 
 /** Pages that one walk has visited. */
-export class PageSet {
+export class VisitedPages {
   readonly #bits: Uint8Array
   readonly #highWaterMark: number
   readonly #onProgress: (share: number) => void
@@ -247,7 +252,7 @@ export class PageSet {
 
   /**
    * Adds `pages` consecutive pages, beginning with page `id`.
-   * @throws {MigrateFault} DAMAGED if one of these pages is already in the set, or does not exist
+   * @throws {MigrationFault} DAMAGED if one of these pages is already in the set, or does not exist
    * in the file.
    */
   add(id: number, pages: number): void {

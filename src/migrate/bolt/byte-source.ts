@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-import { MigrateFault } from '../fault.ts'
+import { MigrationFault } from '../fault.ts'
 
 /** Bytes that are read by position. Nothing is written or locked. */
 export interface ByteSource {
@@ -14,14 +14,14 @@ export class FileSource implements ByteSource {
   readonly size: number
   readonly #fd: number
 
-  /** @throws {MigrateFault} UNREADABLE. */
+  /** @throws {MigrationFault} UNREADABLE. */
   constructor(path: string) {
     this.#fd = openToRead(path)
     const status = fstatSync(this.#fd)
     this.size = status.size
     if (status.isFile()) return
     closeSync(this.#fd)
-    throw new MigrateFault('UNREADABLE', 'it is not a regular file; name a database file')
+    throw new MigrationFault('UNREADABLE', 'it is not a regular file; name a database file')
   }
 
   read(offset: number, length: number): Uint8Array {
@@ -67,14 +67,14 @@ function openToRead(path: string): number {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : null
     if (code === 'ENOENT' || code === 'ENOTDIR') {
-      throw new MigrateFault('UNREADABLE', 'there is no such file; check the path')
+      throw new MigrationFault('UNREADABLE', 'there is no such file; check the path')
     }
     if (code === 'EACCES' || code === 'EPERM') {
-      throw new MigrateFault(
+      throw new MigrationFault(
         'UNREADABLE',
         'no permission to read it; run it as a user with permission',
       )
     }
-    throw new MigrateFault('UNREADABLE', `it cannot be opened (${String(code)})`, error)
+    throw new MigrationFault('UNREADABLE', `it cannot be opened (${String(code)})`, error)
   }
 }

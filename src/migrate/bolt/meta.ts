@@ -2,7 +2,7 @@
  * The two meta pages of a bbolt file. Source: bbolt 4e65d8fd, internal/common/meta.go:12-65 and
  * types.go:13-18; db.go:332-420 (page size) and 1141-1162 (choice).
  */
-import { damagedDatabaseFault, MigrateFault } from '../fault.ts'
+import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
 import { PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
@@ -31,11 +31,11 @@ export interface BoltMeta {
 
 /**
  * The intact meta page with the higher transaction number.
- * @throws {MigrateFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
+ * @throws {MigrationFault} NOT_A_DATABASE, CUT_OFF, DAMAGED or TOO_LARGE.
  */
 export function readBoltMeta(source: ByteSource): BoltMeta {
   if (source.size > migrateLimits.fileBytesMax) {
-    throw new MigrateFault(
+    throw new MigrationFault(
       'TOO_LARGE',
       `it has ${source.size} bytes, and at most ${migrateLimits.fileBytesMax} are read`,
     )
@@ -102,17 +102,17 @@ function requirePages({ highWaterMark, pageSize, rootPage }: BoltMeta, size: num
     throw damagedDatabaseFault('its first pages contradict each other')
   }
   if (highWaterMark * pageSize <= size) return
-  throw new MigrateFault(
+  throw new MigrationFault(
     'CUT_OFF',
     `the database is cut off: it has ${size} bytes, and needs ${highWaterMark * pageSize}; use another copy`,
   )
 }
 
-function noMetaFault(source: ByteSource): MigrateFault {
+function noMetaFault(source: ByteSource): MigrationFault {
   if (source.size === 0) {
-    return new MigrateFault('CUT_OFF', 'the file is empty; name the database of a controller')
+    return new MigrationFault('CUT_OFF', 'the file is empty; name the database of a controller')
   }
-  return new MigrateFault(
+  return new MigrationFault(
     'NOT_A_DATABASE',
     'it is not a database of an OpenZiti controller, or its first two pages are damaged; name ctrl.db, ctrl-ha.db or a snapshot of one',
   )

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 
 import type { Json } from '../../lib/text/canonical-json.ts'
-import type { BoltFile, Bucket, PageSet } from '../bolt/bolt-file.ts'
-import { MigrateFault } from '../fault.ts'
+import type { BoltFile, BoltBucket, VisitedPages } from '../bolt/bolt-file.ts'
+import { MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import {
   decodeTypedValue,
@@ -33,19 +33,19 @@ interface Allowance {
  * Reads a record into memory.
  * @param isSkipped selects names that are skipped: links, which are derived from other records and
  * may be long.
- * @throws {MigrateFault} TOO_LARGE, DAMAGED.
+ * @throws {MigrationFault} TOO_LARGE, DAMAGED.
  */
 export function readStoredEntries(
   file: BoltFile,
-  bucket: Bucket,
-  visited: PageSet,
+  bucket: BoltBucket,
+  visited: VisitedPages,
   isSkipped: (path: readonly string[]) => boolean,
 ): StoredEntry[] {
   const allowance: Allowance = {
     entries: migrateLimits.recordEntriesMax,
     bytes: migrateLimits.recordBytesMax,
   }
-  const read = (inner: Bucket, path: readonly string[]): StoredEntry[] => {
+  const read = (inner: BoltBucket, path: readonly string[]): StoredEntry[] => {
     const entries: StoredEntry[] = []
     for (const { key, value, bucket: below } of file.entries(inner, visited)) {
       take(allowance, key.length + value.length)
@@ -64,7 +64,7 @@ function take(allowance: Allowance, bytes: number): void {
   allowance.entries -= 1
   allowance.bytes -= bytes
   if (allowance.entries >= 0 && allowance.bytes >= 0) return
-  throw new MigrateFault('TOO_LARGE', 'it is larger than a record may be')
+  throw new MigrationFault('TOO_LARGE', 'it is larger than a record may be')
 }
 
 /** The strings of a set, in the order of their bytes; null if the entries are not a set. */

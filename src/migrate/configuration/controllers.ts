@@ -5,7 +5,7 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   leafControllerId,
   parseCertificates,
@@ -17,7 +17,7 @@ import {
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
 import { limitValidity } from '../../pki/authority/renewal.ts'
-import { checkSigner } from '../../pki/authority/signing-authority.ts'
+import { checkSigningAuthority } from '../../pki/authority/signing-authority.ts'
 import { parsePublicKey } from '../../pki/public-key.ts'
 import { parseSpiffeId } from '../../pki/spiffe.ts'
 import { serverCertificateFault } from '../../pki/verify/server-certificate.ts'
@@ -154,7 +154,7 @@ function issuingAuthority(
   const certificatePem = certificatesPem([own, ...above.filter((one) => !isRoot(one))])
   const made = { certificatePem, privateKeyPem: signer.key.text }
   try {
-    checkSigner({ signer: made, anchors, nowMs })
+    checkSigningAuthority({ signer: made, anchors, nowMs })
   } catch (error) {
     throw sentenceOf(error, `${path}: edge.enrollment.signingCert`)
   }
@@ -349,7 +349,7 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
   }
   try {
     checkControllerUsage(chain[0])
-    checkChain([...chain], anchors, nowMs)
+    checkCertificateChain([...chain], anchors, nowMs)
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
     return error.message

@@ -1,7 +1,7 @@
 import { type Environment, substituteVariables } from '../../config/engine/environment.ts'
 import { shortenText } from '../../config/engine/fault.ts'
 import { parseYamlTree, type YamlTree, yamlTreeLimits } from '../../config/engine/yaml-tree.ts'
-import { MigrateFault } from '../fault.ts'
+import { MigrationFault } from '../fault.ts'
 
 interface SettingsSource {
   /** Absolute path of the file. */
@@ -24,7 +24,7 @@ export class OpenZitiSettings {
     this.#prefix = prefix
   }
 
-  /** @throws {MigrateFault} CONFIGURATION. */
+  /** @throws {MigrationFault} CONFIGURATION. */
   static parse(text: string, file: string, environment: Environment): OpenZitiSettings {
     const parsed = parseYamlTree(text, yamlTreeLimits, 'replace')
     if (!parsed.ok) {
@@ -77,7 +77,7 @@ export class OpenZitiSettings {
     throw this.fault(name, `the environment variable ${variable} is not set`, tree)
   }
 
-  /** @throws {MigrateFault} CONFIGURATION if the value is absent. */
+  /** @throws {MigrationFault} CONFIGURATION if the value is absent. */
   requiredText(name: string): string {
     const found = this.text(name)
     if (found !== null) return found
@@ -102,7 +102,7 @@ export class OpenZitiSettings {
     return found
   }
 
-  fault(name: string, problem: string, tree: YamlTree | null = this.#member(name)): MigrateFault {
+  fault(name: string, problem: string, tree: YamlTree | null = this.#member(name)): MigrationFault {
     const line = tree === null ? '' : `:${tree.line}`
     return configurationFault(`${this.#source.file}${line}: ${this.#key(name)}: ${problem}`)
   }
@@ -121,6 +121,6 @@ function isEmpty(tree: YamlTree): boolean {
   return tree.kind === 'scalar' && tree.value === null
 }
 
-export function configurationFault(message: string): MigrateFault {
-  return new MigrateFault('CONFIGURATION', message)
+export function configurationFault(message: string): MigrationFault {
+  return new MigrationFault('CONFIGURATION', message)
 }

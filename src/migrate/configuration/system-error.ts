@@ -1,4 +1,4 @@
-import { MigrateFault } from '../fault.ts'
+import { MigrationFault } from '../fault.ts'
 
 const sentences: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
@@ -10,7 +10,7 @@ const sentences: Readonly<Record<string, string>> = {
 
 /** The reason why a file cannot be read, as one clause. */
 export function systemErrorText(error: unknown): string {
-  if (error instanceof MigrateFault) return error.message
+  if (error instanceof MigrationFault) return error.message
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return sentences[code] ?? (error instanceof Error ? error.message : String(error))
 }

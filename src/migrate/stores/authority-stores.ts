@@ -3,7 +3,7 @@
  * controller/db/ca_store.go:25-176, auth_policy_store.go:24-48,
  * external_jwt_signer_store.go:31-195.
  */
-import { isLoopback } from '../../pki/authority/router-names.ts'
+import { isLoopbackHost } from '../../pki/authority/router-names.ts'
 import {
   CLAIM_POINTERS_VERSION,
   readChoiceOrFirst,
@@ -248,7 +248,7 @@ function noteAddress(record: StoredRecord): void {
   if (text === '') return
   const url = URL.parse(text)
   if (url === null) record.note('decide', 'jwksEndpoint', 'it is no address; correct it afterwards')
-  else if (url.protocol !== 'https:' || isLoopback(url.hostname)) {
+  else if (url.protocol !== 'https:' || isLoopbackHost(url.hostname)) {
     const reason =
       'keys are fetched over HTTPS from other hosts only, unless the configuration allows it'
     record.note('decide', 'jwksEndpoint', reason)

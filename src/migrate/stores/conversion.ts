@@ -1,9 +1,9 @@
-import { precedences } from '../../entities/parts/terminator-fields.ts'
+import { precedenceNames } from '../../entities/parts/terminator-fields.ts'
 import type { KindName, RecordOf } from '../../entities/kind-records.ts'
 import type { BaseRecordFields } from '../../lib/entity-record.ts'
 import type { Json } from '../../lib/text/canonical-json.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import type { FactorSecrets } from '../../pki/secrets/sealed-factor.ts'
+import type { FactorSecrets } from '../../pki/secrets/factor-secrets.ts'
 import type { MigrationReport } from '../report.ts'
 import type { StoredFieldRules } from './stored-field-rules.ts'
 import type { StoredRecord } from './stored-record.ts'
@@ -69,10 +69,10 @@ export function unmigratedStore(store: string, why: string): StoreTable {
 
 /**
  * The precedence of a terminator or identity, which OpenZiti stores as an index in the list
- * `precedences`.
+ * `precedenceNames`.
  */
 export function readPrecedence(record: StoredRecord, name: string, index: Json | undefined) {
-  const found = precedences[Number(index ?? 0)]
+  const found = precedenceNames[Number(index ?? 0)]
   if (found === undefined) record.note('changed', name, 'an unknown precedence became default')
   return found ?? 'default'
 }

@@ -24,7 +24,7 @@ import {
 import {
   issuingAuthorityId,
   noteIssuer,
-  readCertificateOfSha1,
+  readCertificateWithSha1,
   readNextCertificate,
 } from './stored-certificate.ts'
 import type { StoredRecord } from './stored-record.ts'
@@ -263,7 +263,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''
   const stored = record.text('certFingerprint') ?? ''
   if (pem === '') return adoptableFieldsOf(record, stored)
-  const leaf = readCertificateOfSha1(record, 'certPem', pem, stored)
+  const leaf = readCertificateWithSha1(record, 'certPem', pem, stored)
   if (leaf === null) return null
   if (stored.toLowerCase() !== leaf.sha1) {
     record.note('changed', 'certFingerprint', 'it was not that of certPem')

@@ -3,8 +3,8 @@
  * edge_router_store.go:31-39, transit_router_store.go:112-134, terminator_store.go:30-186.
  */
 import type { Json } from '../../lib/text/canonical-json.ts'
-import { precedences } from '../../entities/parts/terminator-fields.ts'
-import { normalizeHost, isLoopback, normalizedHosts } from '../../pki/authority/router-names.ts'
+import { precedenceNames } from '../../entities/parts/terminator-fields.ts'
+import { normalizeHost, isLoopbackHost, normalizedHosts } from '../../pki/authority/router-names.ts'
 import { readChoiceOrFirst, type Conversion, type StoreTable } from './conversion.ts'
 import {
   baseFieldRules,
@@ -146,7 +146,7 @@ function allowedNamesOf(
   names: readonly string[],
   { controllerHosts }: Conversion,
 ): string[] {
-  const allowed = names.filter((name) => !isLoopback(normalizeHost(name)))
+  const allowed = names.filter((name) => !isLoopbackHost(normalizeHost(name)))
   for (const name of allowed.filter((one) => controllerHosts.has(one))) {
     const reason = `its certificate names ${name}, the host of a controller; remove the name from allowedNames unless both run there`
     record.note('decide', 'allowedNames', reason)
@@ -191,7 +191,7 @@ export const terminatorStore: StoreTable = {
       binding: record.text('binding') ?? '',
       address: record.text('address') ?? '',
       cost: record.integer('cost'),
-      precedence: readChoiceOrFirst(record, 'precedence', precedences),
+      precedence: readChoiceOrFirst(record, 'precedence', precedenceNames),
       instanceId: record.text('instanceId') ?? '',
       instanceSecret: secret === null ? '' : Buffer.from(secret).toString('base64'),
       hostId: record.text('hostId') ?? '',

@@ -12,7 +12,7 @@ import {
   parseCertificate,
   parseCertificates,
 } from '../../pki/certificate.ts'
-import { pemBlocks } from '../../pki/pem.ts'
+import { readPemBlocks } from '../../pki/pem.ts'
 import type { Conversion } from './conversion.ts'
 import type { StoredRecord } from './stored-record.ts'
 
@@ -34,7 +34,7 @@ export interface CertificateText<C extends StoredCertificate = Certificate> {
  * @param sha1 SHA-1 that OpenZiti stored with the certificate.
  * @returns null, with a finding, if there is no readable certificate.
  */
-export function readCertificateOfSha1(
+export function readCertificateWithSha1(
   record: StoredRecord,
   name: string,
   pem: string,
@@ -49,7 +49,7 @@ export function readCertificateOfSha1(
  * compares keys.
  */
 function recordedCertificate(pem: string, stored: string): StoredCertificate | null {
-  const [block] = pemBlocks(pem, CHAIN_CERTIFICATES_MAX)
+  const [block] = readPemBlocks(pem, CHAIN_CERTIFICATES_MAX)
   if (block?.label !== 'CERTIFICATE') return null
   const { der } = block
   const sha1 = hash('sha1', der)
@@ -90,7 +90,7 @@ export function readNextCertificate(
   const name = 'unverifiedCertPem'
   const pem = record.text(name) ?? ''
   if (pem === '') return null
-  const certificate = readCertificateOfSha1(record, name, pem, record.text(sha1Name) ?? '')
+  const certificate = readCertificateWithSha1(record, name, pem, record.text(sha1Name) ?? '')
   return certificate === null ? null : { pem, certificate }
 }
 

@@ -1,5 +1,5 @@
 /** The form in which the database stores a field. */
-export type StoredType =
+export type StoredFieldType =
   | 'text'
   | 'boolean'
   | 'int32'
@@ -25,7 +25,7 @@ export type StoredType =
 
 /** A field in a store, and how the migration handles it. */
 export interface StoredFieldRule {
-  readonly type: StoredType
+  readonly type: StoredFieldType
   /** OpenZiti version that introduced the field, if later than 1.5. */
   readonly since: string
   readonly fate: 'carried' | 'converted' | 'dropped' | 'derived'
@@ -45,7 +45,7 @@ interface RowOptions {
 }
 
 function row(
-  type: StoredType,
+  type: StoredFieldType,
   fate: StoredFieldRule['fate'],
   how: string,
   options: RowOptions,
@@ -53,13 +53,16 @@ function row(
   return { type, fate, how, since: options.since ?? '1.5', fields: options.fields ?? {} }
 }
 
-export function unchangedFieldRule(type: StoredType, options: RowOptions = {}): StoredFieldRule {
+export function unchangedFieldRule(
+  type: StoredFieldType,
+  options: RowOptions = {},
+): StoredFieldRule {
   return row(type, 'carried', '', options)
 }
 
 /** @param how one clause that describes the conversion. */
 export function convertedFieldRule(
-  type: StoredType,
+  type: StoredFieldType,
   how: string,
   options: RowOptions = {},
 ): StoredFieldRule {
@@ -68,7 +71,7 @@ export function convertedFieldRule(
 
 /** @param why one clause that explains why nothing is lost. */
 export function droppedFieldRule(
-  type: StoredType,
+  type: StoredFieldType,
   why: string,
   options: RowOptions = {},
 ): StoredFieldRule {

@@ -3,8 +3,8 @@ import type { Json } from '../../lib/text/canonical-json.ts'
 import { sortTexts } from '../../lib/text/text-order.ts'
 import { decodeTextSet, convertMapToJson, type StoredEntry } from '../boltz/stored-bucket.ts'
 import { decodeTypedValue, decodeUtf8, type TypedValue } from '../boltz/typed-value.ts'
-import type { FindingKind, MigrationReport } from '../report.ts'
-import type { StoredFieldRule, StoredFieldRules, StoredType } from './stored-field-rules.ts'
+import type { MigrationFindingKind, MigrationReport } from '../report.ts'
+import type { StoredFieldRule, StoredFieldRules, StoredFieldType } from './stored-field-rules.ts'
 
 /** Where a record is in the database, and the report that receives its faults. */
 interface RecordPlace {
@@ -46,7 +46,7 @@ export class StoredRecord {
     for (const name of unknown) this.note('lost', name, 'this field is unknown')
   }
 
-  note(kind: FindingKind, field: string, reason: string): void {
+  note(kind: MigrationFindingKind, field: string, reason: string): void {
     const { store, id, owner = this, prefix, report } = this.#place
     const { name } = owner
     const target = { store, id, name, field: field === '' ? '' : prefix + field }
@@ -160,7 +160,7 @@ export class StoredRecord {
     return found
   }
 
-  #of(name: string, type: StoredType): StoredEntry | null {
+  #of(name: string, type: StoredFieldType): StoredEntry | null {
     assert(this.#row(name).type === type, `${this.store}: ${name} is not of type ${type}`)
     return this.#entries.get(name) ?? null
   }
@@ -175,7 +175,7 @@ export class StoredRecord {
     return null
   }
 
-  #bucket(name: string, type: StoredType): readonly StoredEntry[] | null {
+  #bucket(name: string, type: StoredFieldType): readonly StoredEntry[] | null {
     const entry = this.#of(name, type)
     if (entry === null) return null
     if (entry.entries !== null) return entry.entries

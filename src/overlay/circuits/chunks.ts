@@ -81,7 +81,7 @@ function readLength(body: Uint8Array): { total: number; bytes: number } | null {
 }
 
 /** Splits a body into parts of at most `bytesMax`; the first part starts with the total length. */
-export function splitBody(body: Uint8Array, bytesMax: number): readonly Uint8Array[] {
+export function splitPayloadBody(body: Uint8Array, bytesMax: number): readonly Uint8Array[] {
   const length: number[] = []
   let rest = body.length
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) length.push((rest & 0x7f) | 0x80)

@@ -7,7 +7,7 @@ import {
   payloadFlag,
   payloadMessage,
   type PayloadContent,
-  SEQUENCE_MAX,
+  PAYLOAD_SEQUENCE_MAX,
 } from '../../channel/messages/payload.ts'
 import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffer.ts'
 import type { XgressOptions } from './xgress-options.ts'
@@ -90,7 +90,7 @@ export class PayloadOutbox {
   }
 
   get isExhausted(): boolean {
-    return this.#nextSequence >= SEQUENCE_MAX
+    return this.#nextSequence >= PAYLOAD_SEQUENCE_MAX
   }
 
   /** @returns false if too much data waits because the application ignores back-pressure. */
@@ -211,7 +211,7 @@ export class PayloadOutbox {
 
   #takeSequence(): number {
     const sequence = this.#nextSequence
-    this.#nextSequence = Math.min(sequence + 1, SEQUENCE_MAX)
+    this.#nextSequence = Math.min(sequence + 1, PAYLOAD_SEQUENCE_MAX)
     return sequence
   }
 

@@ -2,14 +2,14 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import { encodeText } from '../../channel/headers.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
-import { ChunkJoiner, splitBody } from './chunks.ts'
+import { ChunkJoiner, splitPayloadBody } from './chunks.ts'
 import type { CircuitApplication, CircuitEndpoint } from './circuit-endpoint.ts'
 import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './payload-outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,
   circuitContentType,
-  hasContent,
+  hasPayloadContent,
   retainableBody,
   type Payload,
   payloadFlag,
@@ -224,7 +224,7 @@ export class Xgress implements CircuitEndpoint {
     const piece = { body: retainableBody(body), edgeFlags, traceId }
     if (mtu > 0 && body.length > mtu) {
       let part: Omit<PayloadContent, 'body'> = piece
-      for (const cut of splitBody(piece.body, mtu)) {
+      for (const cut of splitPayloadBody(piece.body, mtu)) {
         this.#push(payloadFlag.chunk, { ...part, body: cut })
         part = nothing
       }
@@ -427,7 +427,7 @@ export class Xgress implements CircuitEndpoint {
     if (capabilities !== null) this.#onCapabilities(capabilities)
     if (this.#receiveHalf !== 'open') return
     if ((flags & payloadFlag.chunk) === 0) {
-      if (!hasContent(payload)) return
+      if (!hasPayloadContent(payload)) return
       this.#deliverPiece(payload)
       return
     }

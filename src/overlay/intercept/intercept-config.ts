@@ -7,7 +7,7 @@ import {
 } from '../../lib/intercept/intercept-target.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from '../services/service-config-reader.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
-import type { Network } from '../../lib/text/networks.ts'
+import type { IpNetwork } from '../../lib/text/networks.ts'
 
 /**
  * The connections that a tunnel intercepts on its host for a service, and options for dialing the
@@ -15,7 +15,7 @@ import type { Network } from '../../lib/text/networks.ts'
  */
 export interface InterceptConfig {
   readonly protocols: ReadonlySet<TunnelProtocol>
-  readonly networks: readonly Network[]
+  readonly networks: readonly IpNetwork[]
   readonly names: ReadonlySet<string>
   /** Domains of wildcard names: `example` for `*.example`. */
   readonly domains: ReadonlySet<string>
@@ -89,7 +89,7 @@ function targetsOf(
   member: string,
   texts: readonly string[],
 ): Pick<InterceptConfig, 'networks' | 'names' | 'domains' | 'faults'> {
-  const networks: Network[] = []
+  const networks: IpNetwork[] = []
   const faults: string[] = []
   const [names, domains] = [new Set<string>(), new Set<string>()]
   for (const text of texts) {

@@ -37,7 +37,7 @@ import { interfaceNetworks, hostAddresses, ProtectedAddresses } from './protecte
 import { ServiceNames } from './service-names.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { type Network, networkContains } from '../../lib/text/networks.ts'
+import { type IpNetwork, networkContains } from '../../lib/text/networks.ts'
 
 export interface InterceptedServicesDeps {
   readonly services: UsableServices
@@ -51,7 +51,7 @@ export interface InterceptedServicesDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   /** IPv4 network from which service names get addresses. */
-  readonly namesRange: Network
+  readonly namesRange: IpNetwork
   readonly nameServers: readonly Omit<NameServerDeps, 'isClient' | 'resolve' | 'log'>[]
   /** Interfaces whose networks may use the services, in addition to this host. */
   readonly interfaces: readonly string[]
@@ -110,7 +110,7 @@ export class InterceptedServices {
   /** Why this host cannot redirect ports; null if it can. */
   #redirectFault: string | null = null
   #plan = new ListeningPlan(null)
-  #allowed: readonly Network[] = []
+  #allowed: readonly IpNetwork[] = []
   #own: ReadonlySet<string> = new Set()
   #open = 0
   #stopTimer: (() => void) | null = null
@@ -314,7 +314,7 @@ export class InterceptedServices {
     return isTaken ? { terms: left, faults } : { faults }
   }
 
-  #networkFault(network: Network): string | null {
+  #networkFault(network: IpNetwork): string | null {
     const { namesRange } = this.#deps
     const fault = this.#protected.faultOf(network)
     if (fault !== null) return fault
@@ -554,7 +554,7 @@ export class InterceptedServices {
   }
 }
 
-const loopback = ['127.0.0.0', '::1'].flatMap((text): Network[] => {
+const loopback = ['127.0.0.0', '::1'].flatMap((text): IpNetwork[] => {
   const address = parseIp(text)
   return address === null ? [] : [{ address, prefix: text === '::1' ? 128 : 8 }]
 })

@@ -6,10 +6,10 @@ import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 import type { PortRange } from '../services/service-config-reader.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
 import {
-  type Network,
+  type IpNetwork,
   addressAt,
   networkSize,
-  formatNetwork,
+  formatIpNetwork,
   singleAddressNetwork,
 } from '../../lib/text/networks.ts'
 
@@ -45,7 +45,7 @@ export function listeningPortKey({ protocol, family, address, port }: ListeningP
 
 /** Ports of a network that a service needs for one protocol. */
 interface Asked {
-  readonly network: Network
+  readonly network: IpNetwork
   /** False if the address already leads to this host, as the addresses of names do. */
   readonly needsRoute: boolean
   readonly protocol: TunnelProtocol
@@ -56,7 +56,7 @@ interface Asked {
 interface Draft {
   readonly places: ListeningPort[]
   readonly redirected: (Omit<RedirectedPorts, 'ranges'> & { readonly range: PortRange })[]
-  readonly networks: Network[]
+  readonly networks: IpNetwork[]
   isAny: boolean
 }
 
@@ -79,7 +79,7 @@ export class ListeningPlan {
   readonly #redirectFault: string | null
   readonly #places = new Map<string, ListeningPort>()
   readonly #redirected = new Map<string, RedirectedPorts>()
-  readonly #networks = new Map<string, Network>()
+  readonly #networks = new Map<string, IpNetwork>()
   #redirectedRanges = 0
 
   /** @param redirectFault why this host cannot redirect ports; null if it can. */
@@ -101,7 +101,7 @@ export class ListeningPlan {
     return this.#redirected
   }
 
-  get networks(): readonly Network[] {
+  get networks(): readonly IpNetwork[] {
     return [...this.#networks.values()]
   }
 
@@ -112,7 +112,7 @@ export class ListeningPlan {
    */
   add(
     { terms }: InterceptedService,
-    networks: readonly Network[],
+    networks: readonly IpNetwork[],
     named: readonly IpAddress[],
   ): ListeningPlanResult {
     const draft: Draft = { places: [], redirected: [], networks: [], isAny: false }
@@ -144,7 +144,7 @@ export class ListeningPlan {
     if (found.way === 'redirected') {
       const addresses = addressesOf(network)
       const fault = this.#redirectFault ?? this.#redirectedFault(draft, addresses.length)
-      if (fault !== null) return `${formatNetwork(network)}: ${fault}`
+      if (fault !== null) return `${formatIpNetwork(network)}: ${fault}`
       for (const address of addresses) draft.redirected.push({ protocol, address, range })
       draft.isAny = true
       if (needsRoute) draft.networks.push(network)
@@ -185,7 +185,7 @@ export class ListeningPlan {
 
 const full = `${listenersMax} ports are listened on for services already`
 
-function addressesOf(network: Network): readonly IpAddress[] {
+function addressesOf(network: IpNetwork): readonly IpAddress[] {
   return Array.from({ length: networkSize(network) }, (_, at) => addressAt(network, at)).flatMap(
     (address) => address ?? [],
   )
@@ -193,7 +193,7 @@ function addressesOf(network: Network): readonly IpAddress[] {
 
 /** @param at an address; or a network, whose ports are planned on all addresses. */
 function placesAt(
-  at: IpAddress | Network,
+  at: IpAddress | IpNetwork,
   protocol: TunnelProtocol,
   { low, high }: PortRange,
 ): readonly ListeningPort[] {

@@ -7,7 +7,7 @@ import { parseJsonOrNull } from '../../lib/text/json-value.ts'
 import { interceptLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { type Network, isSingleAddress, formatNetwork } from '../../lib/text/networks.ts'
+import { type IpNetwork, isSingleAddress, formatIpNetwork } from '../../lib/text/networks.ts'
 
 /**
  * Runs the command `ip` of iproute2. @returns its output. @throws with its error output if it
@@ -67,7 +67,7 @@ export class LocalRoutes {
   readonly #deps: LocalRoutesDeps
   readonly #metric: string
   /** Routes by the text of their network. */
-  readonly #made = new Map<string, Network>()
+  readonly #made = new Map<string, IpNetwork>()
   readonly #failed = new Map<string, string>()
 
   constructor(deps: LocalRoutesDeps) {
@@ -93,11 +93,11 @@ export class LocalRoutes {
    * Removes routes that an earlier process left behind, and checks that routes can be added.
    * @throws {ProgramFailure} if this machine does not permit that.
    */
-  async start(first: Network): Promise<void> {
+  async start(first: IpNetwork): Promise<void> {
     try {
       await this.#clear()
       await this.#change('replace', first)
-      this.#made.set(formatNetwork(first), first)
+      this.#made.set(formatIpNetwork(first), first)
     } catch (error) {
       throw startFailure(error)
     }
@@ -107,9 +107,9 @@ export class LocalRoutes {
    * Adds and removes routes so that they match the given networks; logs routes that cannot be
    * added.
    */
-  async set(wanted: readonly Network[]): Promise<void> {
+  async set(wanted: readonly IpNetwork[]): Promise<void> {
     const { localRoutesMax } = interceptLimits
-    const byText = new Map(wanted.map((network) => [formatNetwork(network), network]))
+    const byText = new Map(wanted.map((network) => [formatIpNetwork(network), network]))
     for (const [text, network] of Array.from(this.#made)) {
       // @guard addresses-a-service-takes--route
       if (!byText.has(text)) await this.#remove(text, network)
@@ -135,7 +135,7 @@ export class LocalRoutes {
     }
   }
 
-  async #make(text: string, network: Network): Promise<void> {
+  async #make(text: string, network: IpNetwork): Promise<void> {
     try {
       await this.#change('replace', network)
       this.#made.set(text, network)
@@ -145,7 +145,7 @@ export class LocalRoutes {
     }
   }
 
-  async #remove(text: string, network: Network): Promise<void> {
+  async #remove(text: string, network: IpNetwork): Promise<void> {
     this.#made.delete(text)
     try {
       await this.#change('del', network)
@@ -160,8 +160,8 @@ export class LocalRoutes {
     this.#deps.log.error({ network, reason }, 'network not intercepted: no route to this host')
   }
 
-  async #change(verb: 'replace' | 'del', network: Network): Promise<void> {
-    const text = formatNetwork(network)
+  async #change(verb: 'replace' | 'del', network: IpNetwork): Promise<void> {
+    const text = formatIpNetwork(network)
     const { run } = this.#deps
     if (network.address.family === 'ipv4') await run(['-4', ...this.#route(verb, text)])
     else if (!isSingleAddress(network)) await run(['-6', ...this.#route(verb, text)])

@@ -5,7 +5,12 @@ import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { interceptNetworkFault } from '../../lib/intercept/intercept-target.ts'
 import { parseDnsName } from '../../lib/text/host-name.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
-import { type Network, parseCidr, networkContains, formatNetwork } from '../../lib/text/networks.ts'
+import {
+  type IpNetwork,
+  parseCidr,
+  networkContains,
+  formatIpNetwork,
+} from '../../lib/text/networks.ts'
 
 interface ProtectedAddressesDeps {
   /** Hosts that the router must reach: controllers, other routers, name servers. */
@@ -69,10 +74,10 @@ export class ProtectedAddresses {
   }
 
   /** Why a service must not intercept the network; null if it may. */
-  faultOf(network: Network): string | null {
+  faultOf(network: IpNetwork): string | null {
     const fault = interceptNetworkFault(network)
     if (fault !== null) return fault
-    const text = formatNetwork(network)
+    const text = formatIpNetwork(network)
     const own = this.#own.find((address) => networkContains(network, address))
     // @guard addresses-a-service-takes--own
     if (own !== undefined) return `${text} contains ${own.text}, an address of this host`
@@ -122,7 +127,7 @@ export function hostAddresses(): readonly IpAddress[] {
 }
 
 /** @param names names of interfaces. */
-export function interfaceNetworks(names: readonly string[]): readonly Network[] {
+export function interfaceNetworks(names: readonly string[]): readonly IpNetwork[] {
   return names
     .flatMap((name) => networkInterfaces()[name] ?? [])
     .flatMap(({ cidr }) => (cidr === null ? [] : (parseCidr(cidr) ?? [])))

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { interceptLimits } from './limits.ts'
 import type { IpAddress } from '../../lib/text/ip-address.ts'
-import { type Network, addressAt, networkSize } from '../../lib/text/networks.ts'
+import { type IpNetwork, addressAt, networkSize } from '../../lib/text/networks.ts'
 
 interface NamedAddress {
   readonly address: IpAddress
@@ -22,7 +22,7 @@ const ADDRESSES_LEFT_OUT = 2
  * cache.
  */
 export class ServiceNames {
-  readonly #network: Network
+  readonly #network: IpNetwork
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #isInUse: (address: IpAddress) => boolean
   /** Names with their addresses, least recently used first. */
@@ -32,7 +32,7 @@ export class ServiceNames {
 
   /** @param isInUse returns whether a connection to the address is open. */
   constructor(
-    network: Network,
+    network: IpNetwork,
     clock: Pick<Clock, 'monotonicMs'>,
     isInUse: (address: IpAddress) => boolean,
   ) {

@@ -3,7 +3,7 @@ import type { Precedence } from '../../channel/messages/terminators.ts'
 import { serviceLimits } from './limits.ts'
 import { AddressRules } from './address-rules.ts'
 import { ServiceConfigReader, PORT_MAX, type PortRange } from './service-config-reader.ts'
-import { type Network, createIpNetwork } from '../../lib/text/networks.ts'
+import { type IpNetwork, createIpNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
@@ -41,7 +41,7 @@ export interface HostConfig {
   readonly address: string | AddressRules
   readonly port: number | readonly PortRange[]
   /** Address translations, the longest prefix first. */
-  readonly translations: readonly { readonly from: Network; readonly to: Network }[]
+  readonly translations: readonly { readonly from: IpNetwork; readonly to: IpNetwork }[]
   readonly connectTimeoutMs: number
   /** null if the default of the identity applies. */
   readonly cost: number | null

@@ -8,7 +8,7 @@ export const clientHelloLimits = {
   clientHelloRecordsMax: 16,
 } as const
 
-export type ReadTlsHello =
+export type TlsHelloResult =
   | {
       readonly kind: 'hello'
       /** Application protocols (ALPN) in the client's order; null if it offers none. */
@@ -27,14 +27,14 @@ const RECORD_HEAD_BYTES = 5
 const MESSAGE_HEAD_BYTES = 4
 const RANDOM_BYTES = 32
 
-const invalid: ReadTlsHello = { kind: 'invalid' }
+const invalid: TlsHelloResult = { kind: 'invalid' }
 
 /**
  * Reads the application protocols that a TLS client offers (RFC 8446, 4.1.2), from the first bytes
  * of its connection. Checks nothing else, because the TLS server that receives the connection reads
  * these bytes again.
  */
-export function readTlsHello(bytes: Uint8Array): ReadTlsHello {
+export function readTlsHello(bytes: Uint8Array): TlsHelloResult {
   const { clientHelloBytesMax, clientHelloRecordsMax } = clientHelloLimits
   const parts: Uint8Array[] = []
   let messageBytes = 0
@@ -60,7 +60,7 @@ export function readTlsHello(bytes: Uint8Array): ReadTlsHello {
 }
 
 /** The complete message; null while more records are needed. */
-function messageIn(parts: readonly Uint8Array[], messageBytes: number): ReadTlsHello | null {
+function messageIn(parts: readonly Uint8Array[], messageBytes: number): TlsHelloResult | null {
   if (messageBytes < MESSAGE_HEAD_BYTES) return null
   const bytes = Buffer.concat(parts)
   if (bytes[0] !== CLIENT_HELLO) return invalid

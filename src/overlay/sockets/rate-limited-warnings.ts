@@ -1,4 +1,4 @@
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { socketLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
@@ -11,12 +11,12 @@ const { failureLoggedEveryMs, failureKindsMax } = socketLimits
  */
 export class RateLimitedWarnings {
   readonly #log: Pick<ProgramLogger, 'warn'>
-  readonly #rate: KeyedRate
+  readonly #rate: KeyedTokenBuckets
 
   constructor(log: Pick<ProgramLogger, 'warn'>, clock: Pick<Clock, 'monotonicMs'>) {
     this.#log = log
     const perSecond = 1000 / failureLoggedEveryMs
-    this.#rate = new KeyedRate({ burst: 1, perSecond, keysMax: failureKindsMax }, clock)
+    this.#rate = new KeyedTokenBuckets({ burst: 1, perSecond, keysMax: failureKindsMax }, clock)
   }
 
   warn(place: string, failure: string, fields: Readonly<Record<string, unknown>>): void {

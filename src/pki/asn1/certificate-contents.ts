@@ -1,4 +1,11 @@
-import { contextTag, DerError, DerReader, derTag, readOnlyDerValue, bitStringBytes } from './der.ts'
+import {
+  contextTag,
+  DerError,
+  DerReader,
+  derTag,
+  readOnlyDerValue,
+  readBitStringBytes,
+} from './der.ts'
 import { type DistinguishedName, readDistinguishedName } from './distinguished-name.ts'
 import { type Extensions, readExtensions } from './extensions.ts'
 
@@ -23,7 +30,7 @@ export function readCertificate(der: Uint8Array): CertificateContents {
   const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const tbs = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
-  const signature = bitStringBytes(outer.take(derTag.bitString))
+  const signature = readBitStringBytes(outer.take(derTag.bitString))
   outer.end()
   const reader = new DerReader(tbs.contents)
   reader.optional(contextTag(0))

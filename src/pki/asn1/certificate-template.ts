@@ -18,7 +18,7 @@ interface CertificateTemplate {
 const VERSION_3: DerTree = [contextTag(0), [derTag.integer, Uint8Array.of(2)]]
 
 /** Encodes the part to be signed (TBSCertificate). */
-export function encodeTbs(template: CertificateTemplate): Buffer {
+export function encodeTbsCertificate(template: CertificateTemplate): Buffer {
   const { serial, signatureAlgorithm, issuer, subject, spki, extensions } = template
   const validity = [encodeTime(template.notBeforeMs), encodeTime(template.notAfterMs)]
   return encodeTagged(

@@ -145,7 +145,7 @@ export function readOnlyDerValue(bytes: Uint8Array, tag: number): DerValue {
  * The values directly inside a constructed value, at most `valuesMax`.
  * @throws {DerError}
  */
-export function innerDerValues(value: DerValue, valuesMax: number): DerValue[] {
+export function readInnerDerValues(value: DerValue, valuesMax: number): DerValue[] {
   const reader = new DerReader(value.contents)
   const values: DerValue[] = []
   while (!reader.isAtEnd) {
@@ -159,7 +159,7 @@ export function innerDerValues(value: DerValue, valuesMax: number): DerValue[] {
  * A non-negative integer.
  * @throws {DerError} when it is negative or does not fit 32 bits.
  */
-export function derSmallInteger({ contents }: DerValue): number {
+export function readDerSmallInteger({ contents }: DerValue): number {
   const [first = 0x80, second = 0] = contents
   if (first >= 0x80 || contents.length > 5) throw new DerError('an integer out of range')
   if (contents.length > 1 && first === 0 && second < 0x80) {
@@ -171,7 +171,7 @@ export function derSmallInteger({ contents }: DerValue): number {
 }
 
 /** @throws {DerError} when the contents encode neither true nor false. */
-export function derBoolean({ contents }: DerValue): boolean {
+export function readDerBoolean({ contents }: DerValue): boolean {
   const [byte] = contents
   if (contents.length !== 1 || (byte !== 0 && byte !== 0xff)) {
     throw new DerError('a boolean that is neither true nor false')
@@ -183,7 +183,7 @@ export function derBoolean({ contents }: DerValue): boolean {
  * The object identifier of a value. Never throws: for another tag it returns '', which equals no
  * identifier.
  */
-export function derOid({ tag, contents }: DerValue): Oid {
+export function readDerOid({ tag, contents }: DerValue): Oid {
   return tag === derTag.objectIdentifier ? contents.toString('hex') : ''
 }
 
@@ -191,7 +191,7 @@ export function derOid({ tag, contents }: DerValue): Oid {
  * The bytes of a BIT STRING without unused bits.
  * @throws {DerError}
  */
-export function bitStringBytes({ contents }: DerValue): Buffer {
+export function readBitStringBytes({ contents }: DerValue): Buffer {
   if (contents[0] !== 0) throw new DerError('a bit string that does not end with a whole byte')
   return contents.subarray(1)
 }

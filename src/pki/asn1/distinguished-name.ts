@@ -3,9 +3,9 @@ import {
   derTag,
   type DerValue,
   type Oid,
-  derOid,
+  readDerOid,
   encodeTagged,
-  innerDerValues,
+  readInnerDerValues,
 } from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
@@ -33,9 +33,9 @@ export interface DistinguishedName {
 export function readDistinguishedName(value: DerValue): DistinguishedName {
   if (value.tag !== derTag.sequence) throw new DerError('a name is a sequence')
   const relativeNames: RelativeName[] = []
-  for (const set of innerDerValues(value, RELATIVE_NAMES_MAX)) {
+  for (const set of readInnerDerValues(value, RELATIVE_NAMES_MAX)) {
     if (set.tag !== derTag.set) throw new DerError('a relative name is a set')
-    const attributes = innerDerValues(set, ATTRIBUTES_MAX).map(readAttribute)
+    const attributes = readInnerDerValues(set, ATTRIBUTES_MAX).map(readAttribute)
     if (attributes.length === 0) throw new DerError('a relative name is empty')
     relativeNames.push(attributes)
   }
@@ -43,11 +43,11 @@ export function readDistinguishedName(value: DerValue): DistinguishedName {
 }
 
 function readAttribute(value: DerValue): NameAttribute {
-  const [type, one, ...others] = innerDerValues(value, 2)
+  const [type, one, ...others] = readInnerDerValues(value, 2)
   if (type?.tag !== derTag.objectIdentifier || one === undefined || others.length > 0) {
     throw new DerError('an attribute of a name is a type and a value')
   }
-  return { type: derOid(type), text: textOf(one), der: one.whole }
+  return { type: readDerOid(type), text: textOf(one), der: one.whole }
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

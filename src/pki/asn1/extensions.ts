@@ -1,16 +1,16 @@
 import {
   contextTag,
-  derBoolean,
+  readDerBoolean,
   DerError,
   DerReader,
   derTag,
   type DerTree,
   type DerValue,
   type Oid,
-  derOid,
+  readDerOid,
   readOnlyDerValue,
-  derSmallInteger,
-  innerDerValues,
+  readDerSmallInteger,
+  readInnerDerValues,
 } from './der.ts'
 import { extensionOids } from './object-identifiers.ts'
 
@@ -33,16 +33,16 @@ export type Extensions = ReadonlyMap<Oid, Extension>
 export function readExtensions(sequence: DerValue): Extensions {
   if (sequence.tag !== derTag.sequence) throw new DerError('extensions are a sequence')
   const extensions = new Map<Oid, Extension>()
-  for (const value of innerDerValues(sequence, EXTENSIONS_MAX)) {
+  for (const value of readInnerDerValues(sequence, EXTENSIONS_MAX)) {
     if (value.tag !== derTag.sequence) throw new DerError('an extension is a sequence')
     const reader = new DerReader(value.contents)
-    const type = derOid(reader.take(derTag.objectIdentifier))
+    const type = readDerOid(reader.take(derTag.objectIdentifier))
     const critical = reader.optional(derTag.boolean)
     const { contents } = reader.take(derTag.octetString)
     reader.end()
     if (extensions.has(type)) throw new DerError('two extensions of one type')
     extensions.set(type, {
-      isCritical: critical !== null && derBoolean(critical),
+      isCritical: critical !== null && readDerBoolean(critical),
       value: contents,
     })
   }
@@ -63,8 +63,8 @@ export function readBasicConstraints(extensions: Extensions): BasicConstraints {
   const pathLength = reader.optional(derTag.integer)
   reader.end()
   return {
-    isAuthority: authority !== null && derBoolean(authority),
-    pathLengthMax: pathLength === null ? null : derSmallInteger(pathLength),
+    isAuthority: authority !== null && readDerBoolean(authority),
+    pathLengthMax: pathLength === null ? null : readDerSmallInteger(pathLength),
   }
 }
 
@@ -100,8 +100,8 @@ export function readKeyUsage(extensions: Extensions): ReadonlySet<number> | null
 export function readKeyPurposes(extensions: Extensions): readonly Oid[] | null {
   const extension = extensions.get(extensionOids.extendedKeyUsage)
   if (extension === undefined) return null
-  return innerDerValues(readOnlyDerValue(extension.value, derTag.sequence), PURPOSES_MAX).map(
-    derOid,
+  return readInnerDerValues(readOnlyDerValue(extension.value, derTag.sequence), PURPOSES_MAX).map(
+    readDerOid,
   )
 }
 

@@ -1,4 +1,11 @@
-import { DerError, DerReader, derTag, derOid, readOnlyDerValue, bitStringBytes } from './der.ts'
+import {
+  DerError,
+  DerReader,
+  derTag,
+  readDerOid,
+  readOnlyDerValue,
+  readBitStringBytes,
+} from './der.ts'
 import { curveOids, keyOids } from './object-identifiers.ts'
 
 /** Kind of a public key; `other` includes all kinds that are never accepted. */
@@ -32,13 +39,13 @@ export function inspectKey(spki: Uint8Array): KeyInfo {
 function readKeyInfo(spki: Uint8Array): KeyInfo {
   const reader = new DerReader(readOnlyDerValue(spki, derTag.sequence).contents)
   const algorithm = new DerReader(reader.take(derTag.sequence).contents)
-  const key = bitStringBytes(reader.take(derTag.bitString))
+  const key = readBitStringBytes(reader.take(derTag.bitString))
   reader.end()
-  const kind = derOid(algorithm.next())
+  const kind = readDerOid(algorithm.next())
   const parameters = algorithm.isAtEnd ? null : algorithm.next()
   algorithm.end()
   if (kind === keyOids.ec && parameters !== null) {
-    const curve = curveOids.get(derOid(parameters))
+    const curve = curveOids.get(readDerOid(parameters))
     if (curve === undefined) return other
     const isWhole = key.length === pointBytes[curve] && key[0] === UNCOMPRESSED
     return isWhole ? { kind: 'ec', curve } : other

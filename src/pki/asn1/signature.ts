@@ -8,9 +8,9 @@ import {
   type DerTree,
   type DerValue,
   type Oid,
-  derOid,
+  readDerOid,
   readOnlyDerValue,
-  derSmallInteger,
+  readDerSmallInteger,
   encodeTagged,
 } from './der.ts'
 import {
@@ -48,7 +48,7 @@ const SALT_BYTES_MAX = 512
  */
 export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorithm | string {
   const reader = new DerReader(readOnlyDerValue(identifier, derTag.sequence).contents)
-  const type = derOid(reader.next())
+  const type = readDerOid(reader.next())
   const parameters = reader.isAtEnd ? null : reader.next()
   reader.end()
   const broken = brokenSignatureAlgorithms.get(type)
@@ -78,19 +78,19 @@ function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   if (hash === null || mask === null) return sha1
   const name = hashOf(readOnlyDerValue(hash.contents, derTag.sequence))
   const maskReader = new DerReader(readOnlyDerValue(mask.contents, derTag.sequence).contents)
-  const isMask1 = derOid(maskReader.next()) === signatureOids.maskGeneration1
+  const isMask1 = readDerOid(maskReader.next()) === signatureOids.maskGeneration1
   const maskHash = hashOf(maskReader.take(derTag.sequence))
   if (name === null || maskHash !== name || !isMask1 || trailer !== null) {
     return 'in a way that is not accepted here'
   }
   const saltBytes =
-    salt === null ? 20 : derSmallInteger(readOnlyDerValue(salt.contents, derTag.integer))
+    salt === null ? 20 : readDerSmallInteger(readOnlyDerValue(salt.contents, derTag.integer))
   if (saltBytes > SALT_BYTES_MAX) throw new DerError('a salt that is too long')
   return { kind: 'rsa-pss', hash: name, saltBytes }
 }
 
 function hashOf(identifier: DerValue): HashAlgorithm | null {
-  return hashOids.get(derOid(new DerReader(identifier.contents).next())) ?? null
+  return hashOids.get(readDerOid(new DerReader(identifier.contents).next())) ?? null
 }
 
 /**

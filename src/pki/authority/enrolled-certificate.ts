@@ -5,15 +5,15 @@ import {
   encodeAlternativeNames,
   noAlternativeNames,
 } from '../asn1/alternative-names.ts'
-import { encodeCertificate, encodeTbs } from '../asn1/certificate-template.ts'
+import { encodeCertificate, encodeTbsCertificate } from '../asn1/certificate-template.ts'
 import {
   contextTag,
   derTag,
   type DerTree,
   type Oid,
   readOnlyDerValue,
-  innerDerValues,
-  bitStringBytes,
+  readInnerDerValues,
+  readBitStringBytes,
 } from '../asn1/der.ts'
 import {
   distinguishedNameFromCommonName,
@@ -35,7 +35,7 @@ import {
   parsePrivateKey,
 } from '../certificate.ts'
 import type { EnrollmentRequest } from './enrollment-request.ts'
-import { pemText } from '../pem.ts'
+import { encodePemBlock } from '../pem.ts'
 import { selectRouterNames, normalizedHosts, type RouterNaming } from './router-names.ts'
 import { identitySpiffeId, parseSpiffeId, routerSpiffeId, sessionSpiffeId } from '../spiffe.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
@@ -135,8 +135,8 @@ function keyIdentifierOf({ contents }: Certificate): Uint8Array {
 
 /** Computes a subject key identifier (RFC 5280, 4.2.1.2, method 1). */
 function subjectKeyIdentifier(spki: Uint8Array): Buffer {
-  const [, key] = innerDerValues(readOnlyDerValue(spki, derTag.sequence), 2)
-  return hash('sha1', key === undefined ? spki : bitStringBytes(key), 'buffer')
+  const [, key] = readInnerDerValues(readOnlyDerValue(spki, derTag.sequence), 2)
+  return hash('sha1', key === undefined ? spki : readBitStringBytes(key), 'buffer')
 }
 
 /**
@@ -288,7 +288,7 @@ const KEY_USAGE = encodeExtension(extensionOids.keyUsage, true, [
 function certify(enrollment: EnrolledCertificateInput, profile: Profile): EnrolledCertificate {
   const { issuer, request } = enrollment
   const { notBeforeMs, notAfterMs } = validityOf(enrollment)
-  const tbs = encodeTbs({
+  const tbs = encodeTbsCertificate({
     serial: newSerial(),
     signatureAlgorithm: issuer.signatureAlgorithm,
     issuer: issuer.certificate.contents.subject.der,
@@ -300,7 +300,7 @@ function certify(enrollment: EnrolledCertificateInput, profile: Profile): Enroll
   })
   const signature = sign(issuer.hash, tbs, issuer.key)
   const der = encodeCertificate(tbs, issuer.signatureAlgorithm, signature)
-  const leafPem = pemText('CERTIFICATE', der)
+  const leafPem = encodePemBlock('CERTIFICATE', der)
   return {
     leafPem,
     chainPem: leafPem + issuer.intermediatesPem,

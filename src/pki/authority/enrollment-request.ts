@@ -11,10 +11,10 @@ import {
   DerReader,
   derTag,
   type DerValue,
-  derOid,
+  readDerOid,
   readOnlyDerValue,
-  innerDerValues,
-  bitStringBytes,
+  readInnerDerValues,
+  readBitStringBytes,
 } from '../asn1/der.ts'
 import {
   type DistinguishedName,
@@ -32,7 +32,7 @@ import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../asn1/key-info.ts
 import { attributeOids, extensionOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
-import { CERTIFICATE_REQUEST_CHARACTERS_MAX, pemText } from '../pem.ts'
+import { CERTIFICATE_REQUEST_CHARACTERS_MAX, encodePemBlock } from '../pem.ts'
 
 /** Limits of a request: bytes of its subject in DER, and number of requested alternative names. */
 const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
@@ -87,7 +87,7 @@ function readRequest(der: Buffer): EnrollmentRequest {
   const outer = new DerReader(readOnlyDerValue(der, derTag.sequence).contents)
   const info = outer.take(derTag.sequence)
   const signatureAlgorithm = outer.take(derTag.sequence).whole
-  const signature = bitStringBytes(outer.take(derTag.bitString))
+  const signature = readBitStringBytes(outer.take(derTag.bitString))
   outer.end()
   const reader = new DerReader(info.contents)
   reader.take(derTag.integer)
@@ -133,10 +133,10 @@ function requestedNames(attributes: DerValue | null): AlternativeNames {
  */
 function requestedExtensions(attributes: DerValue): Extensions | null {
   let found: Extensions | null = null
-  for (const attribute of innerDerValues(attributes, ATTRIBUTES_MAX)) {
+  for (const attribute of readInnerDerValues(attributes, ATTRIBUTES_MAX)) {
     if (attribute.tag !== derTag.sequence) throw new DerError('an attribute is a sequence')
     const reader = new DerReader(attribute.contents)
-    const type = derOid(reader.next())
+    const type = readDerOid(reader.next())
     const values = reader.take(derTag.set)
     reader.end()
     if (type !== attributeOids.extensionRequest) continue
@@ -168,7 +168,7 @@ function requestKey(spki: Buffer): KeyObject {
   try {
     // Uses PEM, because for DER, Node first tries every other kind of key, and the resulting
     // exceptions take as long as parsing the key itself.
-    return createPublicKey(pemText('PUBLIC KEY', spki))
+    return createPublicKey(encodePemBlock('PUBLIC KEY', spki))
   } catch (error) {
     throw new CertificateError('unreadable', 'its public key can not be read', error)
   }

@@ -62,7 +62,7 @@ const LOOPBACK_NAME = /^(?:.+\.)?localhost$|^localhost\.localdomain$|^ip6-(?:loc
  * Whether a host is a loopback name or address. A loopback host is reachable only from the same
  * machine.
  */
-export function isLoopback(host: string): boolean {
+export function isLoopbackHost(host: string): boolean {
   const key = normalizeHost(host)
   return LOOPBACK_NAME.test(key) || (isIP(key) === 4 && key.startsWith('127.')) || key === '::1'
 }
@@ -117,7 +117,7 @@ function hostJudge(
   }
   return (host) => {
     const key = normalizeHost(host)
-    const isLocal = isLoopback(host)
+    const isLocal = isLoopbackHost(host)
     if (sets.allowed.has(key)) return true
     const fault = isLocal ? null : faultOf(host, key)
     // @guard router-certificate-names--extension

@@ -2,7 +2,7 @@ import { type CertifiedKey, keySigningAlgorithm } from './authority.ts'
 import {
   type Certificate,
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   findIssuingPath,
   parseCertificates,
@@ -20,7 +20,7 @@ import { readSecretFile } from '../secret-file.ts'
  * the root.
  * @throws {CertificateError} with a message of one sentence.
  */
-export function checkSigner(options: {
+export function checkSigningAuthority(options: {
   readonly signer: CertifiedKey
   readonly anchors: readonly Certificate[]
   readonly nowMs: number
@@ -35,7 +35,7 @@ export function checkSigner(options: {
   }
   keySigningAlgorithm(parsePrivateKey(options.signer.privateKeyPem))
   checkKeyMatches(own, options.signer.privateKeyPem)
-  checkChain(chain, options.anchors, options.nowMs)
+  checkCertificateChain(chain, options.anchors, options.nowMs)
   checkPathLength(findIssuingPath(chain, options.anchors, options.nowMs))
 }
 
@@ -48,8 +48,8 @@ function maySignCertificates({ contents }: Certificate): boolean {
 }
 
 /**
- * Checks the path lengths again, because `checkChain` counts them from a leaf. Here the first
- * certificate is an authority, so there is one more authority below each authority above it.
+ * Checks the path lengths again, because `checkCertificateChain` counts them from a leaf. Here the
+ * first certificate is an authority, so there is one more authority below each authority above it.
  */
 function checkPathLength([, ...above]: readonly Certificate[]): void {
   for (const [at, authority] of above.entries()) {
@@ -66,7 +66,7 @@ function checkPathLength([, ...above]: readonly Certificate[]): void {
  * @param anchors the CA certificates of the future cluster.
  * @throws {CertificateError | SecretFileError} with one sentence that names the file.
  */
-export function readSigner(
+export function readSigningAuthority(
   paths: { readonly cert: string; readonly key: string },
   anchors: readonly Certificate[],
   nowMs: number,
@@ -75,7 +75,7 @@ export function readSigner(
   const privateKeyPem = readSecretFile(paths.key).text
   const signer = { certificatePem, privateKeyPem }
   try {
-    checkSigner({ signer, anchors, nowMs })
+    checkSigningAuthority({ signer, anchors, nowMs })
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
     throw new CertificateError(error.fault, `${paths.cert}: ${error.message}`, error)

@@ -55,7 +55,7 @@ export function checkEndsAtRoot(
 
 /**
  * Verifies a controller's path with the rules for identities and routers, which are stricter than
- * `checkChain`: they also cover name constraints, critical extensions and kinds of keys.
+ * `checkCertificateChain`: they also cover name constraints, critical extensions and kinds of keys.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkClientPath(

@@ -5,7 +5,7 @@ import {
   BUNDLE_CERTIFICATES_MAX,
   type Certificate,
   CertificateError,
-  checkChain,
+  checkCertificateChain,
   checkKeyMatches,
   checkValidityTime,
   leafControllerId,
@@ -90,7 +90,7 @@ export function validateIdentityFiles(
     step('cert', 'usage', () => checkControllerUsage(leaf))
     if (anchors !== null && faults.length === before) {
       step('cert', 'chain', () => {
-        checkChain(chain, anchors, nowMs)
+        checkCertificateChain(chain, anchors, nowMs)
         checkEndsAtRoot(chain, anchors, nowMs)
       })
     }

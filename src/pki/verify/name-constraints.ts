@@ -12,7 +12,7 @@ import {
   derTag,
   type DerValue,
   readOnlyDerValue,
-  innerDerValues,
+  readInnerDerValues,
 } from '../asn1/der.ts'
 import {
   type DistinguishedName,
@@ -81,9 +81,9 @@ export function readNameConstraints(extensions: Extensions): NameConstraints | n
 
 function subtreesOf(list: DerValue | null): Subtree[] {
   if (list === null) return []
-  return innerDerValues(list, SUBTREES_MAX).map((value) => {
+  return readInnerDerValues(list, SUBTREES_MAX).map((value) => {
     // Rejects a subtree with a minimum or maximum, because RFC 5280 does not allow them.
-    const [base, ...distances] = value.tag === derTag.sequence ? innerDerValues(value, 3) : []
+    const [base, ...distances] = value.tag === derTag.sequence ? readInnerDerValues(value, 3) : []
     if (base === undefined || distances.length > 0) throw new DerError('no subtree of names')
     return subtreeOf(base)
   })

@@ -1,7 +1,7 @@
 import type { ModelRevocation } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CertificateError } from '../../pki/certificate.ts'
-import { type OidcToken, parseOidcClaims, seemsAccessToken } from '../../pki/oidc-token.ts'
+import { type OidcToken, parseOidcClaims, looksLikeAccessToken } from '../../pki/oidc-token.ts'
 import {
   tokenKeyId,
   type TokenSigningCertificate,
@@ -94,7 +94,7 @@ export class BearerSessions {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<EdgeApiSession | null> {
-    if (!seemsAccessToken(text)) return null
+    if (!looksLikeAccessToken(text)) return null
     const { model, clock } = this.#deps
     const endMs = clock.monotonicMs() + timeoutMs
     let found = await this.#verify(text)

@@ -15,7 +15,7 @@ import {
   CONNECTION_ID_MAX,
   edgeErrorCode,
   edgeContentType,
-  INVALID_SESSION,
+  INVALID_SESSION_MESSAGE,
   readDataMessage,
   readConnectionId,
   ROUTER_CONNECTION_ID_MIN,
@@ -248,7 +248,7 @@ export class ClientChannel {
     if (!this.#takeRoom()) return null
     const refuse = (to: ChannelMessage) => (): void =>
       // Called only if the client sent the request: otherwise no response is expected.
-      this.refuse(to, id, INVALID_SESSION, edgeErrorCode.invalidSession)
+      this.refuse(to, id, INVALID_SESSION_MESSAGE, edgeErrorCode.invalidSession)
     const connection: ClientConnection = new ClientConnection({
       id,
       session,

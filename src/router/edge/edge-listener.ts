@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls'
 
 import { Channel } from '../../channel/channel.ts'
 import type { ChannelMessage } from '../../channel/frame.ts'
-import { encodeFlag, encodeMask, encodeText } from '../../channel/headers.ts'
+import { encodeFlag, encodeBitMask, encodeText } from '../../channel/headers.ts'
 import {
   type HelloRejectClass,
   helloAcceptedMessage,
@@ -286,7 +286,7 @@ export class EdgeListener {
         [channelHeaderKey.helloVersion, encodeText(formatVersionLine(version))],
         [edgeHeaderKey.supportsBindSuccess, encodeFlag(true)],
         [edgeHeaderKey.supportsPostureChecks, encodeFlag(true)],
-        [edgeHeaderKey.routerCapabilities, encodeMask(clientCapabilities)],
+        [edgeHeaderKey.routerCapabilities, encodeBitMask(clientCapabilities)],
       ]),
     )
     this.#deps.onOpen(admitted)

@@ -3,7 +3,7 @@ import { encodeFlag, readFlag } from '../../channel/headers.ts'
 import { channelHeaderKey } from '../../channel/numbers.ts'
 import { CreateTerminatorResult, TerminatorFault } from '../../../proto/gen/router_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {} from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
@@ -70,7 +70,7 @@ export class HostedTerminatorRegistry {
    */
   readonly #waits = new Map<string, () => void>()
   readonly #changes: TerminatorChangeReporter
-  readonly #creations: KeyedRate
+  readonly #creations: KeyedTokenBuckets
   #isRemoving = false
   #isSweepDue = false
   #stopTimer: (() => void) | null = null
@@ -82,7 +82,7 @@ export class HostedTerminatorRegistry {
       burst: edgeLimits.hostCreationsBurst,
       perSecond: edgeLimits.hostCreationsPerSecond,
     }
-    this.#creations = new KeyedRate({ ...rate, keysMax: edgeLimits.hostedMax }, deps.clock)
+    this.#creations = new KeyedTokenBuckets({ ...rate, keysMax: edgeLimits.hostedMax }, deps.clock)
   }
 
   get all(): readonly HostedTerminator[] {

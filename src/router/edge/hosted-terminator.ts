@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, modelPrecedence } from '../../channel/messages/terminators.ts'
+import { createTerminatorMessage, toModelPrecedence } from '../../channel/messages/terminators.ts'
 import { edgeHeaderKey, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
@@ -94,7 +94,7 @@ export function terminatorCreationRequest(terminator: HostedTerminator) {
     ...hostCredentials(terminator),
     peerData: publicKey === null ? {} : { [edgeHeaderKey.publicKey]: publicKey },
     cost: terminator.cost,
-    precedence: modelPrecedence(terminator.precedence),
+    precedence: toModelPrecedence(terminator.precedence),
     instanceId: terminator.instanceId,
     instanceSecret: terminator.instanceSecret,
   })

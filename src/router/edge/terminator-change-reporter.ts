@@ -1,6 +1,6 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag } from '../../channel/headers.ts'
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
@@ -8,7 +8,7 @@ import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
 import {
   healthEventMessage,
-  modelPrecedence,
+  toModelPrecedence,
   updateEdgeTerminatorMessage,
 } from '../../channel/messages/terminators.ts'
 import { edgeHeaderKey, readUint16 } from '../../channel/messages/edge.ts'
@@ -39,13 +39,13 @@ const UNCHANGED: Change = { cost: null, precedence: null, isHealthy: null }
  */
 export class TerminatorChangeReporter {
   readonly #deps: TerminatorChangeReporterDeps
-  readonly #rate: KeyedRate
+  readonly #rate: KeyedTokenBuckets
   readonly #waiting = new Map<HostedTerminator, Change>()
 
   constructor(deps: TerminatorChangeReporterDeps) {
     this.#deps = deps
     const rate = { burst: hostChangesBurst, perSecond: hostChangesPerSecond, keysMax: hostedMax }
-    this.#rate = new KeyedRate(rate, deps.clock)
+    this.#rate = new KeyedTokenBuckets(rate, deps.clock)
   }
 
   /** Stores a change of cost or precedence that the host has requested, to be sent later. */
@@ -105,7 +105,7 @@ export class TerminatorChangeReporter {
         updateCost: cost !== null,
         cost: cost ?? 0,
         updatePrecedence: precedence !== null,
-        precedence: modelPrecedence(precedence ?? 0),
+        precedence: toModelPrecedence(precedence ?? 0),
       }
       controller.channel.send(updateEdgeTerminatorMessage({ ...claim, ...update }))
     }

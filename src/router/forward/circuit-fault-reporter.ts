@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
-import { KeyedRate } from '../../lib/bounds/keyed-rate.ts'
+import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { forwardLimits } from './limits.ts'
 import { linkLimits } from '../links/limits.ts'
@@ -48,8 +48,8 @@ export class CircuitFaultReporter {
   readonly #misses = new Map<string, Miss>()
   /** Links share the limit for unknown circuits fairly. */
   readonly #room = new FairShare(forwardLimits.missesMax)
-  readonly #warnings: KeyedRate
-  readonly #linkFaults: KeyedRate
+  readonly #warnings: KeyedTokenBuckets
+  readonly #linkFaults: KeyedTokenBuckets
   readonly #stopTimers: (() => void)[] = []
   #missed = 0
 
@@ -58,8 +58,8 @@ export class CircuitFaultReporter {
     const { peersMax } = linkLimits
     const { circuitWarningEveryMs } = forwardLimits
     const rate = { burst: 1, perSecond: 1000 / circuitWarningEveryMs, keysMax: peersMax }
-    this.#warnings = new KeyedRate(rate, deps.clock)
-    this.#linkFaults = new KeyedRate(rate, deps.clock)
+    this.#warnings = new KeyedTokenBuckets(rate, deps.clock)
+    this.#linkFaults = new KeyedTokenBuckets(rate, deps.clock)
   }
 
   /** Number of frames without a next hop since the start. */

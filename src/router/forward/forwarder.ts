@@ -23,7 +23,7 @@ import type { TransmitKind } from '../../overlay/circuits/payload-outbox.ts'
 import {
   readCircuitId,
   circuitContentType,
-  frameToForward,
+  withoutChannelHeaders,
   routeTraceResponseMessage,
 } from '../../channel/messages/payload.ts'
 import { closedCircuitEndpoint } from '../../overlay/circuits/closed-circuit-endpoint.ts'
@@ -439,7 +439,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     const found = this.#links.get(next.address)
     // @guard circuits-at-a-router--to
     if (found?.link.peerId !== next.peerId) return 'astray'
-    if (!found.link.trySend(frameToForward(message), queuedBytesMax)) {
+    if (!found.link.trySend(withoutChannelHeaders(message), queuedBytesMax)) {
       // An endpoint of this router retransmits the frame; a frame from another source is lost.
       if (from.peerId !== null || isRepeated) found.dropped += 1
       return 'full'

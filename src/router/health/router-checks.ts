@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import { LINK_TYPE } from '../../channel/messages/links.ts'
+import { FIRST_LINK_SOCKET_TYPE } from '../../channel/messages/links.ts'
 import type { Link } from '../links/link.ts'
 import { HealthCheck } from './health-check.ts'
 import { channelContentType } from '../../channel/numbers.ts'
@@ -49,7 +49,7 @@ function shownLink(link: Link): object {
     linkId: id,
     destRouterId: peerId,
     latency: channel.roundTripMs,
-    addresses: { [LINK_TYPE]: { localAddr: localAddress, remoteAddr: remoteAddress } },
+    addresses: { [FIRST_LINK_SOCKET_TYPE]: { localAddr: localAddress, remoteAddr: remoteAddress } },
   }
 }
 

@@ -13,7 +13,7 @@ import {
   type ModelService,
   type ModelServicePolicyChange,
 } from '../../../proto/gen/router_pb.ts'
-import { estimatedBytes } from './estimated-bytes.ts'
+import { estimateMemoryBytes } from './estimate-memory-bytes.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 
 export interface ModelLimits {
@@ -181,13 +181,13 @@ export class ModelContents {
 
   #putOther<T extends object>(map: Map<string, T>, id: string, record: T | null): void {
     const before = map.get(id)
-    if (before !== undefined) this.#otherBytes -= estimatedBytes(before)
+    if (before !== undefined) this.#otherBytes -= estimateMemoryBytes(before)
     if (record === null || id === '') {
       map.delete(id)
       return
     }
     map.set(id, record)
-    this.#otherBytes += estimatedBytes(record)
+    this.#otherBytes += estimateMemoryBytes(record)
   }
 
   #putPolicy(
@@ -306,7 +306,7 @@ class ModelTable<T extends { readonly id: string; readonly name: string }> {
     this.delete(record.id)
     this.#byId.set(record.id, record)
     this.#idByName.set(record.name, record.id)
-    this.#bytes += estimatedBytes(record)
+    this.#bytes += estimateMemoryBytes(record)
   }
 
   delete(id: string): void {
@@ -314,6 +314,6 @@ class ModelTable<T extends { readonly id: string; readonly name: string }> {
     if (known === undefined) return
     this.#byId.delete(id)
     if (this.#idByName.get(known.name) === id) this.#idByName.delete(known.name)
-    this.#bytes -= estimatedBytes(known)
+    this.#bytes -= estimateMemoryBytes(known)
   }
 }

@@ -17,7 +17,7 @@ interface FormOptions extends Partial<Pick<FileDiskOptions, 'segmentBytes' | 'fr
 }
 
 /** The initial log of a new data folder: its base, and the committed entries after the base. */
-export interface FirstLog {
+export interface InitialLog {
   /** Position of the state that is already in the folder. */
   readonly base: Position
   /** Entries with consecutive indexes that begin after `base`. */
@@ -51,7 +51,7 @@ export function createDataFolder(
 export async function createDataFolderWithState(
   dir: string,
   content: DataIdentity,
-  fill: (building: string) => Promise<FirstLog>,
+  fill: (building: string) => Promise<InitialLog>,
   options: FormOptions = {},
 ): Promise<void> {
   const files = options.files ?? nodeFileSystem
@@ -86,7 +86,7 @@ function beginForming(dir: string, identity: DataIdentity, options: FormOptions)
 function finishForming(
   { target, building }: Forming,
   { storeId }: DataIdentity,
-  log: FirstLog,
+  log: InitialLog,
   options: FormOptions,
 ): void {
   const files = options.files ?? nodeFileSystem
@@ -111,7 +111,7 @@ function writeFirstLog(
   files: FileSystem,
   dir: string,
   storeId: Uint8Array,
-  { base, entries }: FirstLog,
+  { base, entries }: InitialLog,
   options: FormOptions,
 ): void {
   const segmentBytes = options.segmentBytes ?? FILE_DISK_DEFAULTS.segmentBytes

@@ -18,7 +18,7 @@ import {
   RECORD_HEADER_BYTES,
   recordByteLength,
   recordCrcSeed,
-  sealRecord,
+  completeRecord,
   SEGMENT_HEADER_BYTES,
   ZERO_CHAIN,
 } from './wal-format.ts'
@@ -328,7 +328,7 @@ export class FileDisk implements Disk {
     const at = this.#used
     this.#buffer.set(entry.data, at + RECORD_HEADER_BYTES)
     writeEntryHeader(this.#view, at + RECORD_HEADER_BYTES - ENTRY_HEADER_BYTES, entry)
-    sealRecord(this.#buffer, this.#view, at, {
+    completeRecord(this.#buffer, this.#view, at, {
       bodyLength: entry.data.length,
       previousChain: this.#chains.chainAt(previous.index),
       flushDistance: this.#bufferAt + at - this.#syncedEnd,

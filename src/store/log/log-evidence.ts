@@ -2,7 +2,7 @@ import type { Index, Position } from '../../raft/types.ts'
 import { unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { LogMetadata } from './meta-slots.ts'
-import { lastNonZero, requireOwnStore, type LogFilePosition } from './recovery.ts'
+import { lastNonZeroOffset, requireOwnStore, type LogFilePosition } from './recovery.ts'
 import {
   decodeSegmentHeader,
   findRecord,
@@ -111,7 +111,7 @@ class EvidenceSearch {
     const isWhole = header !== null && bytes.length >= header.fileBytes
     if (isNewest) {
       this.#isNewestIntact =
-        isWhole && header.sequence === sequence && isLong && lastNonZero(bytes, end) < end
+        isWhole && header.sequence === sequence && isLong && lastNonZeroOffset(bytes, end) < end
     }
   }
 
@@ -142,7 +142,7 @@ class EvidenceSearch {
   #searchRecords(bytes: Uint8Array, seedSequence: number, sequence: number): number {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     const seed = recordCrcSeed(this.#storeId, seedSequence)
-    const stop = lastNonZero(bytes, SEGMENT_HEADER_BYTES)
+    const stop = lastNonZeroOffset(bytes, SEGMENT_HEADER_BYTES)
     let end = SEGMENT_HEADER_BYTES
     for (let at = SEGMENT_HEADER_BYTES; at <= stop; at += 8) {
       const record = findRecord(bytes, view, at, seed)

@@ -98,7 +98,7 @@ export function openLog(dir: string, options: LogOptions = {}): OpenedLog {
  * intact.
  * @throws {StoreError} FOREIGN, NEWER_FORMAT, or an error that prevents reading.
  */
-export function findDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
+export function findLogDamage(dir: string, files: FileSystem = nodeFileSystem): StoreError | null {
   const { storeId } = readDataIdentity(dir, files)
   try {
     const { meta } = readLogMetadata(files, dir, storeId)

@@ -1,14 +1,14 @@
 import { assert } from '../../lib/assert.ts'
 import type { Entry, Index, Position } from '../../raft/types.ts'
 import { ReplaceableEntryChains } from './replaceable-entry-chains.ts'
-import { corruptError, isCorrupt, unsupportedFormatError, StoreError } from '../errors.ts'
+import { corruptError, isCorruptStoreError, unsupportedFormatError, StoreError } from '../errors.ts'
 import type { FileSystem } from '../file-system.ts'
 import type { LogMetadata } from './meta-slots.ts'
 import {
   RECORD_CHAIN_OFFSET,
   CHAIN_BYTES,
   decodeSegmentHeader,
-  expectedChain,
+  expectedChainValue,
   findRecord,
   parseSegmentName,
   recordCrcSeed,
@@ -83,7 +83,7 @@ export function recoverLog(
   try {
     return readLog(log, files, folder, { storeId, meta })
   } catch (error) {
-    if (!isCorrupt(error)) throw error
+    if (!isCorruptStoreError(error)) throw error
     return { damage: error, ...log.soFar }
   }
 }
@@ -298,7 +298,7 @@ class LogReader {
       this.#keepBodies(bytes, found)
     }
     const at = this.#end
-    const lastByte = lastNonZero(bytes, at)
+    const lastByte = lastNonZeroOffset(bytes, at)
     if (lastByte < at) return
     this.#judgeTail(segment, view, seed, at)
     this.#cut = { path, from: at, to: lastByte + 1 }
@@ -310,7 +310,7 @@ class LogReader {
     if (index <= segment.header.previous.index || index > chains.last.index + 1) {
       throw corruptError(segment.path, `record of index ${index} is out of order`, at)
     }
-    const expected = expectedChain(segment.bytes, at, record, chains.chainAt(index - 1))
+    const expected = expectedChainValue(segment.bytes, at, record, chains.chainAt(index - 1))
     const chain = segment.bytes.subarray(
       at + RECORD_CHAIN_OFFSET,
       at + RECORD_CHAIN_OFFSET + CHAIN_BYTES,
@@ -370,7 +370,7 @@ const ZEROS = new Uint8Array(4096)
  * Finds the last byte that is not zero.
  * @returns its offset; `from - 1` if all bytes are zero.
  */
-export function lastNonZero(bytes: Uint8Array, from: number): number {
+export function lastNonZeroOffset(bytes: Uint8Array, from: number): number {
   let end = bytes.length
   // Skips zeros in large steps: a segment is created at its full size, so most of it is zero for a
   // long time.

@@ -164,7 +164,7 @@ export function recordCrcSeed(storeId: Uint8Array, sequence: number): number {
  * after the packed entry header. The function hashes previous chain, header and body in one piece,
  * which saves a copy of every body, and writes the new chain at `at + CHAIN_AT`.
  */
-export function sealRecord(
+export function completeRecord(
   buffer: Buffer,
   view: DataView,
   at: number,
@@ -218,7 +218,7 @@ export function findRecord(
 }
 
 /** The chain value that the record at `at` must have if the entry before it has `previousChain`. */
-export function expectedChain(
+export function expectedChainValue(
   bytes: Uint8Array,
   at: number,
   record: FoundRecord,

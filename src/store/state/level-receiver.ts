@@ -3,7 +3,7 @@ import { assert } from '../../lib/assert.ts'
 import type { StorePosition, StoreReceiver } from '../../ports/state-store.ts'
 import { toStoreError, StoreError } from '../errors.ts'
 import { toLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
-import { type FullRecord, SnapshotDecoder } from './snapshot-stream.ts'
+import { type StoreRecordWithValue, SnapshotDecoder } from './snapshot-stream.ts'
 import {
   type LevelOperation,
   storePositionOperations,
@@ -51,7 +51,7 @@ export class LevelReceiver implements StoreReceiver {
   readonly #decoder = new SnapshotDecoder()
   #database: LevelDatabase | null = null
   #state: ReceiverState = 'receiving'
-  #records: FullRecord[] = []
+  #records: StoreRecordWithValue[] = []
   #recordChars = 0
   #mark: StorePosition | null = null
 

@@ -4,7 +4,7 @@ import type { Index } from '../../raft/types.ts'
 import { corruptError, unsupportedFormatError } from '../errors.ts'
 import { type FileSystem, nodeFileSystem } from '../file-system.ts'
 import { toLevelError, type LevelDatabase } from './level-database.ts'
-import { CHUNK_BYTES_DEFAULT, type FullRecord } from './snapshot-stream.ts'
+import { SNAPSHOT_CHUNK_BYTES_DEFAULT, type StoreRecordWithValue } from './snapshot-stream.ts'
 import { decodeStorePosition, encodeStorePosition, STATE_FORMAT } from './store-position.ts'
 
 export interface StateStoreOptions {
@@ -20,7 +20,7 @@ export interface StateStoreOptions {
 export type LevelStoreSettings = Required<StateStoreOptions>
 
 export const LEVEL_STORE_DEFAULTS: LevelStoreSettings = {
-  chunkBytes: CHUNK_BYTES_DEFAULT,
+  chunkBytes: SNAPSHOT_CHUNK_BYTES_DEFAULT,
   receiveBatchBytes: 1024 * 1024,
   freeBytesMin: 64 * 1024 * 1024,
   files: nodeFileSystem,
@@ -87,16 +87,16 @@ export async function readReceivedIndex(
 }
 
 /** Reads records by ascending key bytes, from a view that later writes do not change. */
-export async function* readBatches(
+export async function* readRecordBatches(
   database: LevelDatabase,
   path: string,
   view: View | null,
-): AsyncGenerator<FullRecord[]> {
+): AsyncGenerator<StoreRecordWithValue[]> {
   try {
     const iterator = database.iterator({
       gte: RECORD_PREFIX,
       lt: AFTER_RECORDS,
-      highWaterMarkBytes: CHUNK_BYTES_DEFAULT,
+      highWaterMarkBytes: SNAPSHOT_CHUNK_BYTES_DEFAULT,
       ...(view === null ? {} : { snapshot: view }),
     })
     try {

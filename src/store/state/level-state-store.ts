@@ -10,11 +10,11 @@ import type { Index } from '../../raft/types.ts'
 import { toStoreError, corruptError, StoreError } from '../errors.ts'
 import { type FileSystem, replaceFile } from '../file-system.ts'
 import { toLevelError, type LevelDatabase, openDatabase } from './level-database.ts'
-import { assertRecord, encodeSnapshot, type FullRecord } from './snapshot-stream.ts'
+import { assertRecord, encodeSnapshot, type StoreRecordWithValue } from './snapshot-stream.ts'
 import {
   LEVEL_STORE_DEFAULTS,
   storePositionOperations,
-  readBatches,
+  readRecordBatches,
   readStorePosition,
   readReceivedIndex,
   type LevelStoreSettings,
@@ -102,8 +102,8 @@ export class LevelStateStore implements StateStore {
     return this.#mark !== null && this.#mark.position.index === this.#receivedIndex
   }
 
-  async *records(): AsyncGenerator<FullRecord> {
-    for await (const records of readBatches(this.#database, this.#path, null)) yield* records
+  async *records(): AsyncGenerator<StoreRecordWithValue> {
+    for await (const records of readRecordBatches(this.#database, this.#path, null)) yield* records
   }
 
   async write(records: readonly StoreRecord[], mark: StorePosition): Promise<void> {
@@ -139,7 +139,7 @@ export class LevelStateStore implements StateStore {
       return {
         mark,
         chunks: (onKey) =>
-          encodeSnapshot(mark, readBatches(database, path, view), chunkBytes, onKey),
+          encodeSnapshot(mark, readRecordBatches(database, path, view), chunkBytes, onKey),
         close: () => view.close(),
       }
     } catch (error) {

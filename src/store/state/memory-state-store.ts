@@ -10,10 +10,10 @@ import type { Index } from '../../raft/types.ts'
 import { StoreError } from '../errors.ts'
 import {
   assertRecord,
-  CHUNK_BYTES_DEFAULT,
+  SNAPSHOT_CHUNK_BYTES_DEFAULT,
   encodeSnapshot,
   SnapshotDecoder,
-  type FullRecord,
+  type StoreRecordWithValue,
 } from './snapshot-stream.ts'
 
 /** Stored state that survives the store object, as a disk survives a process. */
@@ -45,7 +45,7 @@ export class MemoryStateStore implements StateStore {
     options: { readonly chunkBytes?: number } = {},
   ) {
     this.#state = state
-    this.#chunkBytes = options.chunkBytes ?? CHUNK_BYTES_DEFAULT
+    this.#chunkBytes = options.chunkBytes ?? SNAPSHOT_CHUNK_BYTES_DEFAULT
   }
 
   mark(): StorePosition | null {
@@ -57,7 +57,7 @@ export class MemoryStateStore implements StateStore {
     return mark !== null && mark.position.index === receivedIndex
   }
 
-  async *records(): AsyncGenerator<FullRecord> {
+  async *records(): AsyncGenerator<StoreRecordWithValue> {
     this.#requireOpen()
     yield* sorted(this.#state.records)
   }
@@ -81,7 +81,7 @@ export class MemoryStateStore implements StateStore {
     if (mark === null) {
       throw new StoreError('MISSING', 'memory', 'the store is empty: there is nothing to send yet.')
     }
-    const batches = async function* (): AsyncGenerator<FullRecord[]> {
+    const batches = async function* (): AsyncGenerator<StoreRecordWithValue[]> {
       yield sorted(records)
     }
     return {
@@ -113,7 +113,7 @@ export class MemoryStateStore implements StateStore {
  * Sorts records by ascending UTF-8 bytes of the key, like LevelDB. UTF-16 order differs for
  * characters beyond the basic plane.
  */
-function sorted(records: ReadonlyMap<string, string>): FullRecord[] {
+function sorted(records: ReadonlyMap<string, string>): StoreRecordWithValue[] {
   return [...records]
     .map(([key, value]) => ({ bytes: Buffer.from(key, 'utf8'), record: { key, value } }))
     .sort((a, b) => a.bytes.compare(b.bytes))

@@ -14,13 +14,13 @@ import { readSafeInteger, writeSafeInteger } from '../../raft/entry-codec.ts'
 import { StoreError } from '../errors.ts'
 import { decodeStorePosition, encodeStorePosition } from './store-position.ts'
 
-export type FullRecord = StoreRecord & { readonly value: string }
+export type StoreRecordWithValue = StoreRecord & { readonly value: string }
 
 const KEY_BYTES_MAX = 4096
 const VALUE_BYTES_MAX = 16 * 1024 * 1024
 /** Maximum size of a chunk that a receiver accepts. */
 const CHUNK_BYTES_MAX = 8 * 1024 * 1024
-export const CHUNK_BYTES_DEFAULT = 256 * 1024
+export const SNAPSHOT_CHUNK_BYTES_DEFAULT = 256 * 1024
 
 const MAGIC = Buffer.from('FLOTSNP1', 'latin1')
 const MARK_BYTES_MAX = 1024 * 1024
@@ -101,7 +101,7 @@ function twoNumbers(first: number, second: number): Buffer {
  */
 export async function* encodeSnapshot(
   mark: StorePosition,
-  batches: AsyncIterable<readonly FullRecord[]>,
+  batches: AsyncIterable<readonly StoreRecordWithValue[]>,
   chunkBytes: number,
   onKey: (key: string) => void = () => undefined,
 ): AsyncGenerator<Uint8Array> {
@@ -162,11 +162,11 @@ export class SnapshotDecoder {
    * @returns the records that are complete with it.
    * @throws {StoreError} BAD_SNAPSHOT, NEWER_FORMAT; after an error, do not call `push` again.
    */
-  push(chunk: Uint8Array): FullRecord[] {
+  push(chunk: Uint8Array): StoreRecordWithValue[] {
     if (chunk.length > CHUNK_BYTES_MAX) throw badSnapshot(`a chunk has ${chunk.length} bytes`)
     this.#pieces.push(chunk)
     this.#available += chunk.length
-    const records: FullRecord[] = []
+    const records: StoreRecordWithValue[] = []
     while (this.#step !== 'done' && this.#available >= this.#needed) {
       const record = this.#advance(this.#take(this.#needed))
       if (record !== null) records.push(record)
@@ -200,7 +200,7 @@ export class SnapshotDecoder {
     this.#needed = needed
   }
 
-  #advance(bytes: Buffer): FullRecord | null {
+  #advance(bytes: Buffer): StoreRecordWithValue | null {
     switch (this.#step) {
       case 'head': {
         const markBytes = bytes.readUInt32LE(MAGIC.length)
@@ -260,7 +260,7 @@ export class SnapshotDecoder {
     this.#expect('record', this.#keyBytes + valueBytes)
   }
 
-  #readRecord(bytes: Buffer): FullRecord {
+  #readRecord(bytes: Buffer): StoreRecordWithValue {
     const key = bytes.subarray(0, this.#keyBytes)
     if (this.#previousKey.compare(key) >= 0) throw badSnapshot('its records are out of order')
     this.#previousKey = Buffer.from(key)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { CertificateApi } from '../../../src/cli/client/certificate-api.ts'
+import { CertificateApiClient } from '../../../src/cli/client/certificate-api-client.ts'
 import { identityFileText } from '../../../src/cli/enroll/identity-file.ts'
 import { IdentityCertificateFile } from '../../../src/cli/tunnel/identity-certificate-file.ts'
 import { readIdentityFile } from '../../../src/cli/tunnel/identity-file.ts'
@@ -70,7 +70,7 @@ async function enrolled(): Promise<string> {
 /** Starts a tunnel with an identity file, as the program does. */
 function started(path: string, isForced: boolean) {
   const identity = readIdentityFile(path)
-  const api = new CertificateApi(identity)
+  const api = new CertificateApiClient(identity)
   const certificate = new IdentityCertificateFile(path, identity)
   const warnings: object[] = []
   const log = {
@@ -99,6 +99,6 @@ test('A tunnel renews its certificate while its session continues, and afterward
   expect(after?.sha1).not.toBe(before?.sha1)
   expect(after?.uris).toEqual([`spiffe://test.internal/identity/${identityId}`])
   expect(await api.get('/current-identity')).toMatchObject({ id: identityId })
-  await expect(new CertificateApi(earlier).logIn()).rejects.toThrow('log-in refused')
+  await expect(new CertificateApiClient(earlier).logIn()).rejects.toThrow('log-in refused')
   expect(await started(path, false).renewal.logIn()).toMatchObject({ identityId })
 })

@@ -11,18 +11,18 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { DeviceLogIn, IdentityTrace } from '../../../proto/gen/soft_pb.ts'
 import { hashPassword } from '../../../src/auth/factors/password-verifier.ts'
-import { TokenSigner } from '../../../src/auth/sessions/token-signer.ts'
-import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
+import { SessionTokenSigner } from '../../../src/auth/sessions/session-token-signer.ts'
+import type { KeyFetchRules } from '../../../src/auth/tokens/key-fetcher.ts'
 import { TracedIdentities } from '../../../src/fabric/circuits/traced-identities.ts'
 import { LinearizableReads } from '../../../src/api/http/linearizable-reads.ts'
-import { type ApiLimits, apiLimitsWith } from '../../../src/api/limits.ts'
+import { type ApiLimits, overrideApiLimits } from '../../../src/api/limits.ts'
 import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/state-machine.ts'
 import type { Events } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
-import { initialRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
 import { DataPathCounts } from '../../../src/api/metrics/data-path-counts.ts'
 import { fabricMetricSources } from '../../../src/controller/service/fabric-metric-sources.ts'
@@ -343,7 +343,7 @@ export interface TestController {
   close(): Promise<void>
 }
 
-const noKeyEndpoints: KeyEndpointRules = {
+const noKeyEndpoints: KeyFetchRules = {
   allowsReserved: false,
   allowsHttp: false,
   refusedNetworks: [],
@@ -357,7 +357,7 @@ const noKeyEndpoints: KeyEndpointRules = {
  */
 export async function startController(
   limits: Partial<ApiLimits> = {},
-  keyEndpoints: KeyEndpointRules = noKeyEndpoints,
+  keyEndpoints: KeyFetchRules = noKeyEndpoints,
   given: Partial<ApiDeps> = {},
   // The newest feature level, as in a new cluster; a test that simulates a newer release begins
   // with the level below.
@@ -400,7 +400,7 @@ export async function startController(
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
   // The clock stands still unless a test advances it, so a wait for a router would never end.
-  const all = apiLimitsWith({ routerReturnMs: 0, ...limits })
+  const all = overrideApiLimits({ routerReturnMs: 0, ...limits })
   const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
@@ -513,7 +513,7 @@ export async function startController(
     }),
     ...given,
   }
-  const tokenOf = (sessionId: string): string => new TokenSigner(keys).tokenOf(sessionId)
+  const tokenOf = (sessionId: string): string => new SessionTokenSigner(keys).tokenOf(sessionId)
   const app = buildApi(parts)
   const socket = createApi(parts).listener({
     apis: ['client', 'management', 'fabric', 'host', 'oidc'],
@@ -597,7 +597,7 @@ function named(actor: Actor): Actor {
 
 async function form(cluster: LocalCluster, featureLevel: number): Promise<void> {
   const [adminHash, userHash] = await hashes
-  const records = initialRecords({
+  const records = initialSeedRecords({
     adminId: 'admin-id',
     adminAuthenticatorId: 'admin-updb',
     adminName: admin.username,

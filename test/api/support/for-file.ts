@@ -1,5 +1,5 @@
 import { afterAll, expect } from 'vitest'
-import type { KeyEndpointRules } from '../../../src/auth/tokens/key-endpoint.ts'
+import type { KeyFetchRules } from '../../../src/auth/tokens/key-fetcher.ts'
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { CallerOf } from './caller.ts'
@@ -19,7 +19,7 @@ export interface ForFile {
  */
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},
-  keyEndpoints?: KeyEndpointRules,
+  keyEndpoints?: KeyFetchRules,
   given?: Partial<ApiDeps>,
   featureLevel?: number,
 ): Promise<ForFile> {

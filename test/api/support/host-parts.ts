@@ -1,13 +1,13 @@
 import type { BackupControl, BackupRequest } from '../../../src/api/backups/backup-control.ts'
 import type {
   ActiveCertificates,
-  IssuedCertificate,
+  IssuedExternalCertificate,
   PkiControl,
 } from '../../../src/api/cluster/pki-control.ts'
 import type { RestoreControl } from '../../../src/api/backups/restore-control.ts'
 import { type Actor, actorName } from '../../../src/ports/actor.ts'
 
-const issued: IssuedCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }
+const issued: IssuedExternalCertificate = { certificatePem: 'a certificate', notAfterMs: 2 }
 const inForce: ActiveCertificates = {
   certificates: [],
   issuingPem: null,
@@ -59,11 +59,14 @@ export class LocalPki implements PkiControl {
     return this.#note('install', by, { notAfterMs: 2, formerNotAfterMs: 1 })
   }
 
-  issue(_request: unknown, by: Actor): Promise<IssuedCertificate> {
+  issue(_request: unknown, by: Actor): Promise<IssuedExternalCertificate> {
     return this.#note('issue', by, issued)
   }
 
-  renewMember(_pem: string, by: Actor): Promise<IssuedCertificate & { readonly id: string }> {
+  renewMember(
+    _pem: string,
+    by: Actor,
+  ): Promise<IssuedExternalCertificate & { readonly id: string }> {
     return this.#note('renew-member', by, { id: 'ctrl2', ...issued })
   }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
-import { listenerTls } from '../../../src/api/http/transport/tls.ts'
+import { listenerTlsOptions } from '../../../src/api/http/transport/tls.ts'
 import {
   type CertifiedKey,
   issueLeaf,
@@ -54,7 +54,7 @@ export class TlsListener {
     own ??= await serverKey(controller)
     const listener = createApi({ ...controller.parts, ...parts }).listener({
       apis: ['client', 'management', 'fabric', 'host', 'oidc'],
-      https: { ...listenerTls, cert: own.certificatePem, key: own.privateKeyPem },
+      https: { ...listenerTlsOptions, cert: own.certificatePem, key: own.privateKeyPem },
     })
     await listener.listen({ port: 0, host: '127.0.0.1' })
     return new TlsListener(listener)

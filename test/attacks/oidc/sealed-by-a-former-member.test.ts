@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, test } from 'vitest'
 
 import { CommandKind, SecretRotateSchema } from '../../../proto/gen/command_pb.ts'
 import {
-  type SealedContents,
-  FlowStateSealer,
-  type SealPurpose,
-} from '../../../src/auth/oidc/flow-state-sealer.ts'
+  type EncryptedFlowContents,
+  FlowStateEncryption,
+  type FlowEncryptionPurpose,
+} from '../../../src/auth/oidc/flow-state-encryption.ts'
 import type { TokenKey } from '../../../src/ports/token-keys.ts'
 import { management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
@@ -31,9 +31,12 @@ beforeEach(async () => {
   await root.logIn(admin)
 })
 
-function seal<P extends SealPurpose>(purpose: P, contents: SealedContents[P]): Promise<string> {
+function seal<P extends FlowEncryptionPurpose>(
+  purpose: P,
+  contents: EncryptedFlowContents[P],
+): Promise<string> {
   const keys = { clusterKeys: () => stolen, refresh: () => Promise.resolve() }
-  return new FlowStateSealer({ ...controller, keys }).seal(purpose, contents, MINUTE_MS)
+  return new FlowStateEncryption({ ...controller, keys }).seal(purpose, contents, MINUTE_MS)
 }
 
 const verifier = 'v'.repeat(43)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { FlowStateSealer } from '../../../src/auth/oidc/flow-state-sealer.ts'
+import { FlowStateEncryption } from '../../../src/auth/oidc/flow-state-encryption.ts'
 import { twoControllers } from './support.ts'
 
 // The attack: a controller whose clock is a day ahead encrypts the statement that somebody has
@@ -24,10 +24,14 @@ const flow = {
 }
 
 /** Encrypts statements as a controller whose clock is this far ahead of the others. */
-function sealsOf(aheadMs: number): FlowStateSealer {
+function sealsOf(aheadMs: number): FlowStateEncryption {
   const { clock, keys } = controller
   const own = { nowMs: () => clock.nowMs() + aheadMs, monotonicMs: () => clock.monotonicMs() }
-  return new FlowStateSealer({ keys, clock: own, cluster: { quorumClockMs: () => clock.nowMs() } })
+  return new FlowStateEncryption({
+    keys,
+    clock: own,
+    cluster: { quorumClockMs: () => clock.nowMs() },
+  })
 }
 
 test.each([

@@ -14,7 +14,7 @@ import { createServices } from '../../../src/api/services.ts'
 import { createHostLookup } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
-import { sendEndedHosting } from '../../../src/fabric/clients/ended-sessions.ts'
+import { endUnauthorizedHosting } from '../../../src/fabric/clients/ended-sessions.ts'
 import { EndedSessionTerminators } from '../../../src/fabric/clients/ended-session-terminators.ts'
 import { TerminatorHandler } from '../../../src/fabric/clients/terminator-handler.ts'
 import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
@@ -92,7 +92,7 @@ export class StolenRouters {
         log,
         isLeader: () => true,
         endHosting: (terminator) =>
-          sendEndedHosting(channels.connection(terminator.routerId), this.shown, terminator),
+          endUnauthorizedHosting(channels.connection(terminator.routerId), this.shown, terminator),
         endCircuits: (ids, mayUse) => this.circuits.endAtForbidden(ids, mayUse),
       }),
     )

@@ -3,7 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
 import { logInByBrowser } from '../../../src/cli/log-in/browser.ts'
-import { RedirectListener, redirectLimits } from '../../../src/cli/log-in/redirect-listener.ts'
+import {
+  RedirectListener,
+  redirectListenerLimits,
+} from '../../../src/cli/log-in/redirect-listener.ts'
 import { admin } from '../../api/support/controller.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from '../client/support.ts'
@@ -84,7 +87,8 @@ describe('the local port for the browser’s redirect', () => {
     const listener = await RedirectListener.open()
     const waiting = listener.wait('s')
     const refused = expect(waiting).rejects.toThrow('too many other requests')
-    for (let count = 0; count < redirectLimits.strayRequestsMax; count += 1) await get(listener.uri)
+    for (let count = 0; count < redirectListenerLimits.strayRequestsMax; count += 1)
+      await get(listener.uri)
     await refused
     await listener.close()
     const late = await RedirectListener.open()

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { UnimportedFields } from '../../../src/cli/network/unimported-fields.ts'
-import { portableFields } from '../../../src/cli/network/portable.ts'
+import { networkFileFields } from '../../../src/cli/network/network-file-fields.ts'
 import { allSections } from '../../../src/cli/network/sections.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
@@ -324,7 +324,7 @@ test('an import lists the fields that it does not support, with the number of re
 
 test('every field that an import omits can be derived from other fields, or is listed as lost', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
-    const carried = portableFields(kind)
+    const carried = networkFileFields(kind)
     const notes = kind.fields
       .filter((field) => !carried.includes(field) && !field.isSecret)
       .flatMap((field) => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { parseNetworkFile } from '../../../src/cli/network/network-file.ts'
-import { schemaChecks } from '../../../src/cli/network/file-checks.ts'
+import { createSchemaChecks } from '../../../src/cli/network/file-checks.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: a file with one mistake changes nothing, and its mistake is named with its line.
@@ -173,7 +173,7 @@ services:
 test('apply finds a duplicate among 300,000 keys of a network file in linear time', () => {
   const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
   const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
-  const { faults } = parseNetworkFile(text, schemaChecks())
+  const { faults } = parseNetworkFile(text, createSchemaChecks())
   expect(faults).toEqual([
     { line: 5, problem: expect.stringContaining('the same key is given twice') },
   ])

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../src/client/cluster-client.ts'
-import { allKinds, type Kind } from '../../../src/cli/records/kinds.ts'
+import { allKinds, type RecordKind } from '../../../src/cli/records/kinds.ts'
 import { newCa } from '../../support/authorities.ts'
 import { Administrator } from '../client/support.ts'
 
@@ -171,7 +171,7 @@ describe.each(creatable.map((kind) => [kind.name, kind] as const))(
   },
 )
 
-function ownName({ hasName }: Kind, words: readonly string[], id: string): string {
+function ownName({ hasName }: RecordKind, words: readonly string[], id: string): string {
   const given = words.find((word) => word.startsWith('name='))
   return hasName && given !== undefined ? given.slice('name='.length) : id
 }
@@ -212,7 +212,7 @@ test('the verbs for records use only operations of the API, and cover each of it
   }
   const [managed, live] = Map.groupBy(allKinds(), ({ api }) => api).values()
   const served = new Set(await operationsAt(MANAGEMENT_API_PATH))
-  const offeredBy = (kinds: readonly Kind[]): string[] =>
+  const offeredBy = (kinds: readonly RecordKind[]): string[] =>
     kinds.flatMap(({ plural, shapes }) =>
       Object.keys(shapes).map((shape) => {
         const below = plural === 'controller-settings' && shape !== 'detail' ? '/effective' : ''

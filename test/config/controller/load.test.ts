@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { advertisedHosts } from '../../../src/config/controller/advertised-hosts.ts'
-import { listedApiAddresses } from '../../../src/controller/settings.ts'
+import { ownApiAddresses } from '../../../src/controller/settings.ts'
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
 import { clusterScopeOptionsSha256 } from '../../../src/config/controller/cluster-scope-options.ts'
@@ -237,7 +237,7 @@ test.each([
   expect(config.routers.advertise).toEqual(addresses)
   const hosts = addresses.map((address) => address.split(':')[0])
   expect(advertisedHosts(config)).toEqual(expect.arrayContaining(hosts))
-  const listed = listedApiAddresses(config).filter(({ api }) => api === 'router-control')
+  const listed = ownApiAddresses(config).filter(({ api }) => api === 'router-control')
   const shown = addresses.length === 0 ? ['127.0.0.1:1380'] : addresses
   expect(listed.map(({ url }) => url)).toEqual(shown.map((address) => `tls:${address}`))
 })

@@ -1,7 +1,7 @@
 import { parseControllerConfig } from '../../../src/config/controller/load.ts'
 import { type ControllerConfig, controllerOptions } from '../../../src/config/controller/options.ts'
 import { type Environment, environmentName } from '../../../src/config/engine/environment.ts'
-import { formatFault } from '../../../src/config/engine/fault.ts'
+import { formatConfigFault } from '../../../src/config/engine/fault.ts'
 import type { FuzzSubject } from '../engine/fuzz.ts'
 
 export const FILE = '/etc/flotilla/config.yml'
@@ -23,13 +23,13 @@ web:
 
 export function load(text: string, environment: Environment = {}): ControllerConfig {
   const loaded = parseControllerConfig(FILE, text, environment)
-  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
+  if (!loaded.ok) throw new Error(loaded.faults.map(formatConfigFault).join('\n'))
   return loaded.config
 }
 
 export function faultsOf(text: string, environment: Environment = {}): string[] {
   const loaded = parseControllerConfig(FILE, text, environment)
-  return loaded.ok ? [] : loaded.faults.map(formatFault)
+  return loaded.ok ? [] : loaded.faults.map(formatConfigFault)
 }
 
 /** Keys whose environment variables the tests use. */

@@ -1,5 +1,5 @@
 import type { Environment } from '../../../src/config/engine/environment.ts'
-import { formatFault } from '../../../src/config/engine/fault.ts'
+import { formatConfigFault } from '../../../src/config/engine/fault.ts'
 import type { UnknownKeys } from '../../../src/config/engine/reader.ts'
 import {
   type ConfigTable,
@@ -21,40 +21,48 @@ import {
   markWithoutEffect,
 } from '../../../src/config/engine/schema.ts'
 import {
-  boolean,
-  choice,
+  booleanType,
+  choiceType,
   durationType,
-  integer,
+  integerType,
   optionalType,
   pathType,
-  text,
-  texts,
+  textType,
+  textListType,
 } from '../../../src/config/engine/values.ts'
 
 export const FILE = '/etc/app/app.yml'
 
 /** A key of each kind that tables support. */
 export const fields = {
-  name: defineOption(text(), { default: REQUIRED_OPTION, why: 'Its name.' }),
-  size: defineOption(integer(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
-  mode: defineOption(choice(['fast', 'slow']), {
+  name: defineOption(textType(), { default: REQUIRED_OPTION, why: 'Its name.' }),
+  size: defineOption(integerType(1, 9), { default: 3, why: 'Its <size>, a|b.', scope: 'cluster' }),
+  mode: defineOption(choiceType(['fast', 'slow']), {
     default: 'fast',
     why: 'Its mode.',
     aliases: ['way'],
   }),
-  old: defineOption(optionalType(text()), { default: null, why: 'Older.', deprecated: 'use mode' }),
+  old: defineOption(optionalType(textType()), {
+    default: null,
+    why: 'Older.',
+    deprecated: 'use mode',
+  }),
   idle: defineOption(durationType(0), { default: 60_000, why: 'Idle time.', hasEffect: false }),
-  tags: defineOption(texts(), { default: ['a', 'b'], why: 'Tags.' }),
+  tags: defineOption(textListType(), { default: ['a', 'b'], why: 'Tags.' }),
   home: defineRequiredSection('Home.', {
     folder: defineOption(pathType(), { default: 'data', why: 'A folder.' }),
-    token: defineOption(texts('a list of words'), { default: [], why: 'A token.', isSecret: true }),
+    token: defineOption(textListType('a list of words'), {
+      default: [],
+      why: 'A token.',
+      isSecret: true,
+    }),
   }),
   timing: defineSection('Timing.', {
-    tickMs: defineOption(integer(5, 1000), { default: 50, why: 'A tick.' }),
-    isExact: defineOption(boolean(), { default: true, why: 'Exactness.' }),
+    tickMs: defineOption(integerType(5, 1000), { default: 50, why: 'A tick.' }),
+    isExact: defineOption(booleanType(), { default: true, why: 'Exactness.' }),
   }),
   extra: defineOptionalSection('Extra.', {
-    count: defineOption(integer(0, 5), { default: 0, why: 'Count.' }),
+    count: defineOption(integerType(0, 5), { default: 0, why: 'Count.' }),
   }),
   edge: defineOptionalSection(
     'Edge.',
@@ -62,22 +70,22 @@ export const fields = {
     { isPresentWhenEmpty: true, deprecated: 'there is none' },
   ),
   doors: defineRequiredSectionList(2, 'Doors.', {
-    kind: defineOption(choice(['in', 'out']), { default: REQUIRED_OPTION, why: 'Kind.' }),
+    kind: defineOption(choiceType(['in', 'out']), { default: REQUIRED_OPTION, why: 'Kind.' }),
     options: defineVariantSection('kind', 'Options of the kind.', {
-      in: { width: defineOption(integer(1, 5), { default: 1, why: 'Width.' }) },
+      in: { width: defineOption(integerType(1, 5), { default: 1, why: 'Width.' }) },
       out: {},
     }),
   }),
   lamps: markWithoutEffect(
     defineSectionList(3, 'Lamps.', {
-      watts: defineOption(integer(1, 99), { default: 9, why: 'Power.' }),
+      watts: defineOption(integerType(1, 99), { default: 9, why: 'Power.' }),
       shade: defineSection('Shade.', {
-        colour: defineOption(text(), { default: 'red', why: 'Colour.' }),
+        colour: defineOption(textType(), { default: 'red', why: 'Colour.' }),
       }),
     }),
   ),
   rooms: defineKeyedSections(2, 'Rooms.', {
-    area: defineOption(integer(1, 99), { default: 9, why: 'Area.' }),
+    area: defineOption(integerType(1, 99), { default: 9, why: 'Area.' }),
   }),
   legacy: defineIgnoredSection('it is of another program'),
 } satisfies SchemaFields
@@ -118,16 +126,18 @@ export function parse(more: string, given: Given = {}): LoadedConfig<Config> {
 
 export function configOf(more: string, given: Given = {}): Config {
   const loaded = parse(more, given)
-  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
+  if (!loaded.ok) throw new Error(loaded.faults.map(formatConfigFault).join('\n'))
   return loaded.config
 }
 
 /** Faults as text without the name of the file: `6: size: …`. */
 export function faultsOf(more: string, given: Given = {}): string[] {
   const loaded = parse(more, given)
-  return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))
+  return loaded.ok
+    ? []
+    : loaded.faults.map((fault) => formatConfigFault(fault).replace(`${FILE}:`, ''))
 }
 
 export function warningsOf(more: string, given: Given = {}): string[] {
-  return parse(more, given).warnings.map((one) => formatFault(one).replace(`${FILE}:`, ''))
+  return parse(more, given).warnings.map((one) => formatConfigFault(one).replace(`${FILE}:`, ''))
 }

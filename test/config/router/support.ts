@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 
-import { formatFault } from '../../../src/config/engine/fault.ts'
+import { formatConfigFault } from '../../../src/config/engine/fault.ts'
 import type { Environment } from '../../../src/config/engine/environment.ts'
 import { type LoadedRouterConfig, parseRouterConfig } from '../../../src/config/router/load.ts'
 import { type RouterConfig, routerFields } from '../../../src/config/router/table.ts'
@@ -26,7 +26,7 @@ export function config(more = '', environment: Environment = {}): RouterConfig {
 
 export function whole(text: string, environment: Environment = {}): RouterConfig {
   const loaded = parse(text, environment)
-  if (!loaded.ok) throw new Error(loaded.faults.map(formatFault).join('\n'))
+  if (!loaded.ok) throw new Error(loaded.faults.map(formatConfigFault).join('\n'))
   return loaded.config
 }
 
@@ -39,12 +39,14 @@ export function faults(more: string, environment: Environment = {}): string[] {
 
 export function faultsOf(text: string, environment: Environment = {}): string[] {
   const loaded = parse(text, environment)
-  return loaded.ok ? [] : loaded.faults.map((fault) => formatFault(fault).replace(`${FILE}:`, ''))
+  return loaded.ok
+    ? []
+    : loaded.faults.map((fault) => formatConfigFault(fault).replace(`${FILE}:`, ''))
 }
 
 export function warnings(more: string, environment: Environment = {}): string[] {
   const loaded = parse(LEAST + more, environment)
-  return loaded.warnings.map((warning) => formatFault(warning).replace(`${FILE}:`, ''))
+  return loaded.warnings.map((warning) => formatConfigFault(warning).replace(`${FILE}:`, ''))
 }
 
 /** Expects exactly one fault, which is on the fifth line and begins with this text. */

@@ -1,10 +1,10 @@
 import { findEntity } from '../../../src/entities/registry.ts'
 import type { KindName } from '../../../src/entities/kind-records.ts'
 import { defineEntity } from '../../../src/entities/define-entity.ts'
-import { idReferenceField, text } from '../../../src/entities/fields.ts'
+import { idReferenceField, textField } from '../../../src/entities/fields.ts'
 import { digestLanes } from '../../../src/fsm/records/digest.ts'
-import { noLinks } from '../../../src/fsm/query/evaluate.ts'
-import { Lister } from '../../../src/fsm/query/list.ts'
+import { noQueryLinks } from '../../../src/fsm/query/evaluate.ts'
+import { RecordLister } from '../../../src/fsm/query/list.ts'
 import { StateReader } from '../../../src/fsm/state-reader.ts'
 import { Table } from '../../../src/fsm/records/table.ts'
 import type { Json } from '../../../src/lib/text/canonical-json.ts'
@@ -20,7 +20,7 @@ const hosting = defineEntity({
   name: 'hosting',
   plural: 'hostings',
   operations: {},
-  fields: { binding: text(), serviceId: idReferenceField('service', 'cascade') },
+  fields: { binding: textField(), serviceId: idReferenceField('service', 'cascade') },
   symbols: [
     'binding',
     { name: 'service', field: 'serviceId' },
@@ -70,8 +70,8 @@ export class Network implements World {
   readonly #state = new ClusterState()
   readonly #reader = new StateReader(this.#state, clock)
   readonly #hostings = new Table(hosting)
-  readonly #lister = new Lister({
-    ...noLinks,
+  readonly #lister = new RecordLister({
+    ...noQueryLinks,
     table: (kind) => this.#state.tables.get(kind) ?? null,
   })
   readonly #plain = new Map<string, Map<string, Plain>>()

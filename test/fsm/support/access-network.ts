@@ -6,7 +6,7 @@ import {
   ServiceSessionCreateSchema,
 } from '../../../proto/gen/command_pb.ts'
 import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
-import { initialRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import { type Random, seededRandom } from '../../../src/lib/random.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
@@ -61,7 +61,7 @@ export class RandomNetwork {
 
   /** Creates services that exist only in the fabric API, which no operation creates. */
   #form(): void {
-    const records = initialRecords({
+    const records = initialSeedRecords({
       adminId: 'admin',
       adminAuthenticatorId: 'admin-updb',
       adminName: 'Default Admin',

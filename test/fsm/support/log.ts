@@ -20,7 +20,7 @@ import { normalizeBody } from '../../../src/entities/normalize-body.ts'
 import type { RequestMode } from '../../../src/entities/define-entity.ts'
 import { findEntity } from '../../../src/entities/registry.ts'
 import { applyLogEntry } from '../../../src/fsm/apply-log-entry.ts'
-import { initialRecords } from '../../../src/fsm/seed/seed.ts'
+import { initialSeedRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson, type JsonObject } from '../../../src/lib/text/canonical-json.ts'
 import type { AppliedEntry } from '../../../src/ports/replicated-state-machine.ts'
 import type { Outcome } from '../../../src/ports/proposer.ts'
@@ -106,7 +106,7 @@ export class LogWriter {
   }
 
   form(): Outcome {
-    const records = initialRecords({
+    const records = initialSeedRecords({
       adminId: 'admin',
       adminAuthenticatorId: 'admin-updb',
       adminName: 'Default Admin',

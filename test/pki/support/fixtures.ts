@@ -6,7 +6,10 @@ import {
   generalNameTag,
   noAlternativeNames,
 } from '../../../src/pki/asn1/alternative-names.ts'
-import { encodeCertificate, encodeTbs } from '../../../src/pki/asn1/certificate-template.ts'
+import {
+  encodeCertificate,
+  encodeTbsCertificate,
+} from '../../../src/pki/asn1/certificate-template.ts'
 import {
   contextTag,
   derTag,
@@ -24,7 +27,7 @@ import {
 } from '../../../src/pki/asn1/object-identifiers.ts'
 import { signingAlgorithm } from '../../../src/pki/asn1/signature.ts'
 import { type Certificate, parseCertificate } from '../../../src/pki/certificate.ts'
-import { pemText } from '../../../src/pki/pem.ts'
+import { encodePemBlock } from '../../../src/pki/pem.ts'
 
 // Creates certificates and requests with arbitrary content, and signs them directly with OpenSSL
 // functions.
@@ -124,7 +127,7 @@ export function makeCertificate(options: CertificateOptions): Made {
   const signing = options.signing ?? usual(signer.privateKey)
   const subject = typeof name === 'string' ? distinguishedNameFromCommonName(name).der : name
   serial += 1
-  const tbs = encodeTbs({
+  const tbs = encodeTbsCertificate({
     serial: Buffer.from([1, serial >> 8, serial & 0xff]),
     signatureAlgorithm: signing.identifier,
     issuer: options.issuerName ?? issuer?.certificate.contents.subject.der ?? subject,
@@ -244,5 +247,5 @@ export function extensionRequest(extensions: readonly DerTree[]): Buffer {
 }
 
 export function requestPem(options: RequestOptions = {}): string {
-  return pemText('CERTIFICATE REQUEST', requestDer(options))
+  return encodePemBlock('CERTIFICATE REQUEST', requestDer(options))
 }

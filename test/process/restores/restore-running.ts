@@ -8,7 +8,7 @@ import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
 import { removeSessions } from '../../../src/fsm/restored-state.ts'
 import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
 import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
-import type { RestoreRunningResult } from '../../../src/cli/snapshot/restore-running.ts'
+import type { RestoreIntoClusterResult } from '../../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { allServices, type Client, createService, pause, until } from '../support/client.ts'
 import { expectMembers, type Fleet } from '../support/fleet.ts'
@@ -99,7 +99,7 @@ test('every controller shows the restored services after a restore, and all sess
   expect(unconfirmed.stderr).toMatch(/nothing was changed\. Pass --confirm/)
   const restored = await fleet.cli([...words, '--confirm', await clusterId()])
   expect(restored.code, restored.stderr).toBe(0)
-  const told = JSON.parse(restored.stdout) as RestoreRunningResult
+  const told = JSON.parse(restored.stdout) as RestoreIntoClusterResult
   expect(told).toMatchObject({ isRestored: true, applied: ['ctrl1', 'ctrl2', 'ctrl3'] })
   expect((await client.request('GET', `${management}/identities`)).status).toBe(401)
   await expectRestored()

@@ -14,7 +14,7 @@ import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
 import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
 import type {
   ClusterStatus,
-  ListedMember,
+  OpenZitiMember,
   MemberStatus,
 } from '../../../src/api/cluster/cluster-status.ts'
 import { freePortBlock } from '../../support/ports.ts'
@@ -341,11 +341,11 @@ export class Fleet {
   }
 
   /** What `cluster list` of controller k shows, without starting a process for each poll. */
-  async listed(k: number): Promise<readonly ListedMember[]> {
+  async listed(k: number): Promise<readonly OpenZitiMember[]> {
     return (await sendToAdminSocket(
       this.data(k),
       clusterVerbRequest('list'),
-    )) as readonly ListedMember[]
+    )) as readonly OpenZitiMember[]
   }
 
   async isConnectedVoter(k: number, asked: number): Promise<boolean> {

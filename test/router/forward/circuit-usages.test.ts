@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { MetricsSchema } from '../../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../../src/channel/message-bounds.ts'
-import { bodyFault } from '../../../src/channel/wire-scan.ts'
+import { protobufBodyFault } from '../../../src/channel/wire-scan.ts'
 import { readRouterMetrics } from '../../../src/fabric/links/router-metrics.ts'
 import { routerLimits } from '../../../src/fabric/limits.ts'
 import {
@@ -153,7 +153,7 @@ test('the largest usage report is within the limits of controllers, and is decod
   expect(bodies).toHaveLength(2)
   expect(bodies[0]?.length).toBeLessThan(Math.min(bytesMax, reportLimits.usageQueuedBytesMax))
   for (const body of bodies) {
-    expect(bodyFault(MetricsSchema, body, elementsMax, fieldElementsMax)).toBeNull()
+    expect(protobufBodyFault(MetricsSchema, body, elementsMax, fieldElementsMax)).toBeNull()
   }
   const read = bodies.map((body) => readRouterMetrics('r1', fromBinary(MetricsSchema, body)).usages)
   expect(read.map(({ length }) => length)).toEqual([usageCircuitsPerReportMax * 6, 6])

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { DataStateSchema, ValidateModelSchema } from '../../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../../src/channel/message-bounds.ts'
-import { bodyFault } from '../../../src/channel/wire-scan.ts'
+import { protobufBodyFault } from '../../../src/channel/wire-scan.ts'
 import type { Identity } from '../../../src/entities/kinds/identity.ts'
 import { accessBits } from '../../../src/fsm/access/access-index.ts'
 import { BIND_BIT, DIAL_BIT } from '../../../src/fsm/records/roles.ts'
@@ -247,8 +247,10 @@ describe('the router data model in a router', () => {
     const ids = Array.from({ length: 100_000 }, (_, at) => `i${at}`)
     const body = await wholeBody([policy('p1', 'Bind'), members('identity', ids)], 1)
     const { schema, elementsMax } = messageBounds.dataState
-    expect(bodyFault(schema ?? DataStateSchema, body, elementsMax)).not.toBeNull()
+    expect(protobufBodyFault(schema ?? DataStateSchema, body, elementsMax)).not.toBeNull()
     const { fieldElementsMax } = messageBounds.dataState
-    expect(bodyFault(schema ?? DataStateSchema, body, elementsMax, fieldElementsMax)).toBeNull()
+    expect(
+      protobufBodyFault(schema ?? DataStateSchema, body, elementsMax, fieldElementsMax),
+    ).toBeNull()
   })
 })

@@ -3,7 +3,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { ModelChangeSetSchema } from '../../../proto/gen/router_pb.ts'
 import { encodeModelEvent } from '../../../src/fabric/model/encode.ts'
 import { appendPreviousIndex } from '../../../src/fabric/model/model-change-history.ts'
-import { encodeWholeModel } from '../../../src/fabric/model/model-handler.ts'
+import { encodeFullModel } from '../../../src/fabric/model/model-handler.ts'
 import type { ModelEvent } from '../../../src/ports/router-model.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
@@ -16,7 +16,7 @@ export function wholeBody(
   endIndex: number,
   timeline = timelineId,
 ): Promise<Uint8Array> {
-  return encodeWholeModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
+  return encodeFullModel({ events, keys: [], endIndex, timelineId: timeline, nowMs: 0 })
 }
 
 /** The message in which our controllers send the changes of an entry. */

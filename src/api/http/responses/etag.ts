@@ -14,4 +14,4 @@ export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
  * Condition of an If-Match header: the record must have one of these revisions; 'any': the record
  * must exist.
  */
-export type Precondition = readonly number[] | 'any'
+export type IfMatchPrecondition = readonly number[] | 'any'

@@ -3,10 +3,10 @@ import { FairShare } from '../../../lib/bounds/fair-share.ts'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import type { RequestContext } from '../request-context.ts'
 import { listMetaText, type Pagination, type Reply } from './envelope.ts'
-import type { ListResult, Listing } from '../../../ports/state-view.ts'
+import type { ListResult, SteppedListing } from '../../../ports/state-view.ts'
 import type { ApiLimits } from '../../limits.ts'
 import type { ProcessorShare } from '../../../lib/bounds/processor-share.ts'
-import { tooMuchUnreadProblem, type UnreadResponses } from '../transport/unread-responses.ts'
+import { unreadResponsesLimitProblem, type UnreadResponses } from '../transport/unread-responses.ts'
 
 type ListLimits = Pick<
   ApiLimits,
@@ -105,7 +105,7 @@ export class ListResponsePrinter {
    */
   found<T>(
     call: RequestContext,
-    listing: Listing,
+    listing: SteppedListing,
     rowsOf: (found: ListResult) => Rows<T>,
   ): Reply | Promise<Reply> {
     return this.#processor.finish(call.sharer, this.#listed(call, listing, rowsOf))
@@ -118,7 +118,7 @@ export class ListResponsePrinter {
 
   *#listed<T>(
     call: RequestContext,
-    listing: Listing,
+    listing: SteppedListing,
     rowsOf: (found: ListResult) => Rows<T>,
   ): Generator<void, Reply> {
     for (let step = listing.next(); ; step = listing.next()) {
@@ -144,7 +144,7 @@ export class ListResponsePrinter {
         }
         if (rendering.bytes > bytesMax) throw tooLong(bytesMax)
         if (rendering.bytes > heldBytes + PACK_CHARACTERS) {
-          if (!this.#unsent.hasRoomFor(source, PACK_CHARACTERS)) throw tooMuchUnreadProblem()
+          if (!this.#unsent.hasRoomFor(source, PACK_CHARACTERS)) throw unreadResponsesLimitProblem()
           this.#unsent.take(source, PACK_CHARACTERS)
           heldBytes += PACK_CHARACTERS
         }

@@ -3,11 +3,11 @@ import { STATUS_CODES } from '../../../lib/runtime/node-http.ts'
 import type { ServerResponse } from 'node:http'
 import type { FastifyReply } from 'fastify'
 import { Problem, fieldProblem } from '../../../lib/problems.ts'
-import { OIDC_LEVEL } from '../../../ports/feature-level.ts'
+import { OIDC_FEATURE_LEVEL } from '../../../ports/feature-level.ts'
 import type { ResponseCompression } from './response-compression.ts'
 import { wwwAuthenticateValue } from './www-authenticate.ts'
 import { sourceNetwork } from '../../../lib/bounds/source-network.ts'
-import { callerExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import { callerSessionExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
 import type { OperationCall } from '../operation.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
@@ -16,7 +16,7 @@ import { endAfterRequest, hasUnreadBody } from '../transport/early-response.ts'
 import {
   type ReplyBody,
   bodyByteLength,
-  tooMuchUnreadProblem,
+  unreadResponsesLimitProblem,
   type UnreadResponses,
 } from '../transport/unread-responses.ts'
 import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
@@ -149,7 +149,7 @@ export class ReplyWriter {
     if (status === 401 && call.challenge !== null) {
       const { state, bindings } = this.#deps
       const isServed = bindings['edge-oidc'] !== undefined
-      const isOidcOffered = isServed && state.featureLevel >= OIDC_LEVEL
+      const isOidcOffered = isServed && state.featureLevel >= OIDC_FEATURE_LEVEL
       headers['www-authenticate'] = wwwAuthenticateValue(call.challenge, isOidcOffered)
     }
     this.#send(reply, call, status, headers, body)
@@ -206,7 +206,7 @@ export class ReplyWriter {
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller?.kind === 'session') {
-      const { expiresAtMs, leftSeconds } = callerExpiry(this.#deps, call.caller)
+      const { expiresAtMs, leftSeconds } = callerSessionExpiry(this.#deps, call.caller)
       headers['expiration-seconds'] = leftSeconds
       headers['expires-at'] = goTimeText(expiresAtMs)
     }
@@ -225,7 +225,7 @@ export class ReplyWriter {
     const length = bodyByteLength(body)
     const { source } = call.credentials
     if (!this.#unsent.hasRoomFor(source, length)) {
-      this.fail(reply, call, tooMuchUnreadProblem())
+      this.fail(reply, call, unreadResponsesLimitProblem())
       return
     }
     this.#record(call, status)

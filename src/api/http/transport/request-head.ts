@@ -4,7 +4,7 @@ import { Problem, fieldProblem } from '../../../lib/problems.ts'
 import { clientAddress } from '../../../lib/bounds/client-address.ts'
 import { sourceNetwork } from '../../../lib/bounds/source-network.ts'
 import type { Actor } from '../../../ports/actor.ts'
-import { bearerTokens } from '../../../auth/tokens/unverified-token.ts'
+import { parseBearerTokens } from '../../../auth/tokens/unverified-token.ts'
 import type { CallerCredentials } from '../../../auth/principal/credentials.ts'
 import { hasUnknownExpectation } from './expect-continue.ts'
 import { peerCertificateChain } from './peer-certificate-chain.ts'
@@ -98,7 +98,7 @@ export function requestCredentials(
     sessionToken: tokenOf(raw),
     source: sourceNetwork(address),
     peerChain: () => peerCertificateChain(raw.socket),
-    bearers: () => bearerTokens(headerValuesOf(raw, 'authorization')),
+    bearers: () => parseBearerTokens(headerValuesOf(raw, 'authorization')),
     // @guard system-caller-over-tcp--header, system-caller-over-tcp--peer
     hostUser: socketCaller === null ? null : () => socketCaller(raw),
   }

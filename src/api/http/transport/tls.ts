@@ -4,7 +4,7 @@ import { constants } from 'node:crypto'
  * TLS settings of the HTTPS listeners: at least version 1.2, and only with forward secrecy and
  * authenticated encryption (RFC 9325, 4.2). The three TLS 1.3 suites come first.
  */
-export const listenerTls = {
+export const listenerTlsOptions = {
   minVersion: 'TLSv1.2',
   ciphers: [
     'TLS_AES_256_GCM_SHA384',

@@ -252,7 +252,7 @@ export class UnreadResponses {
 }
 
 /** Error for a request while clients leave too many responses unread. */
-export function tooMuchUnreadProblem(): Problem {
+export function unreadResponsesLimitProblem(): Problem {
   return new Problem('SERVER_TOO_MANY_REQUESTS', {
     detail: 'clients at this address have not read earlier responses',
   })

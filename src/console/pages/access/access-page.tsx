@@ -15,17 +15,17 @@ import { suggestRecords } from '../records/record-data.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
 import { rowTitle } from '../records/row-title.ts'
 import {
-  ACCESS_ROWS,
+  ACCESS_PAGE_ROWS,
   accessCsv,
   accessPath,
   type AccessQuery,
   type AccessRows,
   type AccessDirection,
-  explainAccess,
+  fetchAccessExplanations,
   firstMissingRequirement,
-  pairPath,
+  accessPairPath,
   parseAccessQuery,
-  recordRefText,
+  recordReferenceText,
 } from './explain-data.ts'
 import { Explanation } from './explanation.tsx'
 
@@ -143,7 +143,7 @@ export function AccessExplanationPanel(props: {
   const { query, onQuery } = props
   const loaded = useLoadedData<AccessRows>(
     accessPath(query),
-    (signal) => explainAccess(query, signal),
+    (signal) => fetchAccessExplanations(query, signal),
     REFRESH_MS,
   )
   const last = useRef<AccessRows | null>(null)
@@ -223,18 +223,20 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
           </table>
         </div>
       )}
-      {page.totalCount > ACCESS_ROWS ? (
+      {page.totalCount > ACCESS_PAGE_ROWS ? (
         <nav class="pages" aria-label={list.pages}>
-          <span class="faint small">{list.range(query.offset, ACCESS_ROWS, page.totalCount)}</span>
+          <span class="faint small">
+            {list.range(query.offset, ACCESS_PAGE_ROWS, page.totalCount)}
+          </span>
           <Button
             refused={query.offset === 0 ? list.first : null}
-            onClick={go(Math.max(0, query.offset - ACCESS_ROWS))}
+            onClick={go(Math.max(0, query.offset - ACCESS_PAGE_ROWS))}
           >
             {list.previous}
           </Button>
           <Button
-            refused={query.offset + ACCESS_ROWS >= page.totalCount ? list.last : null}
-            onClick={go(query.offset + ACCESS_ROWS)}
+            refused={query.offset + ACCESS_PAGE_ROWS >= page.totalCount ? list.last : null}
+            onClick={go(query.offset + ACCESS_PAGE_ROWS)}
           >
             {list.next}
           </Button>
@@ -351,8 +353,8 @@ function PairRow({
   return (
     <tr>
       <th scope="row">
-        <a class="clip" href={pairPath(row.identity.id, row.service.id)}>
-          {recordRefText(other)}
+        <a class="clip" href={accessPairPath(row.identity.id, row.service.id)}>
+          {recordReferenceText(other)}
         </a>
       </th>
       <td>

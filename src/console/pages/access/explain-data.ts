@@ -18,7 +18,7 @@ export interface AccessRows {
   readonly totalCount: number
 }
 
-export const ACCESS_ROWS = 25
+export const ACCESS_PAGE_ROWS = 25
 
 export interface AccessQuery {
   readonly identity: string
@@ -54,7 +54,7 @@ export function accessPath({ identity, service, isGranted, typed, offset }: Acce
 }
 
 /** The page of one pair. */
-export function pairPath(identity: string, service: string): string {
+export function accessPairPath(identity: string, service: string): string {
   return accessPath({ identity, service, isGranted: true, typed: '', offset: 0 })
 }
 
@@ -62,10 +62,10 @@ export function pairPath(identity: string, service: string): string {
  * Requests the explanation of one pair, or of one identity or service with all records of the other
  * kind, sorted by name.
  */
-export async function explainAccess(
+export async function fetchAccessExplanations(
   { identity, service, isGranted, typed, offset }: AccessQuery,
   signal: AbortSignal | null,
-  limit = ACCESS_ROWS,
+  limit = ACCESS_PAGE_ROWS,
 ): Promise<AccessRows> {
   const isPair = identity !== '' && service !== ''
   const listed = {
@@ -101,7 +101,7 @@ export async function accessCsv(
 ): Promise<string> {
   const rows: AccessExplained[] = []
   for (;;) {
-    const page = await explainAccess({ ...query, offset: rows.length }, null, EXPORT_PAGE)
+    const page = await fetchAccessExplanations({ ...query, offset: rows.length }, null, EXPORT_PAGE)
     rows.push(...page.rows)
     const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
     onProgress(rows.length, all)
@@ -141,6 +141,9 @@ export function firstMissingRequirement({
   return dial.isGranted || bind.isGranted ? undefined : dial.missing[0]
 }
 
-export function recordRefText({ name, id }: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
+export function recordReferenceText({
+  name,
+  id,
+}: Pick<AccessExplainedIdentity, 'id' | 'name'>): string {
   return name === '' ? id : visibleText(name)
 }

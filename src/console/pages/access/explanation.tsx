@@ -6,13 +6,13 @@ import { expiryText } from '../../controls/expiry-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Badge, type BadgeTone } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import type {
   AccessExplained,
   AccessExplainedIdentity as Ref,
   AccessExplainedRoutersIdentityPolicies,
 } from '../../client/served-types.ts'
-import { type AccessDirection, recordRefText } from './explain-data.ts'
+import { type AccessDirection, recordReferenceText } from './explain-data.ts'
 import { NearestPolicyPanel } from './nearest-policy-panel.tsx'
 import { OnlineState, RouterState } from '../records/record-state.tsx'
 
@@ -75,7 +75,7 @@ function Verdict(props: {
 }) {
   const { access } = texts
   const { row, side, direction, onChanged } = props
-  const [identity, service] = [recordRefText(row.identity), recordRefText(row.service)]
+  const [identity, service] = [recordReferenceText(row.identity), recordReferenceText(row.service)]
   const { missing, isReachable } = direction
   return (
     <section class={`panel verdict ${isReachable ? 'good' : 'bad'}`} aria-live="polite">
@@ -118,8 +118,8 @@ function RefLinks({ refs }: { readonly refs: readonly Ref[] }) {
 
 function RefLink({ one }: { readonly one: Ref }) {
   const { entity } = one
-  if (kindAt(entity) === null) return <>{recordRefText(one)}</>
-  return <a href={consolePath(entity, one.id)}>{recordRefText(one)}</a>
+  if (findKindAtPath(entity) === null) return <>{recordReferenceText(one)}</>
+  return <a href={consolePath(entity, one.id)}>{recordReferenceText(one)}</a>
 }
 
 /** A link of the chain: its name, whether it is complete, and the reason. */
@@ -232,7 +232,7 @@ function roleText(role: string, { identity, service, routers }: AccessExplained)
   if (!role.startsWith('@')) return role
   const known = [identity, service, ...(routers?.common ?? [])]
   const named = known.find(({ id }) => id === role.slice(1))
-  return named === undefined ? role : `@${recordRefText(named)}`
+  return named === undefined ? role : `@${recordReferenceText(named)}`
 }
 
 const checkTones: Readonly<Record<CheckRef['state'], BadgeTone>> = {
@@ -247,7 +247,7 @@ function Checks({ checks }: { readonly checks: readonly CheckRef[] }) {
     <span class="chips">
       {checks.map((check) => (
         <Badge key={check.id} tone={checkTones[check.state]}>
-          {texts.access.check(recordRefText(check), check.state)}
+          {texts.access.check(recordReferenceText(check), check.state)}
         </Badge>
       ))}
     </span>
@@ -274,7 +274,7 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
                   <OnlineState isOnline={one.isOnline} />
                   <a href={consolePath('terminators', one.id)}>
                     {access.terminatorAt(
-                      one.router === null ? '' : recordRefText(one.router),
+                      one.router === null ? '' : recordReferenceText(one.router),
                       // The address of a terminator of an identity is an ID.
                       one.binding === 'edge' ? '' : one.address,
                     )}

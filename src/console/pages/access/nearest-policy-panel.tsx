@@ -8,7 +8,7 @@ import type { AccessExplained, AccessExplainedIdentity } from '../../client/serv
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from '../records/change-dialog.tsx'
 import { readRecord } from '../records/record-data.ts'
-import { type AccessDirection, recordRefText } from './explain-data.ts'
+import { type AccessDirection, recordReferenceText } from './explain-data.ts'
 
 /** The policy that needs the smallest change to grant access, and that change. */
 export function NearestPolicyPanel(props: {
@@ -28,8 +28,11 @@ export function NearestPolicyPanel(props: {
     <div class="nearest">
       <p>
         {access.nearest}{' '}
-        <a href={consolePath('service-policies', nearest.id)}>{recordRefText(nearest)}</a>.{' '}
-        {sides.map(({ record, lacks }) => access.lacks(recordRefText(record), lacks)).join('; ')}.
+        <a href={consolePath('service-policies', nearest.id)}>{recordReferenceText(nearest)}</a>.{' '}
+        {sides
+          .map(({ record, lacks }) => access.lacks(recordReferenceText(record), lacks))
+          .join('; ')}
+        .
       </p>
       <div class="row">
         {sides.map((side) => (
@@ -60,7 +63,7 @@ function Fix(props: {
         change.value = {
           collection,
           id: record.id,
-          name: recordRefText(record),
+          name: recordReferenceText(record),
           data,
           ifMatch: etag,
         }
@@ -70,12 +73,12 @@ function Fix(props: {
   return (
     <>
       <Button icon="plus" refused={isReadOnly.value ? texts.banner.refused : null} onClick={open}>
-        {access.fix(recordRefText(record), lacks)}
+        {access.fix(recordReferenceText(record), lacks)}
       </Button>
       <FailureNotice error={error.value} />
       {change.value === null ? null : (
         <ChangeDialog
-          title={access.fixTitle(recordRefText(record))}
+          title={access.fixTitle(recordReferenceText(record))}
           verb={access.fixVerb}
           changes={[change.value]}
           onClose={() => (change.value = null)}

@@ -8,7 +8,7 @@ import type {
 } from '../../client/served-types.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { recordRefText } from './explain-data.ts'
+import { recordReferenceText } from './explain-data.ts'
 
 /** Kinds whose changes affect access, by collection name. */
 const previewed: Readonly<Record<string, string>> = {
@@ -140,7 +140,7 @@ function rowText({
 }: AccessPreviewed['rows'][number]): string {
   const { preview } = texts
   const nameOf = (one: AccessPreviewedPostureChangesPolicy | null): string =>
-    one === null ? '?' : recordRefText(one)
+    one === null ? '?' : recordReferenceText(one)
   const who = right === 'serviceRouter' ? service : identity
   const what = right === 'dial' || right === 'bind' ? service : router
   return preview.row(change, nameOf(who), preview.rights[change][right], nameOf(what))

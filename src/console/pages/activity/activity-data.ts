@@ -80,7 +80,7 @@ export function recordLink(kind: string, id: string): string | null {
   return path === null || id === '' ? null : consolePath(path, id)
 }
 
-export async function readHistory(
+export async function fetchHistory(
   { hours, ...query }: HistoryQuery,
   limit: number,
   signal: AbortSignal,

@@ -11,7 +11,7 @@ import { Expandable } from '../../controls/expandable.tsx'
 import { dayText, Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
-import { type HistoryQuery, isUndoable, readHistory, recordLink } from './activity-data.ts'
+import { type HistoryQuery, isUndoable, fetchHistory, recordLink } from './activity-data.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
 
@@ -33,7 +33,7 @@ export function ActivityList({
   const undoing = useSignal<AuditDetail | null>(null)
   const loaded = useLoadedData(
     `history/${JSON.stringify(query)}/${limit.value}`,
-    (signal) => readHistory(query, limit.value, signal),
+    (signal) => fetchHistory(query, limit.value, signal),
     REFRESH_MS,
   )
   // Shows the entries of the last search until the entries of the next search have arrived.
@@ -157,7 +157,7 @@ export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   const isNamed = entityId !== '' && !action.startsWith('session-')
   return (
     <>
-      <Actor actor={entry.actor} /> {texts.activity.action(action)}{' '}
+      <ActorLink actor={entry.actor} /> {texts.activity.action(action)}{' '}
       {entity === 'controller' ? '' : kindDisplayName(entity)}{' '}
       {isNamed ? (
         <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
@@ -179,7 +179,7 @@ function Fact(props: { readonly name: string; readonly value: preact.ComponentCh
 const ROUTER_ACTOR = 'router:'
 
 /** Identities and routers have a page; other actors are not linked. */
-export function Actor({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
+export function ActorLink({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
   if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
   if (id.startsWith(ROUTER_ACTOR)) {
     return <RecordName kind="edgeRouter" id={id.slice(ROUTER_ACTOR.length)} name={name} isLinked />

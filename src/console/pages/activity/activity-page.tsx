@@ -5,9 +5,9 @@ import { currentCaller, hasPermission } from '../../app/management-document.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { texts } from '../../texts.ts'
-import { EventTail } from '../events/events-page.tsx'
-import { kindAt } from '../records/kinds.ts'
-import { isNarrow } from '../../app/narrow.ts'
+import { EventsPage } from '../events/events-page.tsx'
+import { findKindAtPath } from '../records/kinds.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { Icon } from '../../controls/icon.tsx'
 import { Menu } from '../../controls/menu.tsx'
 import {
@@ -22,7 +22,9 @@ import { ActivityList } from './activity-list.tsx'
 export function ActivityPage({ name }: { readonly name: string | null }) {
   const { activity, pages } = texts
   const mayFollow = hasPermission('ops.read')
-  const mayRead = historyPaths.some((path) => hasPermission(`${kindAt(path)?.permission}.read`))
+  const mayRead = historyPaths.some((path) =>
+    hasPermission(`${findKindAtPath(path)?.permission}.read`),
+  )
   const tab = (name === 'live' && mayFollow) || !mayRead ? 'live' : 'history'
   return (
     <>
@@ -43,7 +45,7 @@ export function ActivityPage({ name }: { readonly name: string | null }) {
             </a>
           ) : null}
         </nav>
-        {tab === 'history' ? <History /> : <EventTail />}
+        {tab === 'history' ? <History /> : <EventsPage />}
       </div>
     </>
   )
@@ -69,7 +71,7 @@ function History() {
     navigateTo(`${consolePath('activity')}${text === '' ? '' : `?${text}`}`, { replaces: true })
   }
   const kinds = historyPaths.flatMap((path) => {
-    const kind = kindAt(path)
+    const kind = findKindAtPath(path)
     const id = historyKindAtPath(path)
     if (kind === null || id === null || !hasPermission(`${kind.permission}.read`)) return []
     return [{ value: id, text: kind.many }]
@@ -122,7 +124,7 @@ function History() {
             onChange={(actor) => set({ actor })}
           />
         ) : null}
-        {isNarrow.value ? (
+        {isNarrowWindow.value ? (
           <Menu label={texts.list.filters} icon="filter">
             {choices}
           </Menu>

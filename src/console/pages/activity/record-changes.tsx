@@ -3,13 +3,13 @@ import { exactTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DiffRows } from '../records/diff-rows.tsx'
 import { fieldLabel } from '../records/form-model.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import { type NamedRecord, useRecordNames } from '../records/record-names.ts'
 import { type ChangedRecord, collectionForKind, recordLink } from './activity-data.ts'
 
 export function kindDisplayName(kind: string): string {
   const path = collectionForKind(kind)
-  return (path === null ? null : kindAt(path)?.one) ?? kind
+  return (path === null ? null : findKindAtPath(path)?.one) ?? kind
 }
 
 /** Records before and after a change, each with its changed fields. */

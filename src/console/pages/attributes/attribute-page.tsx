@@ -10,7 +10,7 @@ import { Button } from '../../controls/button.tsx'
 import { EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { formatListState, quoteFilterText } from '../records/filters.ts'
-import { type Kind, kindAt } from '../records/kinds.ts'
+import { type ConsoleKind, findKindAtPath } from '../records/kinds.ts'
 import { readRowPage, type RowPage } from '../records/record-data.ts'
 
 /** The fields of a kind that can contain a role attribute: of its records, or of a policy. */
@@ -33,7 +33,7 @@ const ROWS_MAX = 10
 const SHOWN_MAX = 100
 
 interface Uses {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly filter: string
   readonly page: RowPage
 }
@@ -48,7 +48,7 @@ function filterOf({ fields }: Holder, attribute: string): string {
 }
 
 async function readUses(
-  kind: Kind,
+  kind: ConsoleKind,
   filter: string,
   limit: number,
   signal: AbortSignal,
@@ -60,7 +60,7 @@ async function readUses(
 async function load(attribute: string, signal: AbortSignal): Promise<readonly Uses[]> {
   const found = await Promise.all(
     holders.map(async (holder): Promise<Uses[]> => {
-      const kind = kindAt(holder.path)
+      const kind = findKindAtPath(holder.path)
       if (kind === null || !hasPermission(`${kind.permission}.read`)) return []
       const filter = filterOf(holder, attribute)
       return [{ kind, filter, page: await readUses(kind, filter, ROWS_MAX, signal) }]

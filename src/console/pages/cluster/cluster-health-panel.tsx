@@ -4,7 +4,7 @@ import { Badge } from '../../controls/status.tsx'
 import { relativeTimeText } from '../../controls/time.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
-import type { MemberStatus } from './cluster-requests.ts'
+import type { MemberStatusRow } from './cluster-requests.ts'
 
 /** Shows whether the next failure stops writes. */
 export function ClusterHealthPanel(props: {
@@ -31,7 +31,10 @@ export function ClusterHealthPanel(props: {
         <Fact name={cluster.leader} value={leaderId ?? cluster.noLeader} />
         <Fact
           name={cluster.voters}
-          value={cluster.ofVoters(voters.filter((one) => !isMemberAway(one)).length, voters.length)}
+          value={cluster.ofVoters(
+            voters.filter((one) => !isMemberUnreachable(one)).length,
+            voters.length,
+          )}
         />
         {isBrief ? null : <Internals status={status} />}
       </dl>
@@ -71,7 +74,7 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
   )
 }
 
-export function Alarms({ status }: { readonly status: ClusterStatus }) {
+export function AlarmList({ status }: { readonly status: ClusterStatus }) {
   const { cluster } = texts
   if (status.alarms.length === 0) return null
   return (
@@ -110,8 +113,8 @@ function toleranceHealth({ failureTolerance, leaderId }: ClusterStatus): Cluster
 /** A member without contact for this long counts as unreachable. */
 const AWAY_MS = 5_000
 
-export function isMemberAway({
+export function isMemberUnreachable({
   lastContactMs = null,
-}: Pick<MemberStatus, 'lastContactMs'>): boolean {
+}: Pick<MemberStatusRow, 'lastContactMs'>): boolean {
   return lastContactMs === null || lastContactMs > AWAY_MS
 }

@@ -12,8 +12,8 @@ import { texts } from '../../texts.ts'
 import { ChangesPanel } from '../activity/recent-changes.tsx'
 import { EventsPanel } from '../events/recent-events.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
-import { type MemberStatus, fetchClusterStatus } from './cluster-requests.ts'
-import { Alarms, ClusterHealthPanel, isMemberAway } from './cluster-health-panel.tsx'
+import { type MemberStatusRow, fetchClusterStatus } from './cluster-requests.ts'
+import { AlarmList, ClusterHealthPanel, isMemberUnreachable } from './cluster-health-panel.tsx'
 import { HistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
@@ -51,7 +51,7 @@ export function ClusterPage() {
         {shown === null ? <Waiting /> : <ClusterHealthPanel status={shown} />}
         {shown === null ? null : (
           <>
-            <Alarms status={shown} />
+            <AlarmList status={shown} />
             <Members status={shown} manage={(id) => (managed.value = id)} />
             <TicketsPanel refused={refused} />
             <HistoryPanel />
@@ -133,7 +133,7 @@ function Members(props: { readonly status: ClusterStatus; readonly manage: (id: 
 }
 
 function MemberRow(props: {
-  readonly member: MemberStatus
+  readonly member: MemberStatusRow
   readonly status: ClusterStatus
   readonly manage: (id: string) => void
 }) {
@@ -176,26 +176,29 @@ function roleText(role: string): string {
   return names[role] ?? role
 }
 
-function stateOf(member: MemberStatus): { readonly tone: BadgeTone; readonly text: string } {
+function stateOf(member: MemberStatusRow): { readonly tone: BadgeTone; readonly text: string } {
   const { states } = texts.cluster
-  if (isMemberAway(member)) return { tone: 'bad', text: states.away }
+  if (isMemberUnreachable(member)) return { tone: 'bad', text: states.away }
   if (member.isFailing) return { tone: 'warn', text: states.failing }
   return { tone: 'good', text: states.online }
 }
 
-function contactText({ lastContactMs = null }: MemberStatus): string {
+function contactText({ lastContactMs = null }: MemberStatusRow): string {
   if (lastContactMs === null) return texts.time.never
   if (lastContactMs < 1_000) return texts.time.underOneSecond
   return relativeTimeText(Date.now() - lastContactMs)
 }
 
 /** Number of committed entries that a member has not applied; null when unknown. */
-function entriesBehind(member: MemberStatus, members: readonly MemberStatus[]): number | null {
+function entriesBehind(
+  member: MemberStatusRow,
+  members: readonly MemberStatusRow[],
+): number | null {
   if (member.role === 'unknown') return null
   const committed = Math.max(...members.map(({ commit }) => commit))
   return Math.max(0, committed - member.applied)
 }
 
-function hasMixedVersions(members: readonly MemberStatus[]): boolean {
+function hasMixedVersions(members: readonly MemberStatusRow[]): boolean {
   return new Set(members.map(({ version }) => version).filter((version) => version !== '')).size > 1
 }

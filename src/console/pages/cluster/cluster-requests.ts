@@ -7,20 +7,20 @@ import type {
 } from '../../client/served-types.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 
-export type MemberStatus = ClusterStatus['members'][number]
+export type MemberStatusRow = ClusterStatus['members'][number]
 
 export type ChangeVerb = 'promote' | 'demote' | 'remove'
 
 export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterStatus> =>
   (await consoleApiClient.served('GET /fabric/v1/cluster/status', { signal })).data
 
-export const planChange = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
+export const fetchChangePlan = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await consoleApiClient.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
 /** Long, because a change of members may take the cluster that long. */
 const CHANGE_TIMEOUT_MS = 60_000
 
-export async function changeMember(
+export async function requestMemberChange(
   verb: ChangeVerb,
   id: string,
   confirmation: string | null,
@@ -34,7 +34,7 @@ export async function changeMember(
   })
 }
 
-export async function transferLeadership(newLeaderId: string): Promise<void> {
+export async function requestLeadershipTransfer(newLeaderId: string): Promise<void> {
   await consoleApiClient.ask({
     method: 'POST',
     path: `${FABRIC_API_PATH}/cluster/transfer-leadership`,
@@ -44,7 +44,7 @@ export async function transferLeadership(newLeaderId: string): Promise<void> {
   })
 }
 
-export async function invite(
+export async function requestInvitation(
   isVoter: boolean,
   lifetimeMs: number,
 ): Promise<ClusterInvitationDetail> {
@@ -55,12 +55,12 @@ export async function invite(
 }
 
 /** Tickets with which a controller can still join. */
-export async function readTickets(signal: AbortSignal): Promise<readonly ClusterTicketDetail[]> {
+export async function fetchTickets(signal: AbortSignal): Promise<readonly ClusterTicketDetail[]> {
   const { data } = await consoleApiClient.served('GET /fabric/v1/cluster/list-tickets', { signal })
   return data.filter(({ usedBy }) => usedBy === null)
 }
 
-export async function revokeTicket(id: string): Promise<void> {
+export async function requestTicketRevocation(id: string): Promise<void> {
   await consoleApiClient.ask({
     method: 'POST',
     path: `${FABRIC_API_PATH}/cluster/revoke-ticket`,
@@ -71,10 +71,10 @@ export async function revokeTicket(id: string): Promise<void> {
 
 /** Number of voters, as counted by the leader's plan of a change that changes nothing. */
 export async function countVoters(selfId: string): Promise<number> {
-  return (await planChange('promote', selfId)).votersBefore.length
+  return (await fetchChangePlan('promote', selfId)).votersBefore.length
 }
 
 /** Number of voters that may fail while the others can still write. */
-export function toleranceOf(voters: number): number {
+export function failureTolerance(voters: number): number {
   return Math.floor((voters - 1) / 2)
 }

@@ -12,14 +12,14 @@ import { texts } from '../../texts.ts'
 import type { ClusterChangePlan, ClusterStatus } from '../../client/served-types.ts'
 import {
   type ChangeVerb,
-  changeMember,
-  type MemberStatus,
-  planChange,
-  transferLeadership,
+  requestMemberChange,
+  type MemberStatusRow,
+  fetchChangePlan,
+  requestLeadershipTransfer,
 } from './cluster-requests.ts'
 
 interface MemberDialogProps {
-  readonly member: MemberStatus
+  readonly member: MemberStatusRow
   readonly status: ClusterStatus
   readonly onClose: () => void
   readonly onDone: () => void
@@ -51,7 +51,7 @@ export function MemberDialog(props: MemberDialogProps) {
   }
   const choose = (verb: ChangeVerb): void =>
     attempt(async () => {
-      planned.value = { verb, plan: await planChange(verb, member.id) }
+      planned.value = { verb, plan: await fetchChangePlan(verb, member.id) }
     })
   const finish = (text: string): void => {
     showToast(text)
@@ -60,7 +60,7 @@ export function MemberDialog(props: MemberDialogProps) {
   }
   const transfer = (): void =>
     attempt(async () => {
-      await transferLeadership(member.id)
+      await requestLeadershipTransfer(member.id)
       finish(manage.transferred(member.id))
     })
   const { value: chosen } = planned
@@ -68,7 +68,7 @@ export function MemberDialog(props: MemberDialogProps) {
     attempt(async () => {
       if (chosen === null) return
       const { confirmation } = chosen.plan
-      await changeMember(chosen.verb, member.id, confirmation === null ? null : typed.value)
+      await requestMemberChange(chosen.verb, member.id, confirmation === null ? null : typed.value)
       finish(manage.done[chosen.verb](member.id))
     })
   const needsTyping = chosen !== null && chosen.plan.confirmation !== null

@@ -11,7 +11,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import type { ClusterInvitationDetail } from '../../client/served-types.ts'
 import { useLoadedData } from '../../app/loaded.ts'
-import { countVoters, invite, toleranceOf } from './cluster-requests.ts'
+import { countVoters, requestInvitation, failureTolerance } from './cluster-requests.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -35,7 +35,7 @@ export function TicketDialog({
   const make = (): void => {
     isBusy.value = true
     error.value = null
-    invite(isVoter.value, hours.value * HOUR_MS)
+    requestInvitation(isVoter.value, hours.value * HOUR_MS)
       .then((found) => {
         made.value = found
       })
@@ -120,8 +120,8 @@ export function TicketDialog({
 /** The failure tolerance with one more voter, and a warning if it stays the same. */
 function Effect({ voters }: { readonly voters: number }) {
   const { ticket } = texts
-  const tolerated = toleranceOf(voters)
-  return tolerated > toleranceOf(voters - 1) ? (
+  const tolerated = failureTolerance(voters)
+  return tolerated > failureTolerance(voters - 1) ? (
     <p class="soft small">{ticket.gain(voters, tolerated)}</p>
   ) : (
     <Notice tone="warn">{ticket.noGain(voters, tolerated)}</Notice>

@@ -7,14 +7,14 @@ import type { ClusterTicketDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { readTickets, revokeTicket } from './cluster-requests.ts'
+import { fetchTickets, requestTicketRevocation } from './cluster-requests.ts'
 
 const REFRESH_MS = 5_000
 
 /** Tickets with which controllers can still join; nothing if there are none. */
 export function TicketsPanel({ refused }: { readonly refused: string | null }) {
   const { ticket } = texts
-  const loaded = useLoadedData('tickets', readTickets, REFRESH_MS)
+  const loaded = useLoadedData('tickets', fetchTickets, REFRESH_MS)
   const revoking = useSignal<ClusterTicketDetail | null>(null)
   const { value: tickets } = loaded.data
   if (tickets === null || tickets.length === 0) return <FailureNotice error={loaded.error.value} />
@@ -83,7 +83,7 @@ function RevokeDialog(props: {
       title={ticket.revokeTitle}
       verb={ticket.revoke}
       isDangerous
-      run={() => revokeTicket(props.id)}
+      run={() => requestTicketRevocation(props.id)}
       done={ticket.revoked}
       onClose={props.onClose}
       onDone={props.onDone}

@@ -2,7 +2,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
 import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
 
@@ -25,7 +25,7 @@ export function EventSubjects(props: {
       {records.map(({ path, id, name }, at) => {
         const found = name === '' ? (names.get(`${path}/${id}`) ?? '') : name
         const text = found === '' ? id : visibleText(found)
-        const kind = kindAt(path)
+        const kind = findKindAtPath(path)
         return (
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}

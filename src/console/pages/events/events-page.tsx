@@ -18,7 +18,7 @@ import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 const SHOWN_MAX = 200
 
 /** All events, newest first, updated as they arrive. */
-export function EventTail() {
+export function EventsPage() {
   const { events } = texts
   const typed = useSignal('')
   const namespace = useSignal('')

@@ -1,7 +1,7 @@
 import { hasPermission } from '../../app/management-document.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import { parseRowPage, type RowPage } from '../records/record-data.ts'
 import type { RecordStateName } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
@@ -124,7 +124,9 @@ export async function readAttentionItems(
 }
 
 async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
-  const options = kindAt(matter.kind)?.facets.find(({ name }) => name === matter.facet)?.options
+  const options = findKindAtPath(matter.kind)?.facets.find(
+    ({ name }) => name === matter.facet,
+  )?.options
   const filter = options?.find(({ value }) => value === matter.option)?.filter(Date.now())
   if (filter === undefined) throw new Error(`${matter.kind} has no facet ${matter.facet}`)
   const query = { limit: String(SHOWN), filter, sort: matter.sort }
@@ -174,6 +176,6 @@ async function readRows(
 }
 
 function isReadable(path: string): boolean {
-  const kind = kindAt(path)
+  const kind = findKindAtPath(path)
   return kind !== null && hasPermission(`${kind.permission}.read`)
 }

@@ -10,10 +10,10 @@ import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fetchClusterStatus } from '../cluster/cluster-requests.ts'
-import { Alarms, ClusterHealthPanel } from '../cluster/cluster-health-panel.tsx'
+import { AlarmList, ClusterHealthPanel } from '../cluster/cluster-health-panel.tsx'
 import { formatListState } from '../records/filters.ts'
 import { isObject } from '../records/json-values.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import type { RecordRow } from '../records/record-data.ts'
 import { StateBadge } from '../records/record-state.tsx'
 import { rowTitle } from '../records/row-title.ts'
@@ -161,8 +161,8 @@ function Amounts({ amounts }: { readonly amounts: readonly RecordCount[] | null 
         <li class="panel" key={kind}>
           <a href={consolePath(kind)}>
             <span class="amount-label">
-              <Icon name={kindAt(kind)?.icon ?? 'dot'} />
-              {kindAt(kind)?.many}
+              <Icon name={findKindAtPath(kind)?.icon ?? 'dot'} />
+              {findKindAtPath(kind)?.many}
             </span>
             <span class="amount">{all.toLocaleString('en')}</span>
             <span class="faint small">{online === null ? '' : onlineText(online)}</span>
@@ -183,7 +183,7 @@ function ClusterCard() {
       <ClusterHealthPanel status={shown} isBrief>
         <LinkButton href={consolePath('cluster')}>{texts.home.toCluster}</LinkButton>
       </ClusterHealthPanel>
-      <Alarms status={shown} />
+      <AlarmList status={shown} />
     </>
   )
 }

@@ -14,7 +14,7 @@ import { AccessPreview, previewedCollection } from '../access/preview.tsx'
 import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
 import { WizardHead } from '../wizards/wizard-head.tsx'
 import {
-  carryOut,
+  runImport,
   IMPORT_BYTES_MAX,
   type NetworkImport,
   planImport,
@@ -53,7 +53,7 @@ export function ImportPage() {
   const run = async (plan: NetworkImport): Promise<void> => {
     made.value = 0
     try {
-      await carryOut(plan, (done) => (made.value = done))
+      await runImport(plan, (done) => (made.value = done))
       showToast(words.done(plan.steps.length))
     } catch (error) {
       problem.value = words.stopped(made.value ?? 0, plan.steps.length, sentenceOf(error))

@@ -1,12 +1,12 @@
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
-import { CHANGES_MAX } from '../../../cli/access/preview-response.ts'
+import { PREVIEW_CHANGES_MAX } from '../../../cli/access/preview-response.ts'
 import type { RecordApi } from '../../../cli/client/record-api.ts'
 import { toApiRefusal } from '../../../cli/client/api-refusal.ts'
 import { StepRunner } from '../../../cli/network/step-runner.ts'
 import { type FileFault, parseNetworkFile } from '../../../cli/network/network-file.ts'
 import { type LiveNetwork, readNetwork } from '../../../cli/network/live-network.ts'
-import { planOf, type Step } from '../../../cli/network/plan.ts'
+import { planNetworkSteps, type NetworkStep } from '../../../cli/network/plan.ts'
 import { toPreviewChanges } from '../../../cli/network/preview-steps.ts'
 import { allSections } from '../../../cli/network/sections.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
@@ -14,7 +14,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 /** The plan of `flotilla apply`, made and carried out by the browser with the caller's session. */
 export interface NetworkImport {
   readonly faults: readonly FileFault[]
-  readonly steps: readonly Step[]
+  readonly steps: readonly NetworkStep[]
   /** Changes for the preview of access; null if there are too many for one preview. */
   readonly previewed: ReturnType<typeof toPreviewChanges>['changes'] | null
   readonly live: LiveNetwork | null
@@ -34,10 +34,10 @@ export async function planImport(text: string, signal: AbortSignal): Promise<Net
     return kind.id !== 'serviceConfig' || named.has(name)
   })
   const live = await readNetwork(recordApi(signal), sections)
-  const { steps, faults } = planOf(file.objects, live, false)
+  const { steps, faults } = planNetworkSteps(file.objects, live, false)
   if (faults.length > 0) return refused(faults)
   const { changes } = toPreviewChanges(steps, live)
-  return { faults, steps, live, previewed: changes.length > CHANGES_MAX ? null : changes }
+  return { faults, steps, live, previewed: changes.length > PREVIEW_CHANGES_MAX ? null : changes }
 }
 
 function refused(faults: readonly FileFault[]): NetworkImport {
@@ -45,7 +45,7 @@ function refused(faults: readonly FileFault[]): NetworkImport {
 }
 
 /** Text for one step: the sign of its kind, its object, and the names of changed fields. */
-export function stepText(step: Step): string {
+export function stepText(step: NetworkStep): string {
   switch (step.verb) {
     case 'delete':
       return `− ${step.live.label}`
@@ -63,7 +63,7 @@ export function stepText(step: Step): string {
  * that succeeded.
  * @param onDone called with the number of steps that are done.
  */
-export async function carryOut(
+export async function runImport(
   { steps, live }: NetworkImport,
   onDone: (done: number) => void,
 ): Promise<void> {

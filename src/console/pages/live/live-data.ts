@@ -2,18 +2,18 @@ import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
-export type LiveRow = Readonly<Record<string, unknown>> & { readonly id: string }
+export type LiveDataRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
 /** Rows from all controllers that responded. */
-export interface LiveRows {
-  readonly rows: readonly LiveRow[]
+export interface LiveDataRows {
+  readonly rows: readonly LiveDataRow[]
   readonly totalCount: number
   /** Controllers that did not respond, so that rows may be missing. */
   readonly silent: readonly string[]
 }
 
 /** Ids of the identities in rows that do not contain their names. */
-export function clientIds(rows: readonly LiveRow[]): readonly string[] {
+export function clientIds(rows: readonly LiveDataRow[]): readonly string[] {
   const ids = rows.flatMap(({ clientId, identityId }) => [clientId, identityId])
   return ids.filter((id): id is string => typeof id === 'string')
 }
@@ -21,7 +21,7 @@ export function clientIds(rows: readonly LiveRow[]): readonly string[] {
 const CLOSE_TIMEOUT_MS = 10_000
 
 interface ListBody {
-  readonly data: readonly LiveRow[]
+  readonly data: readonly LiveDataRow[]
   readonly meta?: { readonly pagination?: { readonly totalCount: number } }
 }
 
@@ -30,7 +30,7 @@ export async function readSessions(
   path: string,
   limit: number,
   signal: AbortSignal,
-): Promise<LiveRows> {
+): Promise<LiveDataRows> {
   const query = new URLSearchParams({ limit: String(limit), sort: 'createdAt desc' })
   const { body } = await consoleApiClient.ask({
     path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
@@ -51,7 +51,7 @@ export async function readOwnSessionId(signal: AbortSignal): Promise<string> {
  * Requests links or circuits from all controllers, because each link or circuit is reported only by
  * the controller that owns it.
  */
-export async function readFabricRows(path: string, signal: AbortSignal): Promise<LiveRows> {
+export async function readFabricRows(path: string, signal: AbortSignal): Promise<LiveDataRows> {
   const origins = clusterMembers.list.value.map(({ origin }) => origin)
   const asked = origins.length === 0 ? [clusterMembers.current.value] : origins
   const answers = await Promise.allSettled(
@@ -68,7 +68,7 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
   if (failed !== undefined && answers.every((one) => one.status === 'rejected')) {
     throw failed.reason
   }
-  const rows = new Map<string, LiveRow>()
+  const rows = new Map<string, LiveDataRow>()
   const silent: string[] = []
   for (const [at, answer] of answers.entries()) {
     if (answer.status === 'rejected') silent.push(clusterMembers.nameOf(asked[at] ?? ''))
@@ -77,7 +77,7 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
   return { rows: [...rows.values()], totalCount: rows.size, silent }
 }
 
-export async function closeRow(path: string, id: string): Promise<void> {
+export async function closeLiveRow(path: string, id: string): Promise<void> {
   await consoleApiClient.ask({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
 }
 

@@ -12,9 +12,9 @@ import { useIdentityNames } from '../records/record-names.ts'
 import {
   clientIds,
   closeFabricRow,
-  closeRow,
-  type LiveRow,
-  type LiveRows,
+  closeLiveRow,
+  type LiveDataRow,
+  type LiveDataRows,
   readFabricRows,
   readOwnSessionId,
   readSessions,
@@ -28,7 +28,7 @@ interface LiveSource {
   readonly name: LiveTableName
   readonly columns: readonly string[]
   /** @param limit maximum rows of a table that one controller has as a whole. */
-  readonly read: (signal: AbortSignal, limit: number) => Promise<LiveRows>
+  readonly read: (signal: AbortSignal, limit: number) => Promise<LiveDataRows>
   readonly end: ((id: string) => Promise<void>) | null
 }
 
@@ -37,13 +37,13 @@ const tables: readonly LiveSource[] = [
     name: 'api-sessions',
     columns: ['identity', 'lastActivityAt', 'ipAddress', 'isMfaComplete', 'createdAt'],
     read: (signal, limit) => readSessions('api-sessions', limit, signal),
-    end: (id) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
+    end: (id) => closeLiveRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
   {
     name: 'sessions',
     columns: ['identityId', 'service', 'type', 'edgeRouters', 'createdAt'],
     read: (signal, limit) => readSessions('sessions', limit, signal),
-    end: (id) => closeRow(`${MANAGEMENT_API_PATH}/sessions`, id),
+    end: (id) => closeLiveRow(`${MANAGEMENT_API_PATH}/sessions`, id),
   },
   {
     name: 'circuits',
@@ -170,7 +170,11 @@ function Shown({ table }: { readonly table: LiveSource }) {
 }
 
 /** Whether a row contains the typed text, also in the names of its identities. */
-function containsText(row: LiveRow, names: ReadonlyMap<string, string>, typed: string): boolean {
+function containsText(
+  row: LiveDataRow,
+  names: ReadonlyMap<string, string>,
+  typed: string,
+): boolean {
   const text = typed.trim().toLowerCase()
   if (text === '') return true
   const own = clientIds([row]).map((id) => names.get(id) ?? '')

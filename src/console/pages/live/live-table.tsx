@@ -14,13 +14,13 @@ import { isObject } from '../records/json-values.ts'
 import { CircuitPathLinks } from './circuit-path-links.tsx'
 import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
-import type { LiveRow } from './live-data.ts'
+import type { LiveDataRow } from './live-data.ts'
 
 export type LiveTableName = keyof typeof texts.live.names
 
 interface LiveTableProps {
   readonly name: LiveTableName
-  readonly rows: readonly LiveRow[]
+  readonly rows: readonly LiveDataRow[]
   readonly columns: readonly string[]
   /** Names of identities, by ID. */
   readonly names: ReadonlyMap<string, string>
@@ -118,7 +118,7 @@ export function LiveTable(props: LiveTableProps) {
 
 const NANOSECONDS_PER_MS = 1_000_000
 
-function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveRow }) {
+function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveDataRow }) {
   const { column, row, names, ownSession } = props
   const { live } = texts
   const value = row[column]

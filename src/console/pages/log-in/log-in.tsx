@@ -4,12 +4,12 @@ import { useEffect, useRef } from 'preact/hooks'
 import { failureText } from '../../app/failure.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import type { LogInProvider } from '../../client/sign-in.ts'
-import { session } from '../../app/console-state.ts'
+import { tabSession } from '../../app/console-state.ts'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
-import type { LogInMethod } from '../../client/session.ts'
+import type { ConsoleLogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
 import { TextField } from '../../controls/field.tsx'
-import { StatusMark } from '../../controls/icon.tsx'
+import { ConsoleLogo } from '../../controls/icon.tsx'
 import { startProviderSignIn, startSignIn, takeSignInFault } from '../../app/sign-in.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -24,7 +24,7 @@ export function LogIn() {
     <main class="gate">
       <div class="gate-card">
         <div class="gate-mark">
-          <StatusMark size={28} />
+          <ConsoleLogo size={28} />
           {product}
         </div>
         <div>
@@ -66,7 +66,7 @@ export function LogInAgainOverlay() {
 }
 
 function LogInForm({ hasSignIn = false }: { readonly hasSignIn?: boolean }) {
-  if (session.current.value?.isPartial === true) return <FactorForm />
+  if (tabSession.current.value?.isPartial === true) return <FactorForm />
   return <PasswordForm hasSignIn={hasSignIn} />
 }
 
@@ -85,12 +85,12 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
   useEffect(() => {
     if (hasSignIn) fault.value = takeSignInFault()
   }, [])
-  const busy = useSignal<LogInMethod['kind'] | null>(null)
-  const attempt = (method: LogInMethod): void => {
+  const busy = useSignal<ConsoleLogInMethod['kind'] | null>(null)
+  const attempt = (method: ConsoleLogInMethod): void => {
     if (busy.value !== null) return
     busy.value = method.kind
     fault.value = ''
-    session
+    tabSession
       .logIn(method)
       .catch((error: unknown) => {
         fault.value =
@@ -161,7 +161,7 @@ function ProviderButtons({ onFault }: { readonly onFault: (text: string) => void
   const providers = useSignal<readonly LogInProvider[]>([])
   useEffect(() => {
     // Without an answer, the other ways to log in remain.
-    session.logInProviders().then(
+    tabSession.logInProviders().then(
       (found) => (providers.value = found),
       () => undefined,
     )
@@ -198,7 +198,7 @@ function FactorForm() {
         if (isBusy.value) return
         isBusy.value = true
         fault.value = ''
-        session
+        tabSession
           .proveFactor(code.value.trim())
           .catch((error: unknown) => {
             fault.value =
@@ -228,7 +228,7 @@ function FactorForm() {
       <Button
         kind="quiet"
         onClick={() => {
-          session.logOut().catch(() => undefined)
+          tabSession.logOut().catch(() => undefined)
         }}
       >
         {logIn.cancel}

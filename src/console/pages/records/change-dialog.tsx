@@ -9,7 +9,7 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
 import type { Draft } from './json-values.ts'
-import { recordPath, writeRecord } from './record-data.ts'
+import { recordApiPath, writeRecord } from './record-data.ts'
 
 /** A change of one record: a patch of fields, or its deletion. */
 export interface RecordChange {
@@ -106,7 +106,7 @@ export function ChangeDialog(props: {
 }
 
 function writeOf({ collection, id, data, ifMatch = null }: RecordChange) {
-  const path = recordPath(collection, id)
+  const path = recordApiPath(collection, id)
   if (data === null) return { method: 'DELETE', path, ifMatch } as const
   return { method: 'PATCH', path, body: data, ifMatch } as const
 }

@@ -6,7 +6,7 @@ import { failureText } from '../../app/failure.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import type { JsonSchema } from '../../client/api-document.ts'
+import type { ServedSchema } from '../../client/api-document.ts'
 import { CancelledError } from '../../../client/client-errors.ts'
 import { resolveDataSchema } from './data-schema.ts'
 import { emptyDraft, type FormFault, groupWidget } from './form-model.ts'
@@ -39,7 +39,7 @@ async function loadForm(typeId: string, signal: AbortSignal): Promise<TypeForm> 
   try {
     const { record } = await readRecord('config-types', typeId, signal)
     const { schema } = record
-    const resolved = resolveDataSchema(isObject(schema) ? (schema as JsonSchema) : {})
+    const resolved = resolveDataSchema(isObject(schema) ? (schema as ServedSchema) : {})
     return { typeId, widget: groupWidget(resolved), failure: null }
   } catch (failure) {
     return { typeId, widget: null, failure }

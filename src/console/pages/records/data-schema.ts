@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../client/api-document.ts'
+import type { ServedSchema } from '../../client/api-document.ts'
 import { isObject } from './json-values.ts'
 
 const DEPTH_MAX = 16
@@ -10,13 +10,13 @@ const SCHEMAS_MAX = 2000
  * the parts of `allOf` are merged. A part that is nested too deep becomes an empty schema, which a
  * form shows as JSON.
  */
-export function resolveDataSchema(root: JsonSchema): JsonSchema {
+export function resolveDataSchema(root: ServedSchema): ServedSchema {
   let left = SCHEMAS_MAX
-  const resolve = (schema: unknown, depth: number): JsonSchema => {
+  const resolve = (schema: unknown, depth: number): ServedSchema => {
     left -= 1
     if (depth > DEPTH_MAX || left < 0 || !isObject(schema)) return {}
-    const own = schema as JsonSchema
-    const next = (one: unknown): JsonSchema => resolve(one, depth + 1)
+    const own = schema as ServedSchema
+    const next = (one: unknown): ServedSchema => resolve(one, depth + 1)
     if (typeof own.$ref === 'string') {
       const target = schemaAt(root, own.$ref)
       const named = next(target)
@@ -31,7 +31,10 @@ export function resolveDataSchema(root: JsonSchema): JsonSchema {
   return resolve(root, 0)
 }
 
-function withResolvedParts(schema: JsonSchema, resolve: (one: unknown) => JsonSchema): JsonSchema {
+function withResolvedParts(
+  schema: ServedSchema,
+  resolve: (one: unknown) => ServedSchema,
+): ServedSchema {
   const { properties, items, oneOf, anyOf } = schema
   return {
     ...schema,
@@ -75,7 +78,7 @@ function placeOf(name: string): number {
 }
 
 /** A condition stays in the list `allOf`, because a schema can have only one `if`. */
-function merge(a: JsonSchema, b: JsonSchema): JsonSchema {
+function merge(a: ServedSchema, b: ServedSchema): ServedSchema {
   if (b.if !== undefined) return { ...a, allOf: [...(a.allOf ?? []), b] }
   const allOf = [...(a.allOf ?? []), ...(b.allOf ?? [])]
   return {
@@ -92,7 +95,7 @@ function merge(a: JsonSchema, b: JsonSchema): JsonSchema {
 }
 
 /** The part of a schema at a reference such as `#/definitions/port`. */
-function schemaAt(root: JsonSchema, reference: string): unknown {
+function schemaAt(root: ServedSchema, reference: string): unknown {
   if (!reference.startsWith('#')) return undefined
   let found: unknown = root
   for (const step of reference.slice(1).split('/').slice(1)) {
@@ -111,7 +114,7 @@ function lastStep(reference: string): string {
  * Whether a value has the form that a resolved schema describes. Only the keywords that
  * distinguish two forms are compared; the controller validates the rest.
  */
-export function hasFormOf(schema: JsonSchema, value: unknown): boolean {
+export function matchesSchemaForm(schema: ServedSchema, value: unknown): boolean {
   if ('const' in schema && schema.const !== value) return false
   if (schema.enum !== undefined && !schema.enum.includes(value)) return false
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])
@@ -120,14 +123,16 @@ export function hasFormOf(schema: JsonSchema, value: unknown): boolean {
   if (schema.format === 'ipv6' && !String(value).includes(':')) return false
   if (Array.isArray(value)) {
     const { items } = schema
-    return items === undefined || value.every((one) => hasFormOf(items, one))
+    return items === undefined || value.every((one) => matchesSchemaForm(items, one))
   }
   if (!isObject(value)) return true
   const { properties = {}, required = [], additionalProperties } = schema
   if (required.some((name) => value[name] === undefined)) return false
   return Object.entries(value).every(([name, one]) => {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
-    return property === undefined ? additionalProperties !== false : hasFormOf(property, one)
+    return property === undefined
+      ? additionalProperties !== false
+      : matchesSchemaForm(property, one)
   })
 }
 
@@ -151,13 +156,13 @@ function isOfType(type: string, value: unknown): boolean {
  * none.
  */
 export function conditionalRequirements(
-  schema: JsonSchema,
+  schema: ServedSchema,
 ): ((value: Readonly<Record<string, unknown>>) => readonly string[]) | null {
   const conditions = [schema, ...(schema.allOf ?? [])].filter((one) => one.if !== undefined)
   if (conditions.length === 0) return null
   return (value) =>
     conditions.flatMap((one) => {
-      const branch = hasFormOf(one.if ?? {}, value) ? one.then : one.else
+      const branch = matchesSchemaForm(one.if ?? {}, value) ? one.then : one.else
       return branch?.required ?? []
     })
 }

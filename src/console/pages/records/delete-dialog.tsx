@@ -6,13 +6,13 @@ import { TextField } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { AccessPreview } from '../access/preview.tsx'
 import { CurlCommandPanel } from './curl-command-panel.tsx'
-import type { Kind } from './kinds.ts'
-import { recordPath, writeRecord } from './record-data.ts'
+import type { ConsoleKind } from './kinds.ts'
+import { recordApiPath, writeRecord } from './record-data.ts'
 import { blocksDeletion, RecordUses, useRecordUses } from './record-uses.tsx'
 
 /** Deletes a record after the user has typed its name. */
 export function DeleteDialog(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly id: string
   readonly name: string
   readonly onClose: () => void
@@ -21,7 +21,7 @@ export function DeleteDialog(props: {
   const typed = useSignal('')
   const used = useRecordUses(kind.path, id)
   const isKept = blocksDeletion(used.data.value)
-  const call = { method: 'DELETE', path: recordPath(kind.path, id) } as const
+  const call = { method: 'DELETE', path: recordApiPath(kind.path, id) } as const
   return (
     <ConfirmDialog
       title={texts.record.deleteTitle(name)}

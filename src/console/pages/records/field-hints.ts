@@ -1,5 +1,5 @@
 import { texts } from '../../texts.ts'
-import type { ShownIf, Widget } from './form-field.ts'
+import type { FieldCondition, Widget } from './form-field.ts'
 
 /** Label and control for a field, instead of those that are derived from its schema. */
 export interface FieldHint {
@@ -12,21 +12,23 @@ export interface FieldHint {
   readonly optionTexts?: Readonly<Record<string, string>>
   /** Hints for the fields of an object, or of the items of a list. */
   readonly fields?: Readonly<Record<string, FieldHint>>
-  readonly shownIf?: ShownIf
+  readonly shownIf?: FieldCondition
   /** True: required although the schema does not say so, because another field decides it. */
   readonly isRequired?: boolean
   /** True: the form of an existing record does not show it. */
   readonly isFixed?: boolean
 }
 
-export const ref = (kind: string): Widget => ({ is: 'reference', kind })
-export const refs = (kind: string): Widget => ({ is: 'references', kind })
-export const roles = (kind: string): FieldHint => ({ widget: { is: 'roles', kind, isOwn: false } })
-export const attributes = (kind: string): FieldHint => ({
+export const referenceWidget = (kind: string): Widget => ({ is: 'reference', kind })
+export const referencesWidget = (kind: string): Widget => ({ is: 'references', kind })
+export const rolesHint = (kind: string): FieldHint => ({
+  widget: { is: 'roles', kind, isOwn: false },
+})
+export const attributesHint = (kind: string): FieldHint => ({
   help: texts.wizards.attributesHint,
   widget: { is: 'roles', kind, isOwn: true },
 })
-export const json: Widget = { is: 'json' }
+export const jsonWidget: Widget = { is: 'json' }
 
 /** How a policy combines its roles. */
 export const semantic: FieldHint = {
@@ -49,7 +51,7 @@ function ofPosture(type: string, hint: FieldHint = {}): FieldHint {
 }
 
 const hashes: FieldHint = { label: 'Hashes', help: texts.posture.hashes }
-export const postureFields: Readonly<Record<string, FieldHint>> = {
+export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
   operatingSystems: ofPosture('OS', {
     help: texts.posture.operatingSystems,
     initial: [{ type: 'Linux', versions: [] }],
@@ -98,7 +100,7 @@ function ifAllowed(hint: FieldHint): FieldHint {
 
 const { logInRules } = texts
 /** The methods of log-in that an authentication policy allows. */
-export const primaryFields: Readonly<Record<string, FieldHint>> = {
+export const primaryFieldHints: Readonly<Record<string, FieldHint>> = {
   cert: {
     label: logInRules.cert,
     isRequired: true,
@@ -131,16 +133,16 @@ export const primaryFields: Readonly<Record<string, FieldHint>> = {
       allowedSigners: ifAllowed({
         label: logInRules.signers,
         help: logInRules.signersHelp,
-        widget: refs('external-jwt-signers'),
+        widget: referencesWidget('external-jwt-signers'),
       }),
     },
   },
 }
-export const secondaryFields: Readonly<Record<string, FieldHint>> = {
+export const secondaryFieldHints: Readonly<Record<string, FieldHint>> = {
   requireTotp: { label: logInRules.totp },
   requireExtJwtSigner: {
     label: logInRules.secondSigner,
     help: logInRules.secondSignerHelp,
-    widget: ref('external-jwt-signers'),
+    widget: referenceWidget('external-jwt-signers'),
   },
 }

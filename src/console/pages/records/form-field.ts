@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../client/api-document.ts'
+import type { ServedSchema } from '../../client/api-document.ts'
 
 export type Widget =
   | { readonly is: 'end' }
@@ -30,7 +30,7 @@ export type Widget =
   | GroupWidget
   /** A list whose items have a form each. */
   | { readonly is: 'rows'; readonly item: FormField }
-  | { readonly is: 'oneOf'; readonly options: readonly FormOption[] }
+  | { readonly is: 'oneOf'; readonly options: readonly ValueForm[] }
   /** Data whose schema is that of the config type that another field of the form names. */
   | { readonly is: 'configData' }
 
@@ -42,10 +42,10 @@ export interface GroupWidget {
 }
 
 /** One of the forms that a value can have. */
-export interface FormOption {
+export interface ValueForm {
   readonly field: FormField
   /** Decides whether a value has this form. */
-  readonly schema: JsonSchema
+  readonly schema: ServedSchema
 }
 
 export interface FormField {
@@ -60,12 +60,12 @@ export interface FormField {
   /** Value in the form for a new record; undefined: the empty value of the field's type. */
   readonly initial?: unknown
   /** The form shows this field only while another field has one of these values. */
-  readonly shownIf?: ShownIf
+  readonly shownIf?: FieldCondition
   /** True: the value is chosen when the record is created, and never changes. */
   readonly isFixed?: boolean
 }
 
-export interface ShownIf {
+export interface FieldCondition {
   readonly field: string
   readonly is: readonly unknown[]
 }

@@ -1,11 +1,11 @@
 import { faultText, type RefusedField } from '../../app/fault-text.ts'
-import type { JsonSchema } from '../../client/api-document.ts'
+import type { ServedSchema } from '../../client/api-document.ts'
 import { texts } from '../../texts.ts'
-import { conditionalRequirements, hasFormOf } from './data-schema.ts'
+import { conditionalRequirements, matchesSchemaForm } from './data-schema.ts'
 import type { FieldHint } from './field-hints.ts'
-import type { Kind } from './kinds.ts'
-import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
-import { type Draft, isObject, isDeepEqual, textItems } from './json-values.ts'
+import type { ConsoleKind } from './kinds.ts'
+import type { FormField, ValueForm, GroupWidget, Widget } from './form-field.ts'
+import { type Draft, isObject, isDeepEqual, stringItems } from './json-values.ts'
 
 /** Labels for OpenZiti field names that cannot be split into words. */
 const labels: Readonly<Record<string, string>> = {
@@ -18,7 +18,10 @@ const labels: Readonly<Record<string, string>> = {
 }
 
 /** Title of a column in a list of records. */
-export function columnLabel(kind: Pick<Kind, 'fields' | 'titleLabel'>, name: string): string {
+export function columnLabel(
+  kind: Pick<ConsoleKind, 'fields' | 'titleLabel'>,
+  name: string,
+): string {
   // Records without a name have a title in the place of their ID.
   if (name === 'id') return kind.titleLabel
   const { fields } = kind
@@ -48,7 +51,10 @@ export function fieldLabel(name: string): string {
  * The fields of a body: first those with hints, in the order of the hints, then the required
  * fields.
  */
-export function fieldsOf(schema: JsonSchema, kind: Pick<Kind, 'fields' | 'hidden'>): FormField[] {
+export function buildFormFields(
+  schema: ServedSchema,
+  kind: Pick<ConsoleKind, 'fields' | 'hidden'>,
+): FormField[] {
   const required = new Set(schema.required)
   const hinted = Object.keys(kind.fields)
   const place = (name: string): number => {
@@ -68,7 +74,7 @@ export function fieldsOf(schema: JsonSchema, kind: Pick<Kind, 'fields' | 'hidden
 
 function fieldOf(
   name: string,
-  schema: JsonSchema,
+  schema: ServedSchema,
   isRequired: boolean,
   hint: FieldHint,
 ): FormField {
@@ -88,7 +94,7 @@ function fieldOf(
   }
 }
 
-function typesOf({ type }: JsonSchema): readonly string[] {
+function typesOf({ type }: ServedSchema): readonly string[] {
   return typeof type === 'string' ? [type] : (type ?? [])
 }
 
@@ -104,7 +110,7 @@ const lists: ReadonlySet<Widget['is']> = new Set([
 const LONG_CHARACTERS = /Pem$|^csr$/
 const SECRET = /password|secret/i
 
-function widgetOf(name: string, schema: JsonSchema, hint: FieldHint): Widget {
+function widgetOf(name: string, schema: ServedSchema, hint: FieldHint): Widget {
   if (hint.widget !== undefined) return hint.widget
   const options = (schema.oneOf ?? schema.anyOf)?.filter(({ type }) => type !== 'null')
   const [only, ...others] = options ?? []
@@ -146,7 +152,7 @@ function enumWidget(values: readonly unknown[], hint: FieldHint): Widget {
     : { is: 'json' }
 }
 
-function listWidget(name: string, items: JsonSchema | undefined, hint: FieldHint): Widget {
+function listWidget(name: string, items: ServedSchema | undefined, hint: FieldHint): Widget {
   if (items === undefined) return { is: 'json' }
   const item = fieldOf(name, { ...items, description: '' }, false, { fields: hint.fields ?? {} })
   const { widget } = item
@@ -163,17 +169,17 @@ function listWidget(name: string, items: JsonSchema | undefined, hint: FieldHint
 }
 
 /** Null: the schema names no members, so that only JSON can express the object. */
-export function groupWidget(schema: JsonSchema, hint: FieldHint = {}): GroupWidget | null {
+export function groupWidget(schema: ServedSchema, hint: FieldHint = {}): GroupWidget | null {
   const { properties } = schema
   if (properties === undefined || Object.keys(properties).length === 0) return null
   return {
     is: 'group',
-    fields: fieldsOf(schema, { fields: hint.fields ?? {}, hidden: [] }),
+    fields: buildFormFields(schema, { fields: hint.fields ?? {}, hidden: [] }),
     requires: conditionalRequirements(schema),
   }
 }
 
-function optionOf(schema: JsonSchema, at: number): FormOption {
+function optionOf(schema: ServedSchema, at: number): ValueForm {
   const [type = ''] = typesOf(schema)
   const label =
     schema.title === undefined
@@ -187,7 +193,7 @@ function optionOf(schema: JsonSchema, at: number): FormOption {
 /**
  * Whether a form can show this value without losing a part of it; another value is shown as JSON.
  */
-export function canShow(widget: Widget, value: unknown): boolean {
+export function canWidgetShow(widget: Widget, value: unknown): boolean {
   if (value === undefined || value === null) return true
   switch (widget.is) {
     case 'flag':
@@ -200,33 +206,33 @@ export function canShow(widget: Widget, value: unknown): boolean {
     case 'choice':
       return typeof value === 'string' && ['', ...widget.options].includes(value)
     case 'choices':
-      return isTextList(value) && textItems(value).every((one) => widget.options.includes(one))
+      return isTextList(value) && stringItems(value).every((one) => widget.options.includes(one))
     case 'texts':
       // A line break would make two lines of one item.
-      return isTextList(value) && textItems(value).every((one) => !/[\r\n]|^\s|^$/.test(one))
+      return isTextList(value) && stringItems(value).every((one) => !/[\r\n]|^\s|^$/.test(one))
     case 'rows':
       return Array.isArray(value)
     case 'group':
       return isObject(value)
     case 'oneOf':
-      return widget.options.some(({ schema }) => hasFormOf(schema, value))
+      return widget.options.some(({ schema }) => matchesSchemaForm(schema, value))
     default:
       return true
   }
 }
 
 function isTextList(value: unknown): boolean {
-  return Array.isArray(value) && textItems(value).length === value.length
+  return Array.isArray(value) && stringItems(value).length === value.length
 }
 
 /** Whether the form shows a field while the draft has these values. */
-export function isShown({ shownIf }: FormField, draft: Draft): boolean {
+export function isFieldShown({ shownIf }: FormField, draft: Draft): boolean {
   return shownIf === undefined || shownIf.is.includes(draft[shownIf.field])
 }
 
 /** The draft without the values of fields that the form does not show. */
-export function shownDraft(draft: Draft, fields: readonly FormField[]): Draft {
-  const hidden = fields.filter((field) => !isShown(field, draft)).map(({ name }) => name)
+export function pickShownFields(draft: Draft, fields: readonly FormField[]): Draft {
+  const hidden = fields.filter((field) => !isFieldShown(field, draft)).map(({ name }) => name)
   return Object.fromEntries(Object.entries(draft).filter(([name]) => !hidden.includes(name)))
 }
 
@@ -267,7 +273,7 @@ function initialOf(widget: Widget): readonly unknown[] {
 }
 
 /** The value of a new item in a list; undefined: it has to be typed. */
-export function newItem(widget: Widget): unknown {
+export function newListItem(widget: Widget): unknown {
   return initialOf(widget)[0]
 }
 
@@ -343,7 +349,7 @@ function emptyOf(widget: Widget): unknown {
 }
 
 /** The body of a patch that makes these changes. */
-export function patchBody(changes: readonly FormFieldChange[]): Draft {
+export function buildPatchBody(changes: readonly FormFieldChange[]): Draft {
   return Object.fromEntries(changes.map(({ name, after }) => [name, after]))
 }
 
@@ -392,7 +398,7 @@ function dataFault(name: string, parts: readonly string[], reason: string): Form
 }
 
 /** The fault of a group, relative to the group's own fields. */
-export function faultWithinGroup(
+export function groupFieldFault(
   fault: FormFault | null,
   fields: readonly FormField[],
 ): FormFault | null {
@@ -401,7 +407,7 @@ export function faultWithinGroup(
 }
 
 /** The fault of an item of a list; null if the fault is about another item, or the whole list. */
-export function faultOfItem(fault: FormFault | null, at: number): FormFault | null {
+export function itemFault(fault: FormFault | null, at: number): FormFault | null {
   const below = innerFault(fault)
   return below?.name === String(at) ? below : null
 }

@@ -6,27 +6,27 @@ import { Button, IconButton } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { ConfigDataInput } from './config-data.tsx'
-import { hasFormOf } from './data-schema.ts'
+import { matchesSchemaForm } from './data-schema.ts'
 import {
-  canShow,
-  faultWithinGroup,
-  faultOfItem,
+  canWidgetShow,
+  groupFieldFault,
+  itemFault,
   type FormFault,
-  isShown,
-  newItem,
+  isFieldShown,
+  newListItem,
 } from './form-model.ts'
-import type { FormField, FormOption, GroupWidget, Widget } from './form-field.ts'
-import { type Draft, isObject, textItems, withValue } from './json-values.ts'
+import type { FormField, ValueForm, GroupWidget, Widget } from './form-field.ts'
+import { type Draft, isObject, stringItems, withMember } from './json-values.ts'
 import {
   ChoiceInput,
   ChoicesInput,
-  Flag,
+  CheckboxInput,
   type InputIds,
   JsonInput,
   LinesInput,
   LongTextInput,
   NumberInput,
-  textOf,
+  toInputText,
   TextInput,
 } from './leaf-inputs.tsx'
 import { RoleExpiryInput } from './role-expiry-input.tsx'
@@ -54,7 +54,9 @@ export function FormFields(props: FormProps) {
   return (
     <>
       {fields
-        .filter((field) => isShown(field, draft) && !(field.isFixed === true && of === 'record'))
+        .filter(
+          (field) => isFieldShown(field, draft) && !(field.isFixed === true && of === 'record'),
+        )
         .map((field) => (
           <FormControl
             key={field.name}
@@ -66,7 +68,7 @@ export function FormFields(props: FormProps) {
             draft={draft}
             fault={fault?.name === field.name ? fault : null}
             of={of}
-            onChange={(value) => onChange(withValue(draft, field.name, value))}
+            onChange={(value) => onChange(withMember(draft, field.name, value))}
             onBadJson={onBadJson}
           />
         ))}
@@ -84,11 +86,11 @@ function FormControl(props: ControlProps) {
   const { widget, label, isStarred } = field
   const value = draft[field.name]
   const hint = hintOf(field)
-  if (canShow(widget, value)) {
+  if (canWidgetShow(widget, value)) {
     switch (widget.is) {
       case 'flag':
         return (
-          <Flag
+          <CheckboxInput
             label={label}
             hint={hint}
             fault={fault?.reason ?? null}
@@ -128,7 +130,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
   const { field, of, draft, ids, value, onChange, onBadJson } = props
   const onBad = (isBad: boolean): void => onBadJson(field.name, isBad)
   const leaf = { ids, value, onChange }
-  const widget: Widget = canShow(field.widget, value) ? field.widget : { is: 'json' }
+  const widget: Widget = canWidgetShow(field.widget, value) ? field.widget : { is: 'json' }
   switch (widget.is) {
     case 'choice':
       return (
@@ -136,7 +138,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           {...leaf}
           options={widget.options}
           names={widget.names}
-          mayBeNone={widget.mayBeNone || !field.isRequired || textOf(value) === ''}
+          mayBeNone={widget.mayBeNone || !field.isRequired || toInputText(value) === ''}
         />
       )
     case 'choices':
@@ -160,7 +162,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           kind={widget.kind}
           isSingle={widget.is === 'reference'}
           isSelect={widget.isSelect === true}
-          chosen={typeof value === 'string' && value !== '' ? [value] : textItems(value)}
+          chosen={typeof value === 'string' && value !== '' ? [value] : stringItems(value)}
           onChange={(chosen) => onChange(widget.is === 'reference' ? chosen[0] : chosen)}
         />
       )
@@ -170,8 +172,8 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           ids={ids}
           kind={widget.kind}
           isOwn={widget.isOwn}
-          semantic={textOf(draft['semantic']) || 'AllOf'}
-          chosen={textItems(value)}
+          semantic={toInputText(draft['semantic']) || 'AllOf'}
+          chosen={stringItems(value)}
           onChange={onChange}
         />
       )
@@ -199,7 +201,7 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
   const { field, widget, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const inner = isObject(value) ? value : null
-  const below = faultWithinGroup(fault, widget.fields)
+  const below = groupFieldFault(fault, widget.fields)
   const content = (
     <>
       {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
@@ -289,7 +291,7 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
   const rows: readonly unknown[] = Array.isArray(value) ? value : []
   const change = (next: readonly unknown[]): void =>
     onChange(next.length === 0 && !field.isRequired ? undefined : next)
-  const isOfItem = rows.some((_, at) => faultOfItem(fault, at) !== null)
+  const isOfItem = rows.some((_, at) => itemFault(fault, at) !== null)
   return (
     <fieldset class="rows" aria-invalid={fault !== null && !isOfItem}>
       <legend class="label">
@@ -306,7 +308,7 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
                 isRequired: true,
               }}
               value={row}
-              fault={faultOfItem(fault, at)}
+              fault={itemFault(fault, at)}
               onChange={(changed) => change(rows.map((one, k) => (k === at ? changed : one)))}
               onBadJson={(name, isBad) => onBadJson(`${field.name}.${name}`, isBad)}
             />
@@ -325,7 +327,7 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
       <Button
         icon="plus"
         label={texts.form.addRowTo(field.label)}
-        onClick={() => change([...rows, newItem(item.widget) ?? null])}
+        onClick={() => change([...rows, newListItem(item.widget) ?? null])}
       >
         {texts.form.addRow}
       </Button>
@@ -359,8 +361,8 @@ interface ItemProps extends Pick<FormProps, 'onBadJson' | 'fault'> {
 /** An item of a list, or an option of a value; the fields of an object need no frame. */
 function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
   const { widget } = field
-  if (widget.is === 'group' && canShow(widget, value)) {
-    const below = faultWithinGroup(fault, widget.fields)
+  if (widget.is === 'group' && canWidgetShow(widget, value)) {
+    const below = groupFieldFault(fault, widget.fields)
     return (
       <>
         {fault === null || below !== null ? null : (
@@ -391,15 +393,16 @@ function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
 }
 
 /** A value that has one of several forms. */
-function OneOf(props: ControlProps & { readonly options: readonly FormOption[] }) {
+function OneOf(props: ControlProps & { readonly options: readonly ValueForm[] }) {
   const { field, options, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const picked = useSignal<number | null>(null)
-  const fits = (option: FormOption): boolean =>
-    value === undefined || value === null || hasFormOf(option.schema, value)
+  const fits = (option: ValueForm): boolean =>
+    value === undefined || value === null || matchesSchemaForm(option.schema, value)
   const last = picked.value === null ? undefined : options[picked.value]
   const first = options.findIndex(fits)
-  const chosen = last !== undefined && canShow(last.field.widget, value) ? picked.value : first
+  const chosen =
+    last !== undefined && canWidgetShow(last.field.widget, value) ? picked.value : first
   const option = options[chosen ?? 0]
   const labels = options.map((one) => one.field.label)
   return (
@@ -414,8 +417,8 @@ function OneOf(props: ControlProps & { readonly options: readonly FormOption[] }
             onChange={({ currentTarget }) => {
               picked.value = Number(currentTarget.value)
               const next = options[picked.value]
-              if (next !== undefined && !canShow(next.field.widget, value)) {
-                onChange(newItem(next.field.widget))
+              if (next !== undefined && !canWidgetShow(next.field.widget, value)) {
+                onChange(newListItem(next.field.widget))
               }
             }}
           >
@@ -447,14 +450,14 @@ function ConfigData(props: ControlProps) {
   return (
     <ConfigDataInput
       field={field}
-      typeId={textOf(draft['configTypeId'])}
+      typeId={toInputText(draft['configTypeId'])}
       value={draft[field.name]}
       isNew={of === 'newRecord'}
       fault={fault}
       onChange={onChange}
       onBad={(isBad) => onBadJson(field.name, isBad)}
       renderForm={(widget, value) => {
-        const below = faultWithinGroup(fault, widget.fields)
+        const below = groupFieldFault(fault, widget.fields)
         return (
           <>
             {fault === null || below !== null ? null : (

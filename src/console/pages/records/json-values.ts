@@ -21,12 +21,12 @@ function isNothing(value: unknown): boolean {
 }
 
 /** Items of a list that are strings. */
-export function textItems(value: unknown): readonly string[] {
+export function stringItems(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : []
 }
 
 /** The object with a new value for one member; undefined removes the member. */
-export function withValue(draft: Draft, name: string, value: unknown): Draft {
+export function withMember(draft: Draft, name: string, value: unknown): Draft {
   if (value !== undefined) return { ...draft, [name]: value }
   const { [name]: _, ...rest } = draft
   return rest

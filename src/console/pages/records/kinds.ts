@@ -2,32 +2,32 @@ import { expiryAfter } from '../../controls/expiry.ts'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {
-  attributes,
+  attributesHint,
   bindings,
   type FieldHint,
-  json,
-  postureFields,
-  primaryFields,
-  ref,
-  refs,
-  roles,
-  secondaryFields,
+  jsonWidget,
+  postureFieldHints,
+  primaryFieldHints,
+  referenceWidget,
+  referencesWidget,
+  rolesHint,
+  secondaryFieldHints,
   semantic,
 } from './field-hints.ts'
 import {
   DAY_MS,
-  expiresWithinDay,
-  facet,
-  filterTime,
+  expiresWithinDayFilter,
+  createFacet,
+  formatFilterTime,
   type ListFacet,
-  routerStates,
-  unseenFor,
+  routerStateFacet,
+  unseenForFilter,
 } from './list-facets.ts'
 
 export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
 
 /** Texts and order for a kind of records; everything else is derived from the served schemas. */
-export interface Kind {
+export interface ConsoleKind {
   /** Name of the collection in the management API and in the console's addresses. */
   readonly path: string
   readonly one: string
@@ -68,7 +68,7 @@ function kind(
   permission: string,
   rest: Partial<
     Pick<
-      Kind,
+      ConsoleKind,
       | 'columns'
       | 'facets'
       | 'fields'
@@ -80,7 +80,7 @@ function kind(
       | 'advanced'
     >
   > = {},
-): Kind {
+): ConsoleKind {
   const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
   const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
@@ -104,7 +104,7 @@ function kind(
   }
 }
 
-export const kinds: readonly Kind[] = [
+export const kinds: readonly ConsoleKind[] = [
   kind(
     'identities',
     ['identity', 'Identities', 'People, devices and programs that use the network.'],
@@ -123,7 +123,7 @@ export const kinds: readonly Kind[] = [
       ],
       columns: ['hasEdgeRouterConnection', 'lastSeenAt', 'typeId', 'roleAttributes', 'sdkInfo'],
       facets: [
-        facet(
+        createFacet(
           'type',
           'Type',
           ['device', 'Devices', 'type = "Device"'],
@@ -131,7 +131,7 @@ export const kinds: readonly Kind[] = [
           ['service', 'Services', 'type = "Service"'],
           ['router', 'Routers', 'type = "Router"'],
         ),
-        facet(
+        createFacet(
           'state',
           'State',
           ['online', 'Online', 'hasEdgeRouterConnection = true'],
@@ -140,24 +140,24 @@ export const kinds: readonly Kind[] = [
           ['disabled', 'Disabled', 'disabled = true'],
           ['locked', 'Password locked', 'isLocked = true'],
         ),
-        facet(
+        createFacet(
           'seen',
           'Last seen',
-          ['30', 'Not seen for 30 days', unseenFor(30)],
-          ['90', 'Not seen for 90 days', unseenFor(90)],
+          ['30', 'Not seen for 30 days', unseenForFilter(30)],
+          ['90', 'Not seen for 90 days', unseenForFilter(90)],
           ['never', 'Never seen', 'lastSeenAt = null'],
         ),
-        facet('ends', 'Ends', [
+        createFacet('ends', 'Ends', [
           'some',
           'With a role attribute that ends',
           'roleAttributeEndsAt != null',
         ]),
-        facet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
+        createFacet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
       ],
       fields: {
         name: {},
         type: { help: 'For your own order: devices, users and services have the same rights.' },
-        roleAttributes: attributes('identities'),
+        roleAttributes: attributesHint('identities'),
         roleAttributesExpireAt: {
           label: 'Ends of role attributes',
           help: texts.ends.attributesHelp,
@@ -165,13 +165,13 @@ export const kinds: readonly Kind[] = [
         },
         isAdmin: { label: 'Administrator', help: 'May do everything on the management API.' },
         enrollment: { label: 'Enrollment' },
-        authPolicyId: { label: 'Authentication policy', widget: ref('auth-policies') },
+        authPolicyId: { label: 'Authentication policy', widget: referenceWidget('auth-policies') },
         permissions: { help: 'What it may do without being an administrator.' },
         externalId: { label: 'External ID', help: 'Its name in tokens of an external JWT signer.' },
-        appData: { widget: json },
-        serviceHostingCosts: { widget: json },
-        serviceHostingPrecedences: { widget: json },
-        tags: { widget: json },
+        appData: { widget: jsonWidget },
+        serviceHostingCosts: { widget: jsonWidget },
+        serviceHostingPrecedences: { widget: jsonWidget },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -185,7 +185,7 @@ export const kinds: readonly Kind[] = [
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
       columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
       facets: [
-        facet(
+        createFacet(
           'hosts',
           'Hosts',
           ['none', 'Without a host', 'isEmpty(terminators)'],
@@ -194,12 +194,12 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        roleAttributes: attributes('services'),
-        configs: { help: 'At most one of each config type.', widget: refs('configs') },
+        roleAttributes: attributesHint('services'),
+        configs: { help: 'At most one of each config type.', widget: referencesWidget('configs') },
         encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
         maxIdleTimeMillis: { label: 'Idle time, in milliseconds', help: '0: unlimited' },
-        tags: { widget: json },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -220,7 +220,7 @@ export const kinds: readonly Kind[] = [
         'hostname',
       ],
       facets: [
-        facet(
+        createFacet(
           'state',
           'State',
           ['online', 'Online', 'online = true'],
@@ -231,7 +231,7 @@ export const kinds: readonly Kind[] = [
       ],
       fields: {
         name: {},
-        roleAttributes: attributes('edge-routers'),
+        roleAttributes: attributesHint('edge-routers'),
         isTunnelerEnabled: { label: 'Tunneler enabled', help: texts.wizards.tunnelHint },
         cost: {},
         noTraversal: {
@@ -240,10 +240,10 @@ export const kinds: readonly Kind[] = [
         },
         disabled: { help: texts.form.disabledRouter },
         allowedNames: { help: 'Names that its certificate may have beside its own.' },
-        ctrlChanListeners: { label: 'Control channel listeners', widget: json },
-        appData: { widget: json },
-        configs: { widget: refs('configs') },
-        tags: { widget: json },
+        ctrlChanListeners: { label: 'Control channel listeners', widget: jsonWidget },
+        appData: { widget: jsonWidget },
+        configs: { widget: referencesWidget('configs') },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -258,7 +258,7 @@ export const kinds: readonly Kind[] = [
     'router',
     {
       columns: ['isOnline', 'onlineSince', 'cost'],
-      facets: [routerStates],
+      facets: [routerStateFacet],
       fields: { name: {}, cost: {} },
     },
   ),
@@ -277,14 +277,14 @@ export const kinds: readonly Kind[] = [
         'expiresAt',
       ],
       facets: [
-        facet(
+        createFacet(
           'ends',
           'Ends',
           ['coming', 'Ends in the future', 'expiresAt != null and isEnded = false'],
           ['ended', 'Ended', 'isEnded = true'],
           ['never', 'Without an end', 'expiresAt = null'],
         ),
-        facet(
+        createFacet(
           'type',
           'Right',
           ['dial', 'Use the service (Dial)', 'type = "Dial"'],
@@ -295,11 +295,11 @@ export const kinds: readonly Kind[] = [
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
         semantic,
-        identityRoles: roles('identities'),
-        serviceRoles: roles('services'),
-        postureCheckRoles: roles('posture-checks'),
+        identityRoles: rolesHint('identities'),
+        serviceRoles: rolesHint('services'),
+        postureCheckRoles: rolesHint('posture-checks'),
         expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
-        tags: { widget: json },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -313,9 +313,9 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         semantic,
-        identityRoles: roles('identities'),
-        edgeRouterRoles: roles('edge-routers'),
-        tags: { widget: json },
+        identityRoles: rolesHint('identities'),
+        edgeRouterRoles: rolesHint('edge-routers'),
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -333,9 +333,9 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         semantic,
-        serviceRoles: roles('services'),
-        edgeRouterRoles: roles('edge-routers'),
-        tags: { widget: json },
+        serviceRoles: rolesHint('services'),
+        edgeRouterRoles: rolesHint('edge-routers'),
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -349,9 +349,9 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
-        ...postureFields,
-        roleAttributes: attributes('posture-checks'),
-        tags: { widget: json },
+        ...postureFieldHints,
+        roleAttributes: attributesHint('posture-checks'),
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -371,7 +371,7 @@ export const kinds: readonly Kind[] = [
           widget: { is: 'reference', kind: 'config-types', isSelect: true },
         },
         data: { widget: { is: 'configData' } },
-        tags: { widget: json },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -382,7 +382,7 @@ export const kinds: readonly Kind[] = [
     'config-type',
     {
       columns: ['configCount'],
-      fields: { name: {}, schema: { widget: json }, tags: { widget: json } },
+      fields: { name: {}, schema: { widget: jsonWidget }, tags: { widget: jsonWidget } },
     },
   ),
   kind(
@@ -395,12 +395,12 @@ export const kinds: readonly Kind[] = [
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
       columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
       fields: {
-        service: { widget: ref('services') },
-        router: { widget: ref('routers') },
+        service: { widget: referenceWidget('services') },
+        router: { widget: referenceWidget('routers') },
         binding: { help: texts.form.binding, initial: 'transport', widget: bindings },
         address: { help: 'Like tcp:10.0.0.7:5432' },
         precedence: { initial: 'default' },
-        tags: { widget: json },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -417,7 +417,7 @@ export const kinds: readonly Kind[] = [
         primary: {
           label: texts.logInRules.primary,
           isRequired: true,
-          fields: primaryFields,
+          fields: primaryFieldHints,
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },
             extJwt: { allowed: true, allowedSigners: [] },
@@ -432,8 +432,12 @@ export const kinds: readonly Kind[] = [
             },
           },
         },
-        secondary: { label: texts.logInRules.secondary, isRequired: true, fields: secondaryFields },
-        tags: { widget: json },
+        secondary: {
+          label: texts.logInRules.secondary,
+          isRequired: true,
+          fields: secondaryFieldHints,
+        },
+        tags: { widget: jsonWidget },
       },
     },
   ),
@@ -457,10 +461,10 @@ export const kinds: readonly Kind[] = [
         'enrollToTokenEnabled',
       ],
       facets: [
-        facet('certificate', 'Certificate', [
+        createFacet('certificate', 'Certificate', [
           'month',
           'Expires within 30 days',
-          (nowMs) => `notAfter != null and notAfter <= ${filterTime(nowMs + 30 * DAY_MS)}`,
+          (nowMs) => `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
         ]),
       ],
       fields: {
@@ -478,7 +482,7 @@ export const kinds: readonly Kind[] = [
         kid: { label: 'Key ID of the certificate' },
         enrollAuthPolicyId: {
           label: 'Authentication policy of enrolled identities',
-          widget: ref('auth-policies'),
+          widget: referenceWidget('auth-policies'),
         },
       },
     },
@@ -497,7 +501,7 @@ export const kinds: readonly Kind[] = [
       fields: {
         name: {},
         certPem: { label: 'Certificate', help: texts.form.pem },
-        identityRoles: attributes('identities'),
+        identityRoles: attributesHint('identities'),
       },
     },
   ),
@@ -511,7 +515,7 @@ export const kinds: readonly Kind[] = [
       columns: ['method', 'username', 'fingerprint'],
       fields: {
         method: { optionTexts: texts.form.methods },
-        identityId: { label: 'Identity', widget: ref('identities') },
+        identityId: { label: 'Identity', widget: referenceWidget('identities') },
         username: { shownIf: { field: 'method', is: ['updb'] }, isRequired: true },
         password: {
           help: texts.form.passwordRules,
@@ -538,20 +542,20 @@ export const kinds: readonly Kind[] = [
       columns: ['expiresAt', 'method', 'username'],
       sort: 'expiresAt',
       facets: [
-        facet(
+        createFacet(
           'expiry',
           'Expiry',
-          ['day', 'Expires within a day', expiresWithinDay],
-          ['over', 'Expired', (nowMs) => `expiresAt <= ${filterTime(nowMs)}`],
+          ['day', 'Expires within a day', expiresWithinDayFilter],
+          ['over', 'Expired', (nowMs) => `expiresAt <= ${formatFilterTime(nowMs)}`],
         ),
       ],
       fields: {
         method: { optionTexts: texts.form.methods },
-        identityId: { label: 'Identity', widget: ref('identities') },
+        identityId: { label: 'Identity', widget: referenceWidget('identities') },
         expiresAt: { label: 'Ends', widget: { is: 'end' }, initial: () => expiryAfter(DAY_MS) },
         caId: {
           label: 'Certificate authority',
-          widget: ref('cas'),
+          widget: referenceWidget('cas'),
           shownIf: { field: 'method', is: ['ottca'] },
         },
         username: { shownIf: { field: 'method', is: ['updb'] } },
@@ -574,7 +578,7 @@ export const kinds: readonly Kind[] = [
   ),
   kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
     columns: ['isOnline', 'onlineSince', 'cost'],
-    facets: [routerStates],
+    facets: [routerStateFacet],
     fields: { name: {} },
   }),
 ]
@@ -591,6 +595,6 @@ export const computedColumns: ReadonlySet<string> = new Set([
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 
-export function kindAt(path: string): Kind | null {
+export function findKindAtPath(path: string): ConsoleKind | null {
   return byPath.get(path) ?? null
 }

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { texts } from '../../texts.ts'
-import { isDeepEqual, textItems } from './json-values.ts'
+import { isDeepEqual, stringItems } from './json-values.ts'
 
 /** Attributes that link an input with its label, hint and error. */
 export interface InputIds {
@@ -31,7 +31,7 @@ export function TextInput(
       autocomplete={isSecret ? 'new-password' : 'off'}
       spellcheck={false}
       required={isRequired}
-      value={textOf(value)}
+      value={toInputText(value)}
       onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     />
   )
@@ -43,7 +43,7 @@ export function LongTextInput({ ids, value, onChange }: LeafProps) {
       {...ids}
       class="input code"
       spellcheck={false}
-      value={textOf(value)}
+      value={toInputText(value)}
       onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     />
   )
@@ -64,7 +64,7 @@ export function NumberInput(
         aria-invalid={isOutside || ids['aria-invalid']}
         type="number"
         step="any"
-        value={textOf(value)}
+        value={toInputText(value)}
         onInput={({ currentTarget }) =>
           onChange(currentTarget.value === '' ? undefined : Number(currentTarget.value))
         }
@@ -76,10 +76,10 @@ export function NumberInput(
 
 /** A list of texts, one a line. The lines stay as typed; empty ones are not part of the value. */
 export function LinesInput({ ids, value, onChange }: LeafProps) {
-  const typed = useSignal(textItems(value).join('\n'))
+  const typed = useSignal(stringItems(value).join('\n'))
   useEffect(() => {
-    if (!isDeepEqual(linesOf(typed.value) ?? [], textItems(value))) {
-      typed.value = textItems(value).join('\n')
+    if (!isDeepEqual(linesOf(typed.value) ?? [], stringItems(value))) {
+      typed.value = stringItems(value).join('\n')
     }
   }, [value])
   return (
@@ -114,7 +114,7 @@ export function ChoiceInput(
     <select
       {...ids}
       class="input"
-      value={textOf(value)}
+      value={toInputText(value)}
       onChange={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     >
       {mayBeNone ? <option value="">{texts.form.none}</option> : null}
@@ -130,7 +130,7 @@ export function ChoiceInput(
 /** Check boxes for several values of a fixed set. */
 export function ChoicesInput(props: LeafProps & { readonly options: readonly string[] }) {
   const { ids, options, value, onChange } = props
-  const chosen = textItems(value)
+  const chosen = stringItems(value)
   return (
     <div class="row" role="group" id={ids.id} aria-describedby={ids['aria-describedby']}>
       {options.map((option) => (
@@ -151,7 +151,7 @@ export function ChoicesInput(props: LeafProps & { readonly options: readonly str
   )
 }
 
-export function Flag(props: {
+export function CheckboxInput(props: {
   readonly label: string
   readonly hint: string | undefined
   readonly fault: string | null
@@ -221,7 +221,7 @@ function parsedJson(text: string): { readonly value: unknown; readonly fault: st
   }
 }
 
-export function textOf(value: unknown): string {
+export function toInputText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }
 

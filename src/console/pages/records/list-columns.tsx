@@ -1,12 +1,12 @@
 import { signal, useSignal } from '@preact/signals'
 
-import type { JsonSchema } from '../../client/api-document.ts'
+import type { ServedSchema } from '../../client/api-document.ts'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { columnLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
-import { computedColumns, type Kind } from './kinds.ts'
-import { SECRETS } from './list-export.ts'
+import { computedColumns, type ConsoleKind } from './kinds.ts'
+import { secretMemberNames } from './list-export.ts'
 
 const STORED = 'flotilla.columns'
 
@@ -30,7 +30,7 @@ function read(): Readonly<Record<string, readonly string[]>> {
 const cellTypes: ReadonlySet<unknown> = new Set(['string', 'boolean', 'integer', 'number'])
 
 /** Whether a cell can show the values of a field. */
-function fitsCell({ type, items }: JsonSchema): boolean {
+function fitsCell({ type, items }: ServedSchema): boolean {
   const types = [type].flat().filter((one) => one !== 'null')
   if (types.length === 1 && types[0] === 'array') return items === undefined || fitsCell(items)
   return types.length > 0 && types.every((one) => cellTypes.has(one))
@@ -38,15 +38,15 @@ function fitsCell({ type, items }: JsonSchema): boolean {
 
 /** Fields of a kind that its list can show: the usual columns, then the others by name. */
 export function availableColumns(
-  kind: Kind,
-  fields: Readonly<Record<string, JsonSchema>>,
+  kind: ConsoleKind,
+  fields: Readonly<Record<string, ServedSchema>>,
 ): readonly string[] {
   const usual = kind.columns.filter((name) => computedColumns.has(name) || name in fields)
   const fixed = new Set([...usual, 'name', 'createdAt'])
   const others = Object.keys(fields).filter(
     (name) =>
       !fixed.has(name) &&
-      !SECRETS.has(name) &&
+      !secretMemberNames.has(name) &&
       !/(Display|Pem)$/.test(name) &&
       fitsCell(fields[name] ?? {}),
   )
@@ -54,12 +54,12 @@ export function availableColumns(
 }
 
 /** The columns of a list, in the order in which they are available. */
-export function chosenColumns(kind: Kind, available: readonly string[]): readonly string[] {
+export function chosenColumns(kind: ConsoleKind, available: readonly string[]): readonly string[] {
   const names = new Set(chosen.value[kind.path] ?? kind.columns)
   return available.filter((name) => names.has(name))
 }
 
-function choose(kind: Kind, names: readonly string[] | null): void {
+function choose(kind: ConsoleKind, names: readonly string[] | null): void {
   const { [kind.path]: _, ...others } = chosen.value
   chosen.value = names === null ? others : { ...others, [kind.path]: names }
   localStorage.setItem(STORED, JSON.stringify(chosen.value))
@@ -70,7 +70,7 @@ export function ColumnChoice({
   kind,
   available,
 }: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly available: readonly string[]
 }) {
   const { list } = texts

@@ -1,7 +1,7 @@
 import { csvText } from '../../app/csv.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { readRowPage, type RecordRow } from './record-data.ts'
 
 const PAGE = 500
@@ -11,7 +11,7 @@ const EXPORTED_ROWS_MAX = 100_000
 /**
  * Members with which a reader could enroll or log in. Exports omit them, and no column shows them.
  */
-export const SECRETS: ReadonlySet<string> = new Set([
+export const secretMemberNames: ReadonlySet<string> = new Set([
   'jwt',
   'token',
   'enrollmentJwt',
@@ -20,7 +20,7 @@ export const SECRETS: ReadonlySet<string> = new Set([
 
 /** All rows of a list, with its filter and order. */
 export async function readAllRows(
-  kind: Kind,
+  kind: ConsoleKind,
   state: ListState,
   fields: readonly string[],
   onProgress: (rows: number, all: number) => void,
@@ -71,7 +71,7 @@ function exported(value: unknown): unknown {
   if (!isObject(value)) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([name]) => name !== '_links' && !SECRETS.has(name))
+      .filter(([name]) => name !== '_links' && !secretMemberNames.has(name))
       .map(([name, inner]) => [name, exported(inner)]),
   )
 }

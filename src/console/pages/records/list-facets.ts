@@ -10,7 +10,7 @@ export interface ListFacet {
   }[]
 }
 
-export function facet(
+export function createFacet(
   name: string,
   label: string,
   ...options: readonly (readonly [
@@ -33,7 +33,7 @@ export function facet(
 export const DAY_MS = 86_400_000
 
 /** A time in a filter. */
-export function filterTime(ms: number): string {
+export function formatFilterTime(ms: number): string {
   return `datetime(${new Date(ms).toISOString()})`
 }
 
@@ -41,18 +41,18 @@ export function filterTime(ms: number): string {
  * Filter for records that were last seen more than `days` days ago; or that were created that long
  * ago and never seen.
  */
-export function unseenFor(days: number) {
+export function unseenForFilter(days: number) {
   return (nowMs: number): string => {
-    const before = filterTime(nowMs - days * DAY_MS)
+    const before = formatFilterTime(nowMs - days * DAY_MS)
     return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
   }
 }
 
-export function expiresWithinDay(nowMs: number): string {
-  return `expiresAt > ${filterTime(nowMs)} and expiresAt <= ${filterTime(nowMs + DAY_MS)}`
+export function expiresWithinDayFilter(nowMs: number): string {
+  return `expiresAt > ${formatFilterTime(nowMs)} and expiresAt <= ${formatFilterTime(nowMs + DAY_MS)}`
 }
 
-export const routerStates = facet(
+export const routerStateFacet = createFacet(
   'state',
   'State',
   ['online', 'Online', 'connected = true'],

@@ -21,9 +21,15 @@ import {
   formatListState,
   withUsualSort,
 } from './filters.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { availableColumns, chosenColumns, ColumnChoice } from './list-columns.tsx'
-import { ActiveFilters, BulkBar, Facets, ListExportButtons, type Selection } from './list-tools.tsx'
+import {
+  ActiveFilters,
+  BulkActionBar,
+  Facets,
+  ListExportButtons,
+  type Selection,
+} from './list-tools.tsx'
 import { withRelated } from './list-relations.ts'
 import { readRowPage, type RecordRow } from './record-data.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
@@ -31,7 +37,7 @@ import { type ListPageData, type LoadedList, RecordTable } from './record-rows.t
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
 
-async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<LoadedList> {
+async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): Promise<LoadedList> {
   const [served] = await Promise.all([managementDocument(), loadCaller()])
   const properties = served.operation('get', `/${kind.path}`)?.row?.properties ?? {}
   const shown = Object.keys(properties)
@@ -62,7 +68,7 @@ async function load(kind: Kind, state: ListState, signal: AbortSignal): Promise<
  * All records of a kind; the server filters and sorts them, and rows are loaded when they become
  * visible.
  */
-export function ListPage({ kind }: { readonly kind: Kind }) {
+export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   const { list } = texts
   const state = withUsualSort(parseListState(currentPage.value.query), kind)
   const loaded = useLoadedData(
@@ -106,7 +112,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
       />
       <ActiveFilters kind={kind} state={state} />
       {shown === null ? null : (
-        <BulkBar
+        <BulkActionBar
           kind={kind}
           selection={selection}
           hasAttributes={shown.hasAttributes}
@@ -136,7 +142,7 @@ export function ListPage({ kind }: { readonly kind: Kind }) {
 }
 
 /** Selected records of one kind; a row that is loaded again replaces its older version. */
-function useSelection(kind: Kind): Selection {
+function useSelection(kind: ConsoleKind): Selection {
   const selection = useSignal<ReadonlyMap<string, RecordRow>>(new Map())
   useEffect(() => {
     selection.value = new Map()
@@ -164,7 +170,7 @@ function ListFailure({
 }
 
 function FilterBar(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly total: number | null

@@ -1,7 +1,7 @@
 import { consoleApiClient } from '../../app/console-state.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { parseRowPage, readRecordNames, type RecordRow, type RowPage } from './record-data.ts'
 import { readHostCounts } from './service-hosts.tsx'
 
@@ -100,7 +100,7 @@ const relations: Readonly<Record<string, Relate>> = {
 
 /** Adds to rows what their list shows of other records. */
 export async function withRelated(
-  kind: Pick<Kind, 'path'>,
+  kind: Pick<ConsoleKind, 'path'>,
   page: RowPage,
   signal: AbortSignal,
 ): Promise<RowPage> {

@@ -4,7 +4,7 @@ import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
-import { isNarrow } from '../../app/narrow.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Menu } from '../../controls/menu.tsx'
@@ -12,7 +12,7 @@ import { Chips } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
 import { formatListState, type ListState } from './filters.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import type { ListFacet } from './list-facets.ts'
 import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
 import type { RecordRow } from './record-data.ts'
@@ -20,10 +20,10 @@ import { RolesInput } from './reference-inputs.tsx'
 import { rowTitle } from './row-title.ts'
 
 /** Maximum records in one preview, the same limit as in controllers. */
-export const BULK_MAX = 64
+export const BULK_RECORDS_MAX = 64
 
 interface FilterProps {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
 }
 
@@ -38,8 +38,8 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
 const INLINE_FACETS = 3
 
 /** The choices beside the search field, and those in a menu. */
-function placedFacets({ facets }: Pick<Kind, 'facets'>) {
-  const amount = isNarrow.value ? 0 : INLINE_FACETS
+function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
+  const amount = isNarrowWindow.value ? 0 : INLINE_FACETS
   return { inline: facets.slice(0, amount), others: facets.slice(amount) }
 }
 
@@ -119,7 +119,7 @@ export function ActiveFilters(props: FilterProps) {
 
 /** Saves all rows of the list as a file. */
 export function ListExportButtons(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
   readonly fields: readonly string[]
   readonly columns: readonly string[]
@@ -167,8 +167,8 @@ export type Selection = Signal<ReadonlyMap<string, RecordRow>>
 type BulkVerb = 'add' | 'remove' | 'delete'
 
 /** Actions on the selected records. Each action first shows its effect on access. */
-export function BulkBar(props: {
-  readonly kind: Kind
+export function BulkActionBar(props: {
+  readonly kind: ConsoleKind
   readonly selection: Selection
   readonly hasAttributes: boolean
   readonly canDelete: boolean
@@ -183,8 +183,8 @@ export function BulkBar(props: {
   if (rows.length === 0) return null
   const refused = isReadOnly.value
     ? texts.banner.refused
-    : rows.length > BULK_MAX
-      ? list.tooMany(BULK_MAX)
+    : rows.length > BULK_RECORDS_MAX
+      ? list.tooMany(BULK_RECORDS_MAX)
       : null
   const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
   const amount = texts.count(rows.length, kind.one, kind.many)
@@ -260,7 +260,7 @@ export function BulkBar(props: {
 
 /** The change for each record that is not yet in the desired state. */
 export function changesForSelection(
-  kind: Pick<Kind, 'path'>,
+  kind: Pick<ConsoleKind, 'path'>,
   rows: readonly RecordRow[],
   verb: BulkVerb,
   attributes: readonly string[],

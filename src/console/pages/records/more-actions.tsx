@@ -1,15 +1,15 @@
 import { useSignal } from '@preact/signals'
 
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
-import { isNarrow } from '../../app/narrow.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Menu } from '../../controls/menu.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
-import type { Kind } from './kinds.ts'
-import { collectionPath, recordPath, type RecordRow, writeRecord } from './record-data.ts'
+import type { ConsoleKind } from './kinds.ts'
+import { collectionApiPath, recordApiPath, type RecordRow, writeRecord } from './record-data.ts'
 import { readApiSessions } from './record-sessions.tsx'
 import { routerState } from './record-state.tsx'
 
@@ -38,12 +38,12 @@ function act(label: string, what: string, run: Act['run'], more: Partial<Act> = 
 
 /** The actions that the API offers for a record in its current state. */
 export function availableRecordActions(
-  kind: Pick<Kind, 'path'>,
+  kind: Pick<ConsoleKind, 'path'>,
   record: RecordRow,
 ): readonly Act[] {
   const { acts } = texts
   const { id } = record
-  const path = recordPath(kind.path, id)
+  const path = recordApiPath(kind.path, id)
   if (kind.path === 'edge-routers') {
     const run = () => writeRecord({ method: 'POST', path: `${path}/re-enroll` })
     return routerState(record) === 'notEnrolled'
@@ -83,7 +83,7 @@ const inADay = (): string => new Date(Date.now() + DAY_MS).toISOString()
 
 function refreshAct(enrollmentId: string): Act {
   const { acts } = texts
-  const path = `${recordPath('enrollments', enrollmentId)}/refresh`
+  const path = `${recordApiPath('enrollments', enrollmentId)}/refresh`
   return act(acts.refresh, acts.refreshWhat, () =>
     writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } }),
   )
@@ -94,7 +94,7 @@ function inviteAct(identityId: string): Act {
   return act(acts.invite, acts.inviteWhat, () =>
     writeRecord({
       method: 'POST',
-      path: collectionPath('enrollments'),
+      path: collectionApiPath('enrollments'),
       body: { method: 'ott', identityId, expiresAt: inADay() },
     }),
   )
@@ -103,7 +103,7 @@ function inviteAct(identityId: string): Act {
 /** Replaces a certificate that a device has enrolled with by a new enrollment. */
 function reEnrollAct(authenticatorId: string): Act {
   const { acts } = texts
-  const path = `${recordPath('authenticators', authenticatorId)}/re-enroll`
+  const path = `${recordApiPath('authenticators', authenticatorId)}/re-enroll`
   const run = () => writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } })
   return act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })
 }
@@ -111,7 +111,7 @@ function reEnrollAct(authenticatorId: string): Act {
 /** Verifies a CA by a certificate that it issued for the CA's verification token. */
 function verifyAct({ id, verificationToken }: RecordRow): Act {
   const { acts } = texts
-  const path = `${recordPath('cas', id)}/verify`
+  const path = `${recordApiPath('cas', id)}/verify`
   return act(
     acts.verifyCa,
     acts.verifyCaWhat(String(verificationToken)),
@@ -127,12 +127,12 @@ function passwordAct(identityId: string, authenticatorId: unknown): Act {
     typeof authenticatorId === 'string'
       ? writeRecord({
           method: 'PATCH',
-          path: recordPath('authenticators', authenticatorId),
+          path: recordApiPath('authenticators', authenticatorId),
           body: { username, password },
         })
       : writeRecord({
           method: 'POST',
-          path: collectionPath('authenticators'),
+          path: collectionApiPath('authenticators'),
           body: { method: 'updb', identityId, username, password },
         })
   return act(acts.setPassword, acts.setPasswordWhat, run, { asksPassword: true })
@@ -152,7 +152,7 @@ const INLINE_ACTIONS = 2
 
 /** All actions on a record; an action with an explanation opens a dialog first. */
 export function MoreActions(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly record: RecordRow
   readonly refused: string | null
   /** Actions that come first, and that run at once. */
@@ -169,8 +169,8 @@ export function MoreActions(props: {
     onClick: () => (chosen.value = one),
   }))
   const all = [...first, ...own]
-  const inline = isNarrow.value ? [] : all.slice(0, INLINE_ACTIONS)
-  const others = [...all.slice(inline.length), ...(isNarrow.value ? last : [])]
+  const inline = isNarrowWindow.value ? [] : all.slice(0, INLINE_ACTIONS)
+  const others = [...all.slice(inline.length), ...(isNarrowWindow.value ? last : [])]
   return (
     <>
       {inline.map(ActionControl)}
@@ -183,7 +183,7 @@ export function MoreActions(props: {
           {others.map(ActionControl)}
         </Menu>
       )}
-      {isNarrow.value ? null : last.map(ActionControl)}
+      {isNarrowWindow.value ? null : last.map(ActionControl)}
       {chosen.value === null ? null : (
         <ActDialog act={chosen.value} onClose={() => (chosen.value = null)} onDone={onDone} />
       )}

@@ -6,9 +6,9 @@ import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 import { TokenCard } from '../wizards/token-card.tsx'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { MoreActions } from './more-actions.tsx'
-import { recordPath, type RecordRow, writeRecord } from './record-data.ts'
+import { recordApiPath, type RecordRow, writeRecord } from './record-data.ts'
 
 interface Outstanding {
   readonly jwt: string
@@ -17,7 +17,7 @@ interface Outstanding {
 
 /** The token with which an identity or router can still enroll; null if there is none. */
 export function findOutstandingToken(
-  kind: Pick<Kind, 'path'>,
+  kind: Pick<ConsoleKind, 'path'>,
   record: RecordRow,
 ): Outstanding | null {
   if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
@@ -36,7 +36,7 @@ function tokenIn(jwt: unknown, expiresAt: unknown): Outstanding | null {
 }
 
 interface RecordActionsProps {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly record: RecordRow
   readonly refused: string | null
   /** Opens the dialog that deletes the record; null for a kind that cannot be deleted. */
@@ -56,7 +56,7 @@ export function RecordActions(props: RecordActionsProps) {
   const toggle = (): void => {
     isBusy.value = true
     error.value = null
-    const path = `${recordPath(kind.path, record.id)}/${isDisabled ? 'enable' : 'disable'}`
+    const path = `${recordApiPath(kind.path, record.id)}/${isDisabled ? 'enable' : 'disable'}`
     writeRecord({ method: 'POST', path, ...(isDisabled ? {} : { body: { durationMinutes: 0 } }) })
       .then(() => {
         showToast(isDisabled ? acts.enabled : acts.disabled)

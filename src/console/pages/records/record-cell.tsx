@@ -8,7 +8,7 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
-import { kindAt } from './kinds.ts'
+import { findKindAtPath } from './kinds.ts'
 import { IdentityState, OnlineState, RouterState } from './record-state.tsx'
 import { HostState } from './service-hosts.tsx'
 import { attributeWithExpiryText } from './role-expiry-input.tsx'
@@ -310,6 +310,6 @@ function Reference({ value }: { readonly value: Readonly<Record<string, unknown>
     return <span class="clip mono">{JSON.stringify(value)}</span>
   }
   const text = visibleText(typeof name === 'string' && name !== '' ? name : id)
-  if (kindAt(entity) === null) return <>{text}</>
+  if (findKindAtPath(entity) === null) return <>{text}</>
   return <a href={consolePath(entity, id)}>{text}</a>
 }

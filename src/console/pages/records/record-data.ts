@@ -5,7 +5,7 @@ import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
 import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
 import type { Draft } from './json-values.ts'
-import { kindAt } from './kinds.ts'
+import { findKindAtPath } from './kinds.ts'
 import type { ListFacet } from './list-facets.ts'
 import { rowTitle } from './row-title.ts'
 
@@ -177,7 +177,7 @@ export async function writeRecord({
     }
     for (const warning of meta?.warnings ?? []) showToast(warning, 'alert')
     for (const { entity, totalCount } of meta?.detachedFrom ?? []) {
-      const kind = kindAt(entity.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
+      const kind = findKindAtPath(entity.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`))
       if (kind === null) continue
       showToast(texts.uses.detached(texts.count(totalCount, kind.one, kind.many)), 'info')
     }
@@ -188,10 +188,10 @@ export async function writeRecord({
   }
 }
 
-export function collectionPath(path: string): string {
+export function collectionApiPath(path: string): string {
   return `${MANAGEMENT_API_PATH}/${path}`
 }
 
-export function recordPath(path: string, id: string): string {
+export function recordApiPath(path: string, id: string): string {
   return `${MANAGEMENT_API_PATH}/${path}/${encodeURIComponent(id)}`
 }

@@ -19,31 +19,36 @@ import {
   type FormFieldChange,
   changedFormFields,
   toFormFault,
-  isShown,
-  patchBody,
-  shownDraft,
+  isFieldShown,
+  buildPatchBody,
+  pickShownFields,
 } from './form-model.ts'
 import type { FormField } from './form-field.ts'
 import { type Draft, isDeepEqual } from './json-values.ts'
-import type { Kind } from './kinds.ts'
-import { collectionPath, recordPath, writeRecord, type RecordWriteRequest } from './record-data.ts'
+import type { ConsoleKind } from './kinds.ts'
+import {
+  collectionApiPath,
+  recordApiPath,
+  writeRecord,
+  type RecordWriteRequest,
+} from './record-data.ts'
 
 interface RecordFormProps {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   /** Null while a new record is being created. */
   readonly id: string | null
   readonly etag: string | null
   readonly fields: readonly FormField[]
   readonly values: Draft
   /** Values that the page filled in for a new record. */
-  readonly prefilled?: Prefilled | null
+  readonly prefilled?: PrefilledRecord | null
   readonly refused: string | null
   readonly onSaved: (id: string | null) => void
   readonly onReload: () => void
 }
 
 /** Values for the form of a new record that another page has opened. */
-export interface Prefilled {
+export interface PrefilledRecord {
   /** Id that separates this draft from other drafts of the kind. */
   readonly about: string
   readonly values: Draft
@@ -60,12 +65,16 @@ function callOf(
 ): RecordWriteRequest {
   const { kind, id, etag, fields } = props
   if (id === null) {
-    return { method: 'POST', path: collectionPath(kind.path), body: shownDraft(draft, fields) }
+    return {
+      method: 'POST',
+      path: collectionApiPath(kind.path),
+      body: pickShownFields(draft, fields),
+    }
   }
   return {
     method: 'PATCH',
-    path: recordPath(kind.path, id),
-    body: patchBody(changes),
+    path: recordApiPath(kind.path, id),
+    body: buildPatchBody(changes),
     ifMatch: etag,
   }
 }
@@ -82,7 +91,7 @@ function useRecordDraft({ kind, id, values, prefilled = null }: RecordFormProps)
 
 /** The changed fields, without those that the form does not show. */
 function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
-  const shown = fields.filter((field) => isShown(field, draft))
+  const shown = fields.filter((field) => isFieldShown(field, draft))
   return changedFormFields(values, draft, shown)
 }
 

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
 import { hasPermission } from '../../app/management-document.ts'
-import { kindAt } from './kinds.ts'
+import { findKindAtPath } from './kinds.ts'
 import { readRecordNames } from './record-data.ts'
 
 /** A record whose name is shown in place of its id. */
@@ -22,7 +22,7 @@ export function useRecordNames(records: readonly NamedRecord[]): ReadonlyMap<str
   const missing = new Map<string, Set<string>>()
   for (const { path, id } of records) {
     if (known.value.has(`${path}/${id}`)) continue
-    if (!hasPermission(`${kindAt(path)?.permission}.read`)) continue
+    if (!hasPermission(`${findKindAtPath(path)?.permission}.read`)) continue
     const ids = missing.get(path) ?? new Set()
     if (ids.size < LOOKED_UP_MAX) ids.add(id)
     missing.set(path, ids)

@@ -14,10 +14,10 @@ import { Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { draftFromRecord, emptyDraft, fieldsOf } from './form-model.ts'
+import { draftFromRecord, emptyDraft, buildFormFields } from './form-model.ts'
 import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
 import { PolicyExpiryState, LastSeen } from './record-cell.tsx'
 import { IdentityState, RouterState, routerState, StateBadge } from './record-state.tsx'
@@ -27,11 +27,11 @@ import { emptyHistoryQuery, historyKindAtPath } from '../activity/activity-data.
 import type { AccessQuery } from '../access/explain-data.ts'
 import { lazyComponent } from '../../app/lazy.tsx'
 import { RouterDependents } from './router-dependents.tsx'
-import { Overview } from './overview.tsx'
+import { RecordOverview } from './record-overview.tsx'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
-import { type Prefilled, RecordForm } from './record-form.tsx'
+import { type PrefilledRecord, RecordForm } from './record-form.tsx'
 import { ServiceConfigs } from './service-configs.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
@@ -53,18 +53,22 @@ interface RecordPageData {
   readonly mayDelete: boolean
   readonly canDelete: boolean
   readonly lists: readonly string[]
-  readonly prefilled: Prefilled | null
+  readonly prefilled: PrefilledRecord | null
   /** Hosts of a service; null for other kinds, and if they are not known. */
   readonly hosts: HostCount | null
 }
 
-async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise<RecordPageData> {
+async function load(
+  kind: ConsoleKind,
+  id: string | null,
+  signal: AbortSignal,
+): Promise<RecordPageData> {
   const [served] = await Promise.all([managementDocument(), loadCaller()])
   const path = `/${kind.path}`
   const writing =
     id === null ? served.operation('post', path) : served.operation('patch', `${path}/{id}`)
   const body = writing?.body ?? null
-  const fields = body === null ? null : fieldsOf(body, kind)
+  const fields = body === null ? null : buildFormFields(body, kind)
   const deletion = id === null ? null : served.operation('delete', `${path}/{id}`)
   const common = {
     fields,
@@ -94,7 +98,10 @@ async function load(kind: Kind, id: string | null, signal: AbortSignal): Promise
 }
 
 /** The policy with which the page of a service begins to give access to it, or to host it. */
-async function prefilledFor(kind: Kind, signal: AbortSignal): Promise<Prefilled | null> {
+async function prefilledFor(
+  kind: ConsoleKind,
+  signal: AbortSignal,
+): Promise<PrefilledRecord | null> {
   const { query } = currentPage.value
   const service = query.get('service')
   if (kind.path !== 'service-policies' || service === null) return null
@@ -111,7 +118,13 @@ async function prefilledFor(kind: Kind, signal: AbortSignal): Promise<Prefilled 
 }
 
 /** One record: a form for its fields, and the lists of related records. */
-export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
+export function RecordPage({
+  kind,
+  id,
+}: {
+  readonly kind: ConsoleKind
+  readonly id: string | null
+}) {
   const loaded = useLoadedData(`${kind.path}/${id ?? ''}`, (signal) => load(kind, id, signal))
   const isDeleting = useSignal(false)
   const { value: shown } = loaded.data
@@ -193,7 +206,7 @@ export function RecordPage({ kind, id }: { readonly kind: Kind; readonly id: str
 }
 
 /** Offers the task that creates the record and what belongs to it. */
-function TaskInstead({ kind }: { readonly kind: Kind }) {
+function TaskInstead({ kind }: { readonly kind: ConsoleKind }) {
   const text = texts.list.taskInstead[kind.path]
   const [task] = kind.tasks
   if (text === undefined || task === undefined) return null
@@ -206,7 +219,7 @@ function TaskInstead({ kind }: { readonly kind: Kind }) {
 }
 
 function Shown(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly shown: RecordPageData
   readonly reload: () => void
 }) {
@@ -264,7 +277,7 @@ function Shown(props: {
             <RouterDependents record={record} />
           ) : null}
           {shown.hosts?.all === 0 ? <Unhosted id={record.id} /> : null}
-          <Overview kind={kind} record={record} />
+          <RecordOverview kind={kind} record={record} />
           {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
@@ -305,7 +318,7 @@ function Unhosted({ id }: { readonly id: string }) {
 type Tab = keyof typeof texts.record.tabNames
 
 /** The tabs of a record; a record without a form has no tab for a form. */
-function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
+function tabsOf(kind: ConsoleKind, hasForm: boolean): readonly Tab[] {
   const { path } = kind
   const isSide = path === 'identities' || path === 'services'
   return [
@@ -319,7 +332,7 @@ function tabsOf(kind: Kind, hasForm: boolean): readonly Tab[] {
 }
 
 /** The services of an identity, or the identities of a service. */
-function RecordAccess({ kind, id }: { readonly kind: Kind; readonly id: string }) {
+function RecordAccess({ kind, id }: { readonly kind: ConsoleKind; readonly id: string }) {
   const isIdentity = kind.path === 'identities'
   const query = useSignal<AccessQuery>({
     identity: isIdentity ? id : '',
@@ -340,7 +353,7 @@ function HeadState({
   kind,
   shown,
 }: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly shown: RecordPageData | null
 }) {
   const record = shown?.record ?? null
@@ -356,12 +369,12 @@ function HeadState({
   return isRouter(kind) ? <RouterState row={record} /> : null
 }
 
-function isRouter({ path }: Kind): boolean {
+function isRouter({ path }: ConsoleKind): boolean {
   return path === 'routers' || path.endsWith('-routers')
 }
 
 /** When an identity was last seen, or since when a router is online or offline. */
-function HeadTime({ kind, record }: { readonly kind: Kind; readonly record: RecordRow }) {
+function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly record: RecordRow }) {
   const { lastSeen, neverSeen, onlineSince, offlineSince } = texts.record
   const { lastSeenAt, onlineSince: online, offlineSince: offline } = record
   if (kind.path === 'identities') {
@@ -400,7 +413,7 @@ function refusalOf(mayDoIt: boolean): string | null {
   return mayDoIt ? null : texts.failure.notAllowed
 }
 
-function titleOf(kind: Kind, record: RecordRow | null, id: string | null): string {
+function titleOf(kind: ConsoleKind, record: RecordRow | null, id: string | null): string {
   if (id === null) return texts.record.create(kind.one)
   return record === null ? texts.form.title(kind.one) : rowTitle(record)
 }

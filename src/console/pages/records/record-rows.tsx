@@ -11,7 +11,7 @@ import { texts } from '../../texts.ts'
 import { FieldCell } from './record-cell.tsx'
 import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
 import { columnLabel } from './form-model.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import type { Selection } from './list-tools.tsx'
 import type { RecordRow, RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
@@ -39,7 +39,7 @@ export interface ListPageData extends LoadedList {
 
 /** The table of a list; it scrolls over all records, loaded or not. */
 export function RecordTable(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly selection: Selection
@@ -149,7 +149,7 @@ const COLUMNS_WITH_CREATION = 5
  * follows from it and offers the tasks that create records.
  */
 function NoRows(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly shown: ListPageData
   readonly isFiltered: boolean
 }) {
@@ -190,7 +190,7 @@ function NoRows(props: {
 
 /** Lets `j`, `k`, Enter and `e` move through the list and open a record. */
 function useRowKeys(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly rows: readonly RecordRow[]
   readonly firstRow: number
   readonly totalRows: number
@@ -266,7 +266,7 @@ function Check({ label, isOn, onChange }: Selecting & { readonly label: string }
 }
 
 function Head(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly selecting: Selecting | null
@@ -300,7 +300,7 @@ function Head(props: {
 
 function Header(props: {
   readonly name: string
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly state: ListState
   readonly hasNames: boolean
   readonly isSortable: boolean
@@ -338,7 +338,7 @@ function Header(props: {
 }
 
 function Row(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly row: RecordRow
   readonly shown: ListPageData
   readonly place: number

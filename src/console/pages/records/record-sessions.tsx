@@ -7,8 +7,8 @@ import { texts } from '../../texts.ts'
 import {
   clientIds,
   closeFabricRow,
-  closeRow,
-  type LiveRow,
+  closeLiveRow,
+  type LiveDataRow,
   readFabricRows,
 } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
@@ -16,7 +16,7 @@ import { LiveTable } from '../live/live-table.tsx'
 import { quoteFilterText } from './filters.ts'
 import { useIdentityNames } from './record-names.ts'
 import { isObject } from './json-values.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { parseRowPage } from './record-data.ts'
 
 const REFRESH_MS = 3_000
@@ -24,13 +24,13 @@ const SESSIONS_MAX = 100
 
 interface OpenNow {
   /** Null if the record is not an identity, because only identities have API sessions. */
-  readonly sessions: readonly LiveRow[] | null
-  readonly circuits: readonly LiveRow[]
+  readonly sessions: readonly LiveDataRow[] | null
+  readonly circuits: readonly LiveDataRow[]
   readonly silent: readonly string[]
 }
 
 /** Whether a circuit belongs to the client, the service or the router that the page shows. */
-export function isCircuitForRecord(collection: string, id: string, circuit: LiveRow): boolean {
+export function isCircuitForRecord(collection: string, id: string, circuit: LiveDataRow): boolean {
   const { clientId, service, path } = circuit
   if (collection === 'identities') return clientId === id
   if (collection === 'services') return isObject(service) && service['id'] === id
@@ -41,7 +41,7 @@ export function isCircuitForRecord(collection: string, id: string, circuit: Live
 export async function readApiSessions(
   identityId: string,
   signal?: AbortSignal,
-): Promise<readonly LiveRow[]> {
+): Promise<readonly LiveDataRow[]> {
   const query = new URLSearchParams({
     limit: String(SESSIONS_MAX),
     sort: 'createdAt desc',
@@ -53,7 +53,7 @@ export async function readApiSessions(
   ).rows
 }
 
-async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNow> {
+async function load(kind: ConsoleKind, id: string, signal: AbortSignal): Promise<OpenNow> {
   const [sessions, { rows, silent }] = await Promise.all([
     kind.path === 'identities' ? readApiSessions(id, signal) : null,
     readFabricRows('circuits', signal),
@@ -63,7 +63,7 @@ async function load(kind: Kind, id: string, signal: AbortSignal): Promise<OpenNo
 }
 
 /** Open sessions and circuits of a record, each with a button to end it. */
-export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id: string }) {
+export function RecordSessions({ kind, id }: { readonly kind: ConsoleKind; readonly id: string }) {
   const { live } = texts
   const loaded = useLoadedData(
     `open/${kind.path}/${id}`,
@@ -90,7 +90,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
           rows={open.sessions}
           names={names}
           columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
-          end={(row) => closeRow(`${MANAGEMENT_API_PATH}/api-sessions`, row)}
+          end={(row) => closeLiveRow(`${MANAGEMENT_API_PATH}/api-sessions`, row)}
           onEnded={loaded.reload}
         />
       )}
@@ -108,7 +108,7 @@ export function RecordSessions({ kind, id }: { readonly kind: Kind; readonly id:
 
 function OpenTable(props: {
   readonly name: 'api-sessions' | 'circuits'
-  readonly rows: readonly LiveRow[]
+  readonly rows: readonly LiveDataRow[]
   readonly names: ReadonlyMap<string, string>
   readonly columns: readonly string[]
   readonly end: (id: string) => Promise<void>

@@ -6,7 +6,7 @@ import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
-import { kindAt } from './kinds.ts'
+import { findKindAtPath } from './kinds.ts'
 import { parseRowPage, type RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 
@@ -113,7 +113,7 @@ export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useR
   return (
     <>
       {found.map(({ use, page }) => {
-        const kind = kindAt(use.kind)
+        const kind = findKindAtPath(use.kind)
         const amount = texts.count(page.totalCount, kind?.one ?? use.kind, kind?.many ?? use.kind)
         return (
           <Notice key={use.kind} tone="warn">

@@ -1,11 +1,11 @@
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { ListPage } from './list-page.tsx'
 import { RecordPage } from './record-page.tsx'
 
 const NEW = 'new'
 
 /** The list of a kind, the page of one record, or the form for a new record. */
-export function Records({ kind, id }: { readonly kind: Kind; readonly id: string | null }) {
+export function Records({ kind, id }: { readonly kind: ConsoleKind; readonly id: string | null }) {
   if (id === null) return <ListPage kind={kind} />
   return <RecordPage kind={kind} id={id === NEW ? null : id} />
 }

@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
-import { kindAt } from './kinds.ts'
+import { findKindAtPath } from './kinds.ts'
 import {
   countByRoles,
   readRecordNames,
@@ -17,7 +17,7 @@ import { rowTitle } from './row-title.ts'
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
 
 function manyOf(kind: string): string {
-  return (kindAt(kind)?.many ?? kind).toLowerCase()
+  return (findKindAtPath(kind)?.many ?? kind).toLowerCase()
 }
 
 async function loadRecords(
@@ -221,7 +221,7 @@ function RoleCount(props: {
     <span class="hint" role="status">
       {count.value === null
         ? '…'
-        : texts.roles.count(count.value, kindAt(kind)?.one ?? kind, manyOf(kind))}
+        : texts.roles.count(count.value, findKindAtPath(kind)?.one ?? kind, manyOf(kind))}
     </span>
   )
 }

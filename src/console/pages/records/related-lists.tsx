@@ -7,7 +7,7 @@ import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from './form-model.ts'
-import { type Kind, kindAt, kinds } from './kinds.ts'
+import { type ConsoleKind, findKindAtPath, kinds } from './kinds.ts'
 import { type RowPage, readRowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 
@@ -23,13 +23,13 @@ async function read(path: string, limit: number, signal: AbortSignal): Promise<R
 
 /** Records that refer to this record or belong to it, by kind. */
 export function RelatedLists(props: {
-  readonly kind: Kind
+  readonly kind: ConsoleKind
   readonly id: string
   readonly lists: readonly string[]
 }) {
   const { kind, id, lists } = props
   const path = `${kind.path}/${encodeURIComponent(id)}`
-  const names = lists.filter((name) => kindAt(name) !== null)
+  const names = lists.filter((name) => findKindAtPath(name) !== null)
   const loaded = useLoadedData(`${path} ${names.join(' ')}`, async (signal) => {
     const pages = await Promise.allSettled(
       names.map((name) => read(`${path}/${name}`, SHOWN, signal)),

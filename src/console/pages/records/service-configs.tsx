@@ -10,7 +10,7 @@ import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
-import { readRowPage, recordPath, writeRecord } from './record-data.ts'
+import { readRowPage, recordApiPath, writeRecord } from './record-data.ts'
 import { ReferenceInput } from './reference-inputs.tsx'
 
 const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
@@ -33,7 +33,11 @@ export function ServiceConfigs({ identityId }: { readonly identityId: string }) 
   const write = (method: 'POST' | 'DELETE', serviceId: string, configId: string): void => {
     error.value = null
     const body = [{ serviceId, configId }]
-    writeRecord({ method, path: `${recordPath('identities', identityId)}/service-configs`, body })
+    writeRecord({
+      method,
+      path: `${recordApiPath('identities', identityId)}/service-configs`,
+      body,
+    })
       .then(() => {
         service.value = []
         config.value = []

@@ -1,10 +1,10 @@
 import { hasPermission } from '../../app/management-document.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
-import type { Option, PickerSuggestions } from '../../controls/picker.tsx'
+import type { PickerOption, PickerSuggestions } from '../../controls/picker.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
-import { kindAt } from '../records/kinds.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 import { suggestAttributes, suggestRecords } from '../records/record-data.ts'
 
 /** Kinds in the order of the results; others have no names, or are looked for rarely. */
@@ -25,13 +25,13 @@ const ROWS_OF_KIND = 5
 const OPTIONS_MAX = 10
 
 /** A page of the console that the user may open. */
-export interface FoundPage {
+export interface SearchablePage {
   readonly title: string
   readonly path: string
   readonly icon: IconName
 }
 
-interface Found extends Option {
+interface Found extends PickerOption {
   readonly name: string
 }
 
@@ -39,8 +39,8 @@ interface Found extends Option {
  * Pages, tasks, records and role attributes by name; records also by ID. The value of an option is
  * the address that it leads to.
  */
-export async function findEverywhere(
-  pages: readonly FoundPage[],
+export async function searchConsole(
+  pages: readonly SearchablePage[],
   typed: string,
   signal: AbortSignal,
 ): Promise<PickerSuggestions> {
@@ -71,7 +71,7 @@ function found(name: string, note: string, value: string, icon: IconName): Found
   return { name, text: visibleText(name), note, value, icon }
 }
 
-function pageOption({ title, path, icon }: FoundPage): Found {
+function pageOption({ title, path, icon }: SearchablePage): Found {
   return found(title, texts.search.page, path, icon)
 }
 
@@ -95,18 +95,25 @@ function tasks(): Found[] {
 }
 
 function iconOf(path: string): IconName {
-  return kindAt(path)?.icon ?? 'dot'
+  return findKindAtPath(path)?.icon ?? 'dot'
 }
 
 async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
-  const readable = searched.filter((path) => hasPermission(`${kindAt(path)?.permission}.read`))
+  const readable = searched.filter((path) =>
+    hasPermission(`${findKindAtPath(path)?.permission}.read`),
+  )
   const lists = await Promise.all(
     readable.map(async (path) => {
       const { rows } = await suggestRecords(path, text, signal)
       return rows
         .slice(0, ROWS_OF_KIND)
         .map(({ id, name }) =>
-          found(String(name ?? id), kindAt(path)?.one ?? '', consolePath(path, id), iconOf(path)),
+          found(
+            String(name ?? id),
+            findKindAtPath(path)?.one ?? '',
+            consolePath(path, id),
+            iconOf(path),
+          ),
         )
     }),
   )
@@ -114,11 +121,16 @@ async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
 }
 
 /** Kinds with role attributes. */
-export const attributeKinds = ['identities', 'services', 'edge-routers', 'posture-checks'] as const
+export const kindsWithAttributes = [
+  'identities',
+  'services',
+  'edge-routers',
+  'posture-checks',
+] as const
 
 async function attributesOf(word: string, signal: AbortSignal): Promise<Found[]> {
-  const readable = attributeKinds.filter((path) =>
-    hasPermission(`${kindAt(path)?.permission}.read`),
+  const readable = kindsWithAttributes.filter((path) =>
+    hasPermission(`${findKindAtPath(path)?.permission}.read`),
   )
   const lists = await Promise.all(readable.map((path) => suggestAttributes(path, word, signal)))
   return [...new Set(lists.flat())].slice(0, ROWS_OF_KIND).map((name) => ({

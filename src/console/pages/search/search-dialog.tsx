@@ -3,10 +3,10 @@ import { isSearchOpen } from '../../app/shortcuts.ts'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Picker } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
-import { findEverywhere, type FoundPage } from './find.ts'
+import { searchConsole, type SearchablePage } from './find.ts'
 
 /** Finds pages, tasks, records and role attributes by name, and opens them. */
-export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }) {
+export function SearchDialog({ pages }: { readonly pages: readonly SearchablePage[] }) {
   const { search } = texts
   const close = (): void => {
     isSearchOpen.value = false
@@ -18,7 +18,7 @@ export function SearchDialog({ pages }: { readonly pages: readonly FoundPage[] }
           label={search.title}
           placeholder={search.placeholder}
           isFocused
-          load={(typed, signal) => findEverywhere(pages, typed, signal)}
+          load={(typed, signal) => searchConsole(pages, typed, signal)}
           onPick={({ value }) => {
             close()
             navigateTo(value)

@@ -1,4 +1,4 @@
-import type { LiveRow } from '../live/live-data.ts'
+import type { LiveDataRow } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
 import type { Point } from './viewport.ts'
 
@@ -26,7 +26,7 @@ export interface Graph {
   readonly links: readonly GraphLink[]
 }
 
-export interface Circuit {
+export interface DrawnCircuit {
   readonly id: string
   readonly service: string
   readonly serviceId: string
@@ -40,7 +40,7 @@ export const DRAWN_NODES_MAX = 300
 const NANOSECONDS_PER_MS = 1_000_000
 
 /** Sorts routers and links by id, so that the same network always looks the same. */
-export function buildGraph(routers: readonly LiveRow[], links: readonly LiveRow[]): Graph {
+export function buildGraph(routers: readonly LiveDataRow[], links: readonly LiveDataRow[]): Graph {
   const nodes = routers
     .map(({ id, name, isOnline, connected, fingerprint, onlineSince, offlineSince }) => ({
       id,
@@ -77,7 +77,7 @@ export function neighborhood({ nodes, links }: Graph, id: string): Graph {
   }
 }
 
-export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
+export function readCircuits(rows: readonly LiveDataRow[]): readonly DrawnCircuit[] {
   return rows.map((row) => {
     const { service } = row as {
       readonly service?: { readonly name?: unknown; readonly id?: unknown }
@@ -93,7 +93,7 @@ export function readCircuits(rows: readonly LiveRow[]): readonly Circuit[] {
 }
 
 /** True if the circuit's path contains the link, in either direction. */
-export function pathContainsLink({ routers }: Circuit, { from, to }: GraphLink): boolean {
+export function pathContainsLink({ routers }: DrawnCircuit, { from, to }: GraphLink): boolean {
   return routers.some((id, at) => {
     const next = routers[at + 1]
     return (id === from && next === to) || (id === to && next === from)
@@ -101,12 +101,18 @@ export function pathContainsLink({ routers }: Circuit, { from, to }: GraphLink):
 }
 
 /** The circuits whose path contains the router. */
-export function circuitsThrough(circuits: readonly Circuit[], id: string): readonly Circuit[] {
+export function circuitsThroughRouter(
+  circuits: readonly DrawnCircuit[],
+  id: string,
+): readonly DrawnCircuit[] {
   return circuits.filter(({ routers }) => routers.includes(id))
 }
 
 /** The circuits whose path contains the link. */
-export function circuitsOver(circuits: readonly Circuit[], link: GraphLink): readonly Circuit[] {
+export function circuitsOverLink(
+  circuits: readonly DrawnCircuit[],
+  link: GraphLink,
+): readonly DrawnCircuit[] {
   return circuits.filter((circuit) => pathContainsLink(circuit, link))
 }
 

@@ -9,12 +9,12 @@ import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { CircuitPathLinks } from '../live/circuit-path-links.tsx'
 import { ClientLink } from '../live/client-link.tsx'
-import { type LiveRow, readFabricRows } from '../live/live-data.ts'
-import { Details } from './details.tsx'
-import { Drawing, type Target } from './drawing.tsx'
+import { type LiveDataRow, readFabricRows } from '../live/live-data.ts'
+import { TopologyDetails } from './topology-details.tsx'
+import { TopologyDrawing, type TopologyTarget } from './topology-drawing.tsx'
 import {
   sortByName,
-  type Circuit,
+  type DrawnCircuit,
   readCircuits,
   DRAWN_NODES_MAX,
   type Graph,
@@ -31,7 +31,7 @@ const REFRESH_MS = 5_000
 
 interface Topology {
   readonly graph: Graph
-  readonly circuits: readonly Circuit[]
+  readonly circuits: readonly DrawnCircuit[]
   readonly silent: readonly string[]
 }
 
@@ -57,8 +57,8 @@ export function TopologyPage() {
   )
   const chosen = useSignal('')
   const circuitId = useSignal('')
-  const pointed = useSignal<Target | null>(null)
-  const chosenTarget = useSignal<Target | null>(null)
+  const pointed = useSignal<TopologyTarget | null>(null)
+  const chosenTarget = useSignal<TopologyTarget | null>(null)
   const { value: shown } = loaded.data
   if (shown === null && loaded.error.value !== null) {
     return (
@@ -99,7 +99,7 @@ export function TopologyPage() {
             ) : null}
             {isLarge && chosen.value === '' ? null : (
               <div class="map">
-                <Drawing
+                <TopologyDrawing
                   graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
                   circuits={shown.circuits}
                   circuit={circuit}
@@ -108,7 +108,7 @@ export function TopologyPage() {
                   onPoint={(one) => (pointed.value = one)}
                   onChoose={(one) => (chosenTarget.value = one)}
                 />
-                <Details
+                <TopologyDetails
                   graph={shown.graph}
                   circuits={shown.circuits}
                   target={chosenTarget.value ?? pointed.value}
@@ -159,7 +159,7 @@ function Neighbourhood(props: {
 }
 
 function Circuits(props: {
-  readonly circuits: readonly Circuit[]
+  readonly circuits: readonly DrawnCircuit[]
   readonly clients: ReadonlyMap<string, string>
   readonly graph: Graph
   readonly chosen: string
@@ -313,15 +313,15 @@ const PAGE = 500
 const PAGES_MAX = 10
 
 /** All routers, page by page. */
-async function readRouters(signal: AbortSignal): Promise<readonly LiveRow[]> {
-  const rows: LiveRow[] = []
+async function readRouters(signal: AbortSignal): Promise<readonly LiveDataRow[]> {
+  const rows: LiveDataRow[] = []
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const query = new URLSearchParams({ limit: String(PAGE), offset: String(page * PAGE) })
     const { body } = await consoleApiClient.ask({
       path: `${FABRIC_API_PATH}/routers?${query}`,
       signal,
     })
-    const { data } = body as { readonly data: readonly LiveRow[] }
+    const { data } = body as { readonly data: readonly LiveDataRow[] }
     rows.push(...data)
     if (data.length < PAGE) break
   }

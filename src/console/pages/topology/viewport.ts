@@ -12,7 +12,7 @@ export interface Viewport extends Point {
 export const ZOOM_MAX = 8
 
 /** How much larger than in the whole drawing everything appears; 1 or more. */
-export function zoomOf(whole: Viewport, view: Viewport): number {
+export function zoomFactor(whole: Viewport, view: Viewport): number {
   return whole.width / view.width
 }
 
@@ -26,19 +26,19 @@ export function zoomBy(
   factor: number,
   at: Point = centerOf(view),
 ): Viewport {
-  const zoom = Math.min(ZOOM_MAX, Math.max(1, zoomOf(whole, view) * factor))
+  const zoom = Math.min(ZOOM_MAX, Math.max(1, zoomFactor(whole, view) * factor))
   const [width, height] = [whole.width / zoom, whole.height / zoom]
   const [left, top] = [(at.x - view.x) / view.width, (at.y - view.y) / view.height]
   return within(whole, { x: at.x - left * width, y: at.y - top * height, width, height })
 }
 
 /** Moves the visible part, at most to the edge of the drawing. */
-export function moveBy(whole: Viewport, view: Viewport, dx: number, dy: number): Viewport {
+export function panBy(whole: Viewport, view: Viewport, dx: number, dy: number): Viewport {
   return within(whole, { ...view, x: view.x + dx, y: view.y + dy })
 }
 
 /** Centers the visible part on the point, unless it contains the point already. */
-export function reveal(whole: Viewport, view: Viewport, { x, y }: Point): Viewport {
+export function scrollToPoint(whole: Viewport, view: Viewport, { x, y }: Point): Viewport {
   const { width, height } = view
   const isInside = x >= view.x && y >= view.y && x <= view.x + width && y <= view.y + height
   return isInside ? view : within(whole, { x: x - width / 2, y: y - height / 2, width, height })

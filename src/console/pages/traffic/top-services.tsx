@@ -2,7 +2,7 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Notice } from '../../controls/status.tsx'
-import { bytesText } from '../../../client/bytes-text.ts'
+import { formatByteCount } from '../../../client/format-byte-count.ts'
 import { texts } from '../../texts.ts'
 import { sparklinePath } from '../cluster/sparkline.ts'
 import { readTopServices, TRAFFIC_REFRESH_MS, unfinishedPeriods } from './traffic-data.ts'
@@ -58,7 +58,7 @@ export function TopServices() {
                   </td>
                   <td>
                     <span class="top-bytes">
-                      {bytesText(totals.rxBytes + totals.txBytes)}
+                      {formatByteCount(totals.rxBytes + totals.txBytes)}
                       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
                         <path
                           d={sparklinePath(

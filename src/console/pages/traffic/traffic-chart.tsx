@@ -1,6 +1,6 @@
 import type { Signal } from '@preact/signals'
 
-import { axisTop } from './axis.ts'
+import { axisMaximum } from './axis.ts'
 
 interface Series {
   /** Name of its color. */
@@ -39,7 +39,7 @@ export function TrafficChart(props: {
     series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0),
   )
   if (sums.every((sum) => sum === 0)) return <EmptyChart title={title} total={total} />
-  const top = axisTop(Math.max(...sums))
+  const top = axisMaximum(Math.max(...sums))
   const { value: at } = chosen
   const now = at ?? count - 1
   const choose = (next: number): void => {

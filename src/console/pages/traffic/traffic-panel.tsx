@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { Notice, Skeleton } from '../../controls/status.tsx'
-import { bytesText } from '../../../client/bytes-text.ts'
+import { formatByteCount } from '../../../client/format-byte-count.ts'
 import { texts } from '../../texts.ts'
 import { TrafficChart } from './traffic-chart.tsx'
 import {
@@ -106,14 +106,20 @@ function Charts(props: {
       <TrafficChart
         {...common}
         title={traffic.bytes}
-        total={traffic.readWritten(bytesText(totals.rxBytes), bytesText(totals.txBytes))}
+        total={traffic.readWritten(
+          formatByteCount(totals.rxBytes),
+          formatByteCount(totals.txBytes),
+        )}
         series={[
           { color: 'rx', label: traffic.read, values: span.rxBytes },
           { color: 'tx', label: traffic.written, values: span.txBytes },
         ]}
-        numberText={bytesText}
+        numberText={formatByteCount}
         periodText={about((at) =>
-          traffic.readWritten(bytesText(span.rxBytes[at] ?? 0), bytesText(span.txBytes[at] ?? 0)),
+          traffic.readWritten(
+            formatByteCount(span.rxBytes[at] ?? 0),
+            formatByteCount(span.txBytes[at] ?? 0),
+          ),
         )}
       />
       <TrafficChart
@@ -149,8 +155,8 @@ function TrafficTable({ span }: { readonly span: TrafficSpan }) {
   const { columns, notMeasured, title } = texts.traffic
   const rows = periodsOf(span).map((from, at) => [
     from,
-    bytesText(span.rxBytes[at] ?? 0),
-    bytesText(span.txBytes[at] ?? 0),
+    formatByteCount(span.rxBytes[at] ?? 0),
+    formatByteCount(span.txBytes[at] ?? 0),
     integerText(span.circuits[at] ?? 0),
     integerText(span.dialFailures[at] ?? 0),
     typeof span.latencyMs[at] === 'number'

@@ -9,15 +9,15 @@ import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
-import { kindAt } from '../records/kinds.ts'
-import { collectionPath, readRecord, writeRecord } from '../records/record-data.ts'
+import { findKindAtPath } from '../records/kinds.ts'
+import { collectionApiPath, readRecord, writeRecord } from '../records/record-data.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 import { useMissingPermissionReason } from './missing-permission.ts'
 import { CancelWizard, WizardHead } from './wizard-head.tsx'
 
 /** A token with which a new record enrolls, and the token's expiry. */
-export interface EnrollmentToken {
+export interface RecordEnrollmentToken {
   readonly jwt: string
   readonly expiresAt: string
 }
@@ -37,7 +37,7 @@ interface EnrollingWizardProps {
     name: string,
     roleAttributes: readonly string[],
   ) => Readonly<Record<string, unknown>>
-  readonly tokenIn: (record: object) => EnrollmentToken
+  readonly tokenIn: (record: object) => RecordEnrollmentToken
   /** Further fields of the form. */
   readonly children?: ComponentChildren
   /** Beside its button. */
@@ -50,8 +50,8 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
   const { wizards } = texts
   const name = useDraftSignal(`wizards/${kind}/name`, '')
   const roles = useDraftSignal<readonly string[]>(`wizards/${kind}/roles`, [])
-  const refused = useMissingPermissionReason([`${kindAt(kind)?.permission ?? ''}.create`])
-  const made = useSignal<(EnrollmentToken & { readonly id: string }) | null>(null)
+  const refused = useMissingPermissionReason([`${findKindAtPath(kind)?.permission ?? ''}.create`])
+  const made = useSignal<(RecordEnrollmentToken & { readonly id: string }) | null>(null)
   const madeName = useSignal('')
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -60,7 +60,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
     error.value = null
     try {
       const body = bodyOf(name.value, roles.value)
-      const id = (await writeRecord({ method: 'POST', path: collectionPath(kind), body })) ?? ''
+      const id = (await writeRecord({ method: 'POST', path: collectionApiPath(kind), body })) ?? ''
       const { record } = await readRecord(kind, id)
       made.value = { id, ...tokenIn(record) }
       madeName.value = name.value

@@ -1,10 +1,10 @@
 import { consolePath } from '../../app/navigation.ts'
 import { texts } from '../../texts.ts'
-import { EnrollingWizard, type EnrollmentToken } from './enrolling-wizard.tsx'
+import { EnrollingWizard, type RecordEnrollmentToken } from './enrolling-wizard.tsx'
 
-function tokenIn(record: object): EnrollmentToken {
+function tokenIn(record: object): RecordEnrollmentToken {
   const { enrollment } = record as { readonly enrollment?: { readonly ott?: object } }
-  const { jwt = '', expiresAt = '' } = (enrollment?.ott ?? {}) as Partial<EnrollmentToken>
+  const { jwt = '', expiresAt = '' } = (enrollment?.ott ?? {}) as Partial<RecordEnrollmentToken>
   return { jwt, expiresAt }
 }
 

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals'
 
 import { texts } from '../../texts.ts'
-import { EnrollingWizard, type EnrollmentToken } from './enrolling-wizard.tsx'
+import { EnrollingWizard, type RecordEnrollmentToken } from './enrolling-wizard.tsx'
 
-function tokenIn(record: object): EnrollmentToken {
+function tokenIn(record: object): RecordEnrollmentToken {
   const { enrollmentJwt = '', enrollmentExpiresAt = '' } = record as {
     readonly enrollmentJwt?: string
     readonly enrollmentExpiresAt?: string

@@ -1,9 +1,9 @@
-import { collectionPath } from '../records/record-data.ts'
+import { collectionApiPath } from '../records/record-data.ts'
 import { texts } from '../../texts.ts'
-import type { Step } from './steps.ts'
+import type { WizardStep } from './steps.ts'
 
 /** The fields of the service wizard. */
-export interface SimpleService {
+export interface ServiceWizardInput {
   readonly name: string
   /** Host name at which clients reach the service, like `wiki.internal`. */
   readonly address: string
@@ -23,14 +23,17 @@ export interface ConfigTypeIds {
 }
 
 /** The records that make up one service, in the order of their creation. */
-export function serviceSteps(service: SimpleService, types: ConfigTypeIds): readonly Step[] {
+export function serviceSteps(
+  service: ServiceWizardInput,
+  types: ConfigTypeIds,
+): readonly WizardStep[] {
   const { name, address, port, protocol, hostAddress, hostPort } = service
   const { steps } = texts.wizards
-  const policy = (type: 'Dial' | 'Bind', roles: readonly string[]): Step => ({
+  const policy = (type: 'Dial' | 'Bind', roles: readonly string[]): WizardStep => ({
     title: type === 'Dial' ? steps.dial : steps.bind,
     call: ([, , id = '']) => ({
       method: 'POST',
-      path: collectionPath('service-policies'),
+      path: collectionApiPath('service-policies'),
       body: {
         name: `${name} ${type.toLowerCase()}`,
         type,
@@ -45,7 +48,7 @@ export function serviceSteps(service: SimpleService, types: ConfigTypeIds): read
       title: steps.intercept,
       call: () => ({
         method: 'POST',
-        path: collectionPath('configs'),
+        path: collectionApiPath('configs'),
         body: {
           name: `${name} intercept`,
           configTypeId: types.intercept,
@@ -61,7 +64,7 @@ export function serviceSteps(service: SimpleService, types: ConfigTypeIds): read
       title: steps.host,
       call: () => ({
         method: 'POST',
-        path: collectionPath('configs'),
+        path: collectionApiPath('configs'),
         body: {
           name: `${name} host`,
           configTypeId: types.host,
@@ -73,7 +76,7 @@ export function serviceSteps(service: SimpleService, types: ConfigTypeIds): read
       title: steps.service,
       call: ([intercept = '', host = '']) => ({
         method: 'POST',
-        path: collectionPath('services'),
+        path: collectionApiPath('services'),
         body: { name, encryptionRequired: true, configs: [intercept, host] },
       }),
     },

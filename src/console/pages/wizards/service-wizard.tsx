@@ -11,12 +11,12 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { RolesInput } from '../records/reference-inputs.tsx'
-import { type ConfigTypeIds, serviceSteps, type SimpleService } from './service-steps.ts'
+import { type ConfigTypeIds, serviceSteps, type ServiceWizardInput } from './service-steps.ts'
 import { useMissingPermissionReason } from './missing-permission.ts'
 import { CancelWizard, WizardHead } from './wizard-head.tsx'
-import { type CreatedRecord, runSteps, undoSteps, WizardFailure } from './steps.ts'
+import { type CreatedRecord, runWizardSteps, undoWizardSteps, WizardFailure } from './steps.ts'
 
-const empty: SimpleService = {
+const empty: ServiceWizardInput = {
   name: '',
   address: '',
   port: 443,
@@ -38,7 +38,7 @@ async function configTypeIds(): Promise<ConfigTypeIds> {
 /** One form for a service, its configs, and the policies that grant access to it. */
 export function ServiceWizard() {
   const { wizards } = texts
-  const service = useDraftSignal<SimpleService>('wizards/service', empty)
+  const service = useDraftSignal<ServiceWizardInput>('wizards/service', empty)
   const refused = useMissingPermissionReason([
     'config.create',
     'service.create',
@@ -49,7 +49,7 @@ export function ServiceWizard() {
   const isBusy = useSignal(false)
   const isDone = useSignal(false)
   const { value } = service
-  const put = (changed: Partial<SimpleService>): void => {
+  const put = (changed: Partial<ServiceWizardInput>): void => {
     service.value = { ...service.value, ...changed }
   }
   const attempt = (work: () => Promise<void>): void => {
@@ -65,14 +65,14 @@ export function ServiceWizard() {
   const run = (): void =>
     attempt(async () => {
       const types = await configTypeIds()
-      await runSteps(serviceSteps(value, types), (so) => (made.value = so))
+      await runWizardSteps(serviceSteps(value, types), (so) => (made.value = so))
       isDone.value = true
       service.value = empty
       showToast(wizards.madeService(value.name))
     })
   const undo = (): void =>
     attempt(async () => {
-      await undoSteps(made.value)
+      await undoWizardSteps(made.value)
       made.value = []
       isDone.value = false
       showToast(wizards.undone)
@@ -148,8 +148,8 @@ function MadeList({
 }
 
 function ServiceFields(props: {
-  readonly value: SimpleService
-  readonly put: (changed: Partial<SimpleService>) => void
+  readonly value: ServiceWizardInput
+  readonly put: (changed: Partial<ServiceWizardInput>) => void
 }) {
   const { fields } = texts.wizards
   const { value, put } = props

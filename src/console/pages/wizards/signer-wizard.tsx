@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals'
 import {
   type PresetFieldName,
   type PresetValues,
-  signerBody,
+  buildSignerBody,
   type SignerPreset,
   signerPreset,
   signerPresets,
@@ -20,7 +20,7 @@ import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
-import { collectionPath, writeRecord } from '../records/record-data.ts'
+import { collectionApiPath, writeRecord } from '../records/record-data.ts'
 import { useMissingPermissionReason } from './missing-permission.ts'
 import { CancelWizard, WizardHead } from './wizard-head.tsx'
 
@@ -78,8 +78,8 @@ export function SignerWizard() {
   }
   const create = async (of: ExternalJwtSignerDiscovered): Promise<void> => {
     const named = { name: name?.trim() ?? preset.label, claim: claim?.trim() ?? preset.claim }
-    const body = signerBody(preset, values, named, of)
-    const id = await writeRecord({ method: 'POST', path: collectionPath(KIND), body })
+    const body = buildSignerBody(preset, values, named, of)
+    const id = await writeRecord({ method: 'POST', path: collectionApiPath(KIND), body })
     input.value = empty
     showToast(signers.created)
     navigateTo(consolePath(KIND, id ?? ''))

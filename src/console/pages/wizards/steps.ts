@@ -3,7 +3,7 @@ import { writeRecord, type RecordWriteRequest } from '../records/record-data.ts'
 /**
  * A record that a wizard creates. Later records refer to it by the id that the server returned.
  */
-export interface Step {
+export interface WizardStep {
   readonly title: string
   /** @param made ids of the records that the wizard created before, in order. */
   readonly call: (made: readonly string[]) => RecordWriteRequest
@@ -30,8 +30,8 @@ export class WizardFailure extends Error {
  * Creates the records one after the other.
  * @throws {WizardFailure}
  */
-export async function runSteps(
-  steps: readonly Step[],
+export async function runWizardSteps(
+  steps: readonly WizardStep[],
   onMade: (made: readonly CreatedRecord[]) => void,
 ): Promise<readonly CreatedRecord[]> {
   const made: CreatedRecord[] = []
@@ -49,7 +49,7 @@ export async function runSteps(
 }
 
 /** Deletes the records that a wizard created, the last one first. */
-export async function undoSteps(made: readonly CreatedRecord[]): Promise<void> {
+export async function undoWizardSteps(made: readonly CreatedRecord[]): Promise<void> {
   for (const { path, id } of made.toReversed()) {
     await writeRecord({ method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` })
   }

@@ -2,7 +2,7 @@
  * A table of numbers with one row for each period and one column for each figure. The table keeps
  * the newest rows, a fixed number; its memory is allocated once.
  */
-export class FigureRing {
+export class RowRingBuffer {
   readonly #length: number
   readonly #width: number
   readonly #values: Float64Array
@@ -69,7 +69,7 @@ export class FigureRing {
   }
 
   /** Adds all rows of another ring of the same size. */
-  addAll(other: FigureRing): void {
+  addAll(other: RowRingBuffer): void {
     other.#visit(0, Infinity, (period, figure, value) => this.add(period, figure, value))
   }
 

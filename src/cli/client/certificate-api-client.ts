@@ -6,7 +6,7 @@ import type { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,
-  fieldsOf,
+  objectOrEmpty,
   LogInRefusedError,
   readRecords,
   SessionEndedError,
@@ -28,7 +28,7 @@ interface CertificateApiOptions {
 }
 
 /** API client that logs in to the controllers of a cluster with an identity's certificate. */
-export class CertificateApi implements ControllerApi {
+export class CertificateApiClient implements ControllerApi {
   /** Controller addresses from the identity file, used after all other addresses have failed. */
   readonly #named: readonly string[]
   readonly #options: CertificateApiOptions
@@ -64,8 +64,8 @@ export class CertificateApi implements ControllerApi {
         body,
         showsSession: false,
       })
-      const session = fieldsOf(data)
-      const identity = fieldsOf(session['identity'])
+      const session = objectOrEmpty(data)
+      const identity = objectOrEmpty(session['identity'])
       const lacks = readRecords(session['authQueries']).map((one) => readTextField(one, 'typeId'))
       this.#token = readTextField(session, 'token')
       if (this.#token === '') throw new Error('the answer to the log-in is no session')

@@ -4,7 +4,7 @@ import { fabricTerminator } from '../../entities/kinds/fabric-terminator.ts'
 import { router } from '../../entities/kinds/router.ts'
 import { terminator } from '../../entities/kinds/terminator.ts'
 import { transitRouter } from '../../entities/kinds/transit-router.ts'
-import type { Preparer } from './preparer.ts'
+import type { WritePreparer } from './write-preparer.ts'
 import { prepareServicePolicy } from './access-expiry.ts'
 import { prepareAuthPolicy } from './auth-policy.ts'
 import { authenticatorPreparer } from './authenticator.ts'
@@ -47,11 +47,11 @@ interface PreparersDeps {
  * Converts the bodies of all kinds to commands. For most kinds, the schema is enough; some need
  * further checks or derived fields.
  */
-export class Preparers {
-  readonly #byKind: ReadonlyMap<string, Preparer>
+export class WritePreparers {
+  readonly #byKind: ReadonlyMap<string, WritePreparer>
 
   constructor(deps: PreparersDeps) {
-    this.#byKind = new Map<string, Preparer>([
+    this.#byKind = new Map<string, WritePreparer>([
       ['authPolicy', prepareAuthPolicy],
       ['authenticator', authenticatorPreparer(deps)],
       ['ca', prepareCa],
@@ -73,7 +73,7 @@ export class Preparers {
     ])
   }
 
-  of(entity: Entity): Preparer {
+  of(entity: Entity): WritePreparer {
     return (
       this.#byKind.get(entity.name) ?? ((_call, mode, body) => normalizeBody(entity, mode, body))
     )

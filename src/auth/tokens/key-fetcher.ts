@@ -15,7 +15,7 @@ interface KeyEndpointLimits {
 }
 
 /** Addresses from which keys of signers may be fetched, by configuration. */
-export interface KeyEndpointRules {
+export interface KeyFetchRules {
   /**
    * True: loopback and unspecified addresses are also allowed. Link-local and metadata addresses
    * are never allowed.
@@ -51,9 +51,9 @@ const TYPES: ReadonlySet<string> = new Set([
  * checked. The connection uses the checked addresses, so a later change of the DNS answer has no
  * effect. Redirects are not followed.
  */
-export class KeyEndpoint {
+export class KeyFetcher {
   readonly #limits: KeyEndpointLimits
-  readonly #rules: KeyEndpointRules
+  readonly #rules: KeyFetchRules
   readonly #refused: BlockList
   readonly #resolve: Resolve
   #lookups = 0
@@ -61,7 +61,7 @@ export class KeyEndpoint {
   /** @param resolve resolves host names; by default the system's resolver. */
   constructor(
     limits: KeyEndpointLimits,
-    rules: KeyEndpointRules,
+    rules: KeyFetchRules,
     resolve: Resolve = (host) => lookup(host, { all: true }),
   ) {
     this.#limits = limits

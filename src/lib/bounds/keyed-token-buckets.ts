@@ -14,7 +14,7 @@ interface Budget {
 }
 
 /** A token bucket: `burst` uses without a pause, then `perSecond`. */
-export class RateBudget {
+export class TokenBucket {
   readonly #rate: Rate
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #budget: Budget
@@ -38,7 +38,7 @@ export class RateBudget {
  * A token bucket per key; the least recently used keys are evicted first. It does not limit the sum
  * over all keys; use a `Quota` for that.
  */
-export class KeyedRate {
+export class KeyedTokenBuckets {
   readonly #rate: Rate
   readonly #keysMax: number
   readonly #clock: Pick<Clock, 'monotonicMs'>

@@ -12,11 +12,11 @@ import { RouterState, StateBadge } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
 import { useIdentityNames } from '../records/record-names.ts'
-import type { Target } from './drawing.tsx'
+import type { TopologyTarget } from './topology-drawing.tsx'
 import {
-  type Circuit,
-  circuitsOver,
-  circuitsThrough,
+  type DrawnCircuit,
+  circuitsOverLink,
+  circuitsThroughRouter,
   type Graph,
   type GraphLink,
   type GraphNode,
@@ -24,13 +24,13 @@ import {
 
 interface DetailsProps {
   readonly graph: Graph
-  readonly circuits: readonly Circuit[]
-  readonly target: Target | null
-  readonly onChoose: (target: Target) => void
+  readonly circuits: readonly DrawnCircuit[]
+  readonly target: TopologyTarget | null
+  readonly onChoose: (target: TopologyTarget) => void
 }
 
 /** The router or link that the user points at or has chosen. */
-export function Details({ graph, circuits, target, onChoose }: DetailsProps) {
+export function TopologyDetails({ graph, circuits, target, onChoose }: DetailsProps) {
   const { topology } = texts
   const router = target?.kind === 'router' ? graph.nodes.find(({ id }) => id === target.id) : null
   const link = target?.kind === 'link' ? graph.links.find(({ id }) => id === target.id) : null
@@ -40,11 +40,11 @@ export function Details({ graph, circuits, target, onChoose }: DetailsProps) {
         <RouterDetails
           graph={graph}
           router={router}
-          circuits={circuitsThrough(circuits, router.id)}
+          circuits={circuitsThroughRouter(circuits, router.id)}
           onChoose={onChoose}
         />
       ) : link ? (
-        <LinkDetails graph={graph} link={link} circuits={circuitsOver(circuits, link)} />
+        <LinkDetails graph={graph} link={link} circuits={circuitsOverLink(circuits, link)} />
       ) : (
         <p class="panel-body soft small">{topology.pointAt}</p>
       )}
@@ -55,8 +55,8 @@ export function Details({ graph, circuits, target, onChoose }: DetailsProps) {
 function RouterDetails(props: {
   readonly graph: Graph
   readonly router: GraphNode
-  readonly circuits: readonly Circuit[]
-  readonly onChoose: (target: Target) => void
+  readonly circuits: readonly DrawnCircuit[]
+  readonly onChoose: (target: TopologyTarget) => void
 }) {
   const { topology, live } = texts
   const { graph, router, circuits, onChoose } = props
@@ -103,7 +103,7 @@ function RouterDetails(props: {
 function LinkDetails(props: {
   readonly graph: Graph
   readonly link: GraphLink
-  readonly circuits: readonly Circuit[]
+  readonly circuits: readonly DrawnCircuit[]
 }) {
   const { topology, live } = texts
   const { graph, link, circuits } = props
@@ -134,7 +134,7 @@ function LinkDetails(props: {
 }
 
 /** Number of circuits by service, most first. */
-function ServicesOf({ circuits }: { readonly circuits: readonly Circuit[] }) {
+function ServicesOf({ circuits }: { readonly circuits: readonly DrawnCircuit[] }) {
   const { topology } = texts
   const counts = new Map<string, number>()
   for (const { service } of circuits) counts.set(service, (counts.get(service) ?? 0) + 1)

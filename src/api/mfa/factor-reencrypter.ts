@@ -3,7 +3,7 @@ import { CommandKind, MfaResealSchema } from '../../../proto/gen/command_pb.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import { Problem } from '../../lib/problems.ts'
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
-import type { FactorVault } from '../../auth/factors/factor-vault.ts'
+import type { FactorEncryption } from '../../auth/factors/factor-encryption.ts'
 import type { Proposer } from '../../ports/proposer.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -27,13 +27,13 @@ interface FactorResealerDeps {
  * the new version. The cluster keeps an old version until no factor uses it, and it can keep only a
  * few versions.
  */
-export class FactorResealer {
+export class FactorReencrypter {
   readonly #deps: FactorResealerDeps
-  readonly #vault: FactorVault
+  readonly #vault: FactorEncryption
   #stop: () => void = () => undefined
   #isAtWork = false
 
-  constructor(deps: FactorResealerDeps, vault: FactorVault) {
+  constructor(deps: FactorResealerDeps, vault: FactorEncryption) {
     this.#deps = deps
     this.#vault = vault
   }

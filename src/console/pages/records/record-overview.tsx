@@ -9,7 +9,7 @@ import { texts } from '../../texts.ts'
 import { RecordCell, FieldCell } from './record-cell.tsx'
 import { fieldLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
-import type { Kind } from './kinds.ts'
+import type { ConsoleKind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
 import { useRecordNames } from './record-names.ts'
 import { attributeWithExpiryText, expiredAttributes } from './role-expiry-input.tsx'
@@ -48,7 +48,13 @@ const facts: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The most important values of a record, in words. */
-export function Overview({ kind, record }: { readonly kind: Kind; readonly record: RecordRow }) {
+export function RecordOverview({
+  kind,
+  record,
+}: {
+  readonly kind: ConsoleKind
+  readonly record: RecordRow
+}) {
   const names = (facts[kind.path] ?? kind.columns).filter((name) => name in record)
   const tags = isObject(record['tags']) ? Object.entries(record['tags']) : []
   return (
@@ -88,7 +94,7 @@ export function Overview({ kind, record }: { readonly kind: Kind; readonly recor
   )
 }
 
-function labelOf(kind: Kind, name: string): string {
+function labelOf(kind: ConsoleKind, name: string): string {
   const { factNames } = texts.record
   const known = factNames[name] ?? texts.list.columns[name]
   return known ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))

@@ -4,7 +4,7 @@ import type { QuotaLimits } from '../../lib/bounds/quota.ts'
  * Maximum log lines about refused writes per minute: refused requests cost the caller nothing, so a
  * caller could otherwise fill the disk.
  */
-export const refusalLogLimits = {
+export const refusedWriteLogLimits = {
   /**
    * Maximum log lines about the refused writes of one caller per window; further refusals are
    * only counted.
@@ -22,8 +22,8 @@ export const refusalLogLimits = {
   windowMs: 60_000,
 } as const
 
-export const refusalLogQuota: QuotaLimits = {
-  ofOneMax: refusalLogLimits.linesOfOneMax,
-  allMax: refusalLogLimits.linesMax,
-  windowMs: refusalLogLimits.windowMs,
+export const refusedWriteLogQuota: QuotaLimits = {
+  ofOneMax: refusedWriteLogLimits.linesOfOneMax,
+  allMax: refusedWriteLogLimits.linesMax,
+  windowMs: refusedWriteLogLimits.windowMs,
 }

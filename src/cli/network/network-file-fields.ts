@@ -6,8 +6,8 @@ import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical
 import { firstPemBlock } from '../../lib/text/pem-text.ts'
 import { addDefaultValues } from '../records/body-members.ts'
 import { type KindField, type ReferenceShape, defaultValues } from '../records/fields.ts'
-import { entityForKind, type Kind } from '../records/kinds.ts'
-import { readMemberAt, type Row, setMemberAt } from '../records/rows.ts'
+import { entityForKind, type RecordKind } from '../records/kinds.ts'
+import { readMemberAt, type ApiRecordRow, setMemberAt } from '../records/rows.ts'
 import { normalizeFileExpiries, normalizeRecordExpiries } from './access-expiry.ts'
 import { readDisabledFields, normalizeDisabled } from './disabled-state.ts'
 
@@ -17,7 +17,7 @@ export function fileFieldName({ name, alias }: KindField): string {
 }
 
 /** The fields of a record that the network file contains: those that can be both set and read. */
-export function portableFields(kind: Kind): readonly KindField[] {
+export function networkFileFields(kind: RecordKind): readonly KindField[] {
   return kind.fields.filter(({ settable, isSecret, isShown, field, name }) => {
     if (settable === 'never' || isSecret) return false
     if (name === kind.idFrom) return true
@@ -30,9 +30,9 @@ export function portableFields(kind: Kind): readonly KindField[] {
 }
 
 /** Fields for the network file, from an API row; references are still ids. */
-export function readPortableFields(kind: Kind, row: Row): JsonObject {
+export function readNetworkFileFields(kind: RecordKind, row: ApiRecordRow): JsonObject {
   const fields: Record<string, Json> = {}
-  for (const field of portableFields(kind)) {
+  for (const field of networkFileFields(kind)) {
     const value = field.name === kind.idFrom ? row.id : plainValue(field, row[field.name])
     if (!isUsual(kind, field, value)) fields[fileFieldName(field)] = sorted(value ?? null)
   }
@@ -56,7 +56,7 @@ function plainValue({ reference, field }: KindField, value: Json | undefined): J
 
 /** True if the field has its default value, which the file omits. */
 function isUsual(
-  kind: Kind,
+  kind: RecordKind,
   { name, field, isRequired }: KindField,
   value: Json | undefined,
 ): boolean {
@@ -78,9 +78,9 @@ function sorted(value: Json): Json {
 }
 
 /** Request body for a record, from its fields in the file. References are not resolved yet. */
-export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
+export function toRequestBody(kind: RecordKind, fields: JsonObject): JsonObject {
   const body: Record<string, Json> = {}
-  for (const field of portableFields(kind)) {
+  for (const field of networkFileFields(kind)) {
     const value = fields[fileFieldName(field)]
     if (value !== undefined) body[field.name] = value
   }
@@ -93,7 +93,7 @@ export function toRequestBody(kind: Kind, fields: JsonObject): JsonObject {
  * @throws {Problem} COULD_NOT_VALIDATE for content that the API would always refuse, regardless of
  * other records.
  */
-export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
+export function canonicalFields(kind: RecordKind, fields: JsonObject): JsonObject {
   const entity = entityForKind(kind)
   if (entity === undefined) return fields
   const body = toRequestBody(kind, fields)
@@ -102,7 +102,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
       ? prepareAuthPolicyBody('create', body).fields
       : normalizeBody(entity, 'create', body).fields
   const result: Record<string, Json> = {}
-  for (const field of portableFields(kind)) {
+  for (const field of networkFileFields(kind)) {
     const { name } = field
     const isStored = Object.hasOwn(normal, name) && entity.fields[name]?.computed === null
     // The `Default` auth policy exists in every network, so a reference to it is a default value.
@@ -117,7 +117,7 @@ export function canonicalFields(kind: Kind, fields: JsonObject): JsonObject {
 }
 
 /** Normalizes the value of a field for which the descriptor defines no form. */
-function ownForm(kind: Kind, name: string, value: Json): Json {
+function ownForm(kind: RecordKind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return firstPemBlock(String(value)) ?? value
   if (kind.id === 'postureCheck') return normalizePostureField(name, value)
@@ -130,12 +130,12 @@ type Translate = (to: string, word: string, path: string) => string
 
 /** Translates every reference in an object: names to ids, or ids to names. */
 export function translateReferences(
-  kind: Kind,
+  kind: RecordKind,
   fields: JsonObject,
   translate: Translate,
 ): JsonObject {
   let result: JsonObject = { ...fields }
-  for (const field of portableFields(kind)) {
+  for (const field of networkFileFields(kind)) {
     const name = fileFieldName(field)
     const value = result[name]
     if (field.reference === null || value === undefined) continue

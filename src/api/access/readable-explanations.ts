@@ -62,7 +62,7 @@ interface JudgedSessions {
 }
 
 /** The explanations in one response, without the parts that the caller may not read. */
-export class ExplanationView {
+export class ReadableExplanations {
   readonly #deps: ExplanationViewDeps
   readonly #readable: CallerReadPermissions
   /** Evaluated API sessions, by identity; all pairs with this identity share them. */

@@ -31,7 +31,7 @@ export interface WritePlan extends NormalizedFields {
  * changed.
  * @throws {Problem} when the body is refused.
  */
-export type Preparer = (
+export type WritePreparer = (
   call: RequestContext,
   mode: RequestMode,
   body: JsonObject,

@@ -1,7 +1,7 @@
 import type { PostureCheck } from '../../entities/kinds/posture-check.ts'
 import type { ServicePolicy } from '../../entities/kinds/service-policy.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
-import type { CheckedPolicy } from '../../ports/state-view.ts'
+import type { PolicyWithPostureChecks } from '../../ports/state-view.ts'
 import { idsSelectedByRoles, activePoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
@@ -15,7 +15,7 @@ export function findPolicyPostureChecks(state: State, policy: ServicePolicy): Po
 }
 
 /** Whether at least one of the policies grants the right, because all its posture checks pass. */
-export function isGrantedByAny(
+export function isGrantedByAnyPolicy(
   state: State,
   policies: readonly ServicePolicy[],
   isPassing: (check: PostureCheck) => boolean,
@@ -24,7 +24,10 @@ export function isGrantedByAny(
 }
 
 /** Combines a service policy with the posture checks that it requires. */
-export function toCheckedPolicy(state: State, policy: ServicePolicy): CheckedPolicy {
+export function toPolicyWithPostureChecks(
+  state: State,
+  policy: ServicePolicy,
+): PolicyWithPostureChecks {
   const { id, name, serviceRoles: roles, semantic } = policy
   return {
     id,

@@ -10,8 +10,8 @@ import type {
 } from '../../auth/sessions/request-authenticator.ts'
 import {
   admitHostUser,
-  isSocketOnly,
-  requireNotSocketOnly,
+  isAdminSocketOnly,
+  requireNotAdminSocketOnly,
 } from '../../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './request-context.ts'
 import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './linearizable-reads.ts'
@@ -19,9 +19,9 @@ import { corsPreflightHeaders } from './responses/cors.ts'
 import type { Reply } from './responses/envelope.ts'
 import type { Operation, OperationCall } from './operation.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
-import { checkQuery } from './query-parameters.ts'
+import { validateQueryParameters } from './query-parameters.ts'
 import { parseIfMatch } from '../records/conditional-requests.ts'
-import type { Validator } from '../schemas/validator.ts'
+import type { RequestBodyValidator } from '../schemas/request-body-validator.ts'
 import { outcomeUnknownProblem } from './proposal-writer.ts'
 import {
   checkRequestHead,
@@ -46,7 +46,7 @@ interface PipelineDeps {
   readonly callers: ConnectionCallers
   readonly refusal: () => ProblemCode | null
   readonly gate: RequestAuthenticator
-  readonly validator: Validator
+  readonly validator: RequestBodyValidator
 }
 
 const JSON_ONLY = ['application/json'] as const
@@ -57,7 +57,7 @@ type Check = (value: unknown) => void
  * schema, and the log index that the response must reflect. Then runs the operation, with limits on
  * its time and on the number of waiting requests.
  */
-export class Pipeline {
+export class RequestPipeline {
   readonly #deps: PipelineDeps
   readonly #answerer: ReplyWriter
   readonly #waiting: FairShare
@@ -123,7 +123,7 @@ export class Pipeline {
 
   /** Creates the handler that runs the operation, as the last step of the pipeline. */
   handlerOf(operation: Operation): (request: FastifyRequest, reply: FastifyReply) => void {
-    if (isSocketOnly(operation)) this.#socketOnly.add(operation)
+    if (isAdminSocketOnly(operation)) this.#socketOnly.add(operation)
     const { body } = operation
     const check = body === undefined ? null : this.#deps.validator.checkOf(body.schema.schema)
     return (request, reply) => {
@@ -286,7 +286,7 @@ export class Pipeline {
       const detail = principal?.kind === 'session' ? missingPermission(principal) : null
       throw new Problem('UNAUTHORIZED', detail === null ? {} : { detail })
     }
-    if (this.#socketOnly.has(operation)) requireNotSocketOnly(operation)
+    if (this.#socketOnly.has(operation)) requireNotAdminSocketOnly(operation)
   }
 
   /** Checks the admission again after a wait, because the session may have ended. */
@@ -362,7 +362,7 @@ export class Pipeline {
   ): unknown {
     call.params = request.params as Readonly<Record<string, string>>
     call.query = request.query as RequestQuery
-    checkQuery(call, operation.query ?? [], this.#deps.limits)
+    validateQueryParameters(call, operation.query ?? [], this.#deps.limits)
     const consistency = call.first('consistency')
     if (consistency === 'linearizable') call.metadata.isLinearizable = true
     else if (consistency !== undefined && consistency !== 'local') {

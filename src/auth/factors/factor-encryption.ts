@@ -5,9 +5,9 @@ import {
   type FactorSecrets,
   generateFactor,
   newRecoveryCodes,
-  openFactor,
-  sealFactor,
-} from '../../pki/secrets/sealed-factor.ts'
+  decryptFactorSecrets,
+  encryptFactorSecrets,
+} from '../../pki/secrets/factor-secrets.ts'
 import { recoveryCodesMax } from '../../fsm/identities/mfa.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
 import type { StateView } from '../../ports/state-view.ts'
@@ -26,7 +26,7 @@ interface SealedFactor {
 }
 
 /** Encrypts and decrypts the secrets of second factors with the key that the controllers share. */
-export class FactorVault {
+export class FactorEncryption {
   readonly #deps: FactorVaultDeps
 
   constructor(deps: FactorVaultDeps) {
@@ -73,7 +73,8 @@ export class FactorVault {
   async open(mfa: Mfa): Promise<FactorSecrets> {
     const { keyVersion, sealed } = mfa
     const key = await this.#keyOf(keyVersion)
-    const factor = key === undefined ? null : openFactor(key.secret, sealed, this.#contextOf(mfa))
+    const factor =
+      key === undefined ? null : decryptFactorSecrets(key.secret, sealed, this.#contextOf(mfa))
     if (factor === null) throw noKey()
     return factor
   }
@@ -84,7 +85,7 @@ export class FactorVault {
   }
 
   #sealBy({ version, secret }: TokenKey, factor: FactorSecrets, named: Named): SealedFactor {
-    const sealed = sealFactor(secret, factor, this.#contextOf(named))
+    const sealed = encryptFactorSecrets(secret, factor, this.#contextOf(named))
     return { sealed, keyVersion: version, codesId: named.codesId }
   }
 

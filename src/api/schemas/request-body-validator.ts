@@ -9,7 +9,7 @@ import type { JsonSchema } from '../http/operation.ts'
  * Validates bodies. Compiles the schema of an operation when the first body arrives, because
  * compiling all schemas would take most of the startup time.
  */
-export class Validator {
+export class RequestBodyValidator {
   /**
    * @returns a check that throws COULD_NOT_VALIDATE with the first fault, and renames fields to
    * their exact names.

@@ -40,7 +40,7 @@ interface Verified {
  * token without a query to another controller. A token has three parts like a JWT, but its first
  * part is a number.
  */
-export class TokenSigner {
+export class SessionTokenSigner {
   readonly #source: Pick<TokenKeys, 'clusterKeys'>
   #known: readonly TokenKey[] = []
   #keys = new Map<number, KnownKey>()

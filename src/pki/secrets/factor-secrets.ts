@@ -45,7 +45,11 @@ export function newRecoveryCodes(count: number): string[] {
  * @param key 32 bytes.
  * @returns base64url of nonce, ciphertext and tag.
  */
-export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: FactorContext): string {
+export function encryptFactorSecrets(
+  key: Uint8Array,
+  factor: FactorSecrets,
+  context: FactorContext,
+): string {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, key, nonce)
   cipher.setAAD(Buffer.from(canonicalJson({ ...context })))
@@ -61,7 +65,7 @@ export function sealFactor(key: Uint8Array, factor: FactorSecrets, context: Fact
  * Decrypts a factor; null if it was encrypted with another key or for another context, or was
  * modified.
  */
-export function openFactor(
+export function decryptFactorSecrets(
   key: Uint8Array,
   sealed: string,
   context: FactorContext,

@@ -6,8 +6,8 @@ import { IconButton } from '../../controls/button.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import {
-  type Circuit,
-  circuitsOver,
+  type DrawnCircuit,
+  circuitsOverLink,
   type Graph,
   type GraphLink,
   type GraphNode,
@@ -17,7 +17,7 @@ import {
 import { type PlacedLabel, placeLabels } from './labels.ts'
 import { computeLayout } from './computed-layout.ts'
 import type { NodePositions } from './layout.ts'
-import { moveBy, type Point, reveal, type Viewport, zoomBy } from './viewport.ts'
+import { panBy, type Point, scrollToPoint, type Viewport, zoomBy } from './viewport.ts'
 
 const MARGIN = 70
 const NODE_RADIUS = 14
@@ -26,25 +26,25 @@ const LINK_WIDTH = 1.5
 const LINK_WIDTH_MAX = 7
 
 /** A router or a link that the user points at or has chosen. */
-export interface Target {
+export interface TopologyTarget {
   readonly kind: 'router' | 'link'
   readonly id: string
 }
 
-export interface DrawingProps {
+export interface TopologyDrawingProps {
   readonly graph: Graph
-  readonly circuits: readonly Circuit[]
-  readonly circuit: Circuit | null
+  readonly circuits: readonly DrawnCircuit[]
+  readonly circuit: DrawnCircuit | null
   /** The router or link under the pointer; null: none. */
-  readonly pointed: Target | null
+  readonly pointed: TopologyTarget | null
   /** The router or link that the user has chosen; null: none. */
-  readonly chosen: Target | null
-  readonly onPoint: (target: Target | null) => void
-  readonly onChoose: (target: Target | null) => void
+  readonly chosen: TopologyTarget | null
+  readonly onPoint: (target: TopologyTarget | null) => void
+  readonly onChoose: (target: TopologyTarget | null) => void
 }
 
 /** Draws the network as SVG. The tables below contain the same information as text. */
-export function Drawing(props: DrawingProps) {
+export function TopologyDrawing(props: TopologyDrawingProps) {
   const { topology } = texts
   const { graph } = props
   const places = useSignal<ReadonlyMap<string, Point> | null>(null)
@@ -77,7 +77,7 @@ export function Drawing(props: DrawingProps) {
 }
 
 /** The drawing at the positions of its routers, with zoom and movement. */
-function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
+function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
   const { topology } = texts
   const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
   const target = chosen ?? pointed
@@ -106,7 +106,7 @@ function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string,
     const next = from === undefined ? null : nodeToward(from, key, points)
     const at = next === null ? undefined : points.get(next)
     if (next === null || at === undefined) return
-    setView(reveal(whole, view, at))
+    setView(scrollToPoint(whole, view, at))
     svg.current?.querySelector<SVGGElement>(`[data-id="${CSS.escape(next)}"]`)?.focus()
   }
   const onKey = (event: KeyboardEvent, { id }: GraphNode): void => {
@@ -133,7 +133,7 @@ function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string,
           zoom(Math.exp(-event.deltaY / 300), pointOf(event, view))
         }}
         onPointerDown={(event) =>
-          drag(event, (dx, dy) => setView(moveBy(whole, view, -dx, -dy)), view)
+          drag(event, (dx, dy) => setView(panBy(whole, view, -dx, -dy)), view)
         }
         onClick={({ target: clicked }) => {
           if (clicked === svg.current) onChoose(null)
@@ -147,7 +147,7 @@ function NetworkMap(props: DrawingProps & { readonly points: ReadonlyMap<string,
             to={points.get(link.to)}
             label={labels.get(link.id)}
             text={linkText(link, circuits)}
-            circuitCount={circuitsOver(circuits, link).length}
+            circuitCount={circuitsOverLink(circuits, link).length}
             unit={unit}
             state={stateOf(near, link.id, circuit !== null && pathContainsLink(circuit, link))}
             onPoint={props.onPoint}
@@ -185,13 +185,13 @@ function Router(props: {
   readonly state: string
   readonly isChosen: boolean
   readonly isTabStop: boolean
-  readonly onPoint: (target: Target | null) => void
-  readonly onChoose: (target: Target | null) => void
+  readonly onPoint: (target: TopologyTarget | null) => void
+  readonly onChoose: (target: TopologyTarget | null) => void
   readonly onKey: (event: KeyboardEvent, node: GraphNode) => void
 }) {
   const { node, point, label, unit, isChosen } = props
   if (point === undefined) return null
-  const target: Target = { kind: 'router', id: node.id }
+  const target: TopologyTarget = { kind: 'router', id: node.id }
   return (
     <g
       data-id={node.id}
@@ -260,8 +260,8 @@ function labelOf({ name, isOnline, isEnrolled }: GraphNode): string {
   return isOnline || !isEnrolled ? clipped : texts.topology.offline(clipped)
 }
 
-function linkText(link: GraphLink, circuits: readonly Circuit[]): string {
-  return texts.topology.linkLabel(link.latencyMs, circuitsOver(circuits, link).length)
+function linkText(link: GraphLink, circuits: readonly DrawnCircuit[]): string {
+  return texts.topology.linkLabel(link.latencyMs, circuitsOverLink(circuits, link).length)
 }
 
 function requestOf(id: string, at: Point | undefined, text: string | undefined) {
@@ -269,7 +269,7 @@ function requestOf(id: string, at: Point | undefined, text: string | undefined) 
 }
 
 /** Ids of the target and of everything that is linked with it. */
-function nearOf({ links }: Graph, { kind, id }: Target): ReadonlySet<string> {
+function nearOf({ links }: Graph, { kind, id }: TopologyTarget): ReadonlySet<string> {
   const near = new Set([id])
   for (const link of links) {
     const isNear = kind === 'link' ? link.id === id : link.from === id || link.to === id
@@ -307,14 +307,14 @@ function Line(props: {
   readonly circuitCount: number
   readonly unit: number
   readonly state: string
-  readonly onPoint: (target: Target | null) => void
-  readonly onChoose: (target: Target | null) => void
+  readonly onPoint: (target: TopologyTarget | null) => void
+  readonly onChoose: (target: TopologyTarget | null) => void
 }) {
   const { link, from, to, label, circuitCount, unit, state, onPoint, onChoose } = props
   if (from === undefined || to === undefined) return null
   const ends = { x1: from.x, y1: from.y, x2: to.x, y2: to.y }
   const width = Math.min(LINK_WIDTH_MAX, LINK_WIDTH + Math.log2(1 + circuitCount))
-  const target: Target = { kind: 'link', id: link.id }
+  const target: TopologyTarget = { kind: 'link', id: link.id }
   return (
     <g
       class={`link ${link.isDown ? 'down' : ''} ${state}`}
@@ -394,5 +394,5 @@ function spanOf(from: number, to: number, least: number): readonly [number, numb
 
 /** The chosen part, as long as it lies in the drawing: the network may have changed. */
 function fitting(whole: Viewport, view: Viewport | null): Viewport {
-  return view === null ? whole : moveBy(whole, zoomBy(whole, view, 1), 0, 0)
+  return view === null ? whole : panBy(whole, zoomBy(whole, view, 1), 0, 0)
 }

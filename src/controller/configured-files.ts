@@ -39,7 +39,7 @@ function namedFiles({
 /**
  * Finds out which of the configuration's files have changed since the controller last used them.
  */
-export class NamedFiles {
+export class ConfiguredFiles {
   /** SHA-256 of the content that the controller uses, by path. */
   readonly #digests: Map<string, string>
 

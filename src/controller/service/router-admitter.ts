@@ -18,7 +18,7 @@ interface RouterGateDeps {
  * Decides by the router's record alone whether a router may connect, and how long it may stay
  * connected. Later requests are authorized separately.
  */
-export function createRouterGate({
+export function createRouterAdmitter({
   machine,
   authorities,
   isOutOfService,

@@ -21,7 +21,7 @@ const UNREADABLE = 'unreadable'
  * The certificate request in the form that the encrypted authorization code contains. The request
  * is validated when the code is redeemed.
  */
-export function sealedCertificateRequest(pem: string | undefined): string {
+export function encodeFlowCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''
   return pem.length > REQUEST_CHARACTERS_MAX ? UNREADABLE : pem
 }
@@ -35,7 +35,7 @@ interface KeyBindingDeps {
  * Certificates that clients request during a log-in or refresh. Tokens of such a session are valid
  * only together with its certificate, so stolen tokens alone are useless.
  */
-export class KeyBinding {
+export class TokenKeyBinding {
   readonly #deps: KeyBindingDeps
 
   constructor(deps: KeyBindingDeps) {

@@ -6,7 +6,7 @@ import type { ThreadChannel } from '../cluster/thread-channel.ts'
  * A link between threads over a message port. It sends all posts of one event loop turn as one
  * message with all their buffers, because sending a message costs far more than its content.
  */
-export class PortLink<In, Out> implements ThreadChannel<In, Out> {
+export class MessagePortLink<In, Out> implements ThreadChannel<In, Out> {
   readonly #port: MessagePort
   #handler: ((message: In) => void) | null = null
   /** Messages that arrived before the link had a handler. */

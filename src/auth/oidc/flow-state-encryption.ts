@@ -6,19 +6,19 @@ import { Problem } from '../../lib/problems.ts'
 import { type Clock, quorumOrLocalNowMs } from '../../lib/clock.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { TokenKey, TokenKeys } from '../../ports/token-keys.ts'
-import type { StartedFlow, AuthenticatedLogIn, PendingDeviceFlow } from './flow-steps.ts'
+import type { StartedLogInFlow, AuthenticatedLogIn, PendingDeviceFlow } from './flow-steps.ts'
 
 /**
  * Contents of encrypted flow states, by purpose. Each purpose has its own key, so a text encrypted
  * for one purpose cannot be decrypted for another.
  */
-export interface SealedContents {
-  readonly request: StartedFlow
+export interface EncryptedFlowContents {
+  readonly request: StartedLogInFlow
   readonly progress: AuthenticatedLogIn
   readonly code: AuthenticatedLogIn
   readonly device: PendingDeviceFlow
 }
-export type SealPurpose = keyof SealedContents
+export type FlowEncryptionPurpose = keyof EncryptedFlowContents
 
 /**
  * Limit for a text that is sent in a URL: OpenZiti's C SDK allows 8,196 bytes for a whole request
@@ -40,7 +40,7 @@ interface SealedTextsDeps {
  * the text, and flows in progress need no memory on controllers. `kid` is the version of the
  * cluster key.
  */
-export class FlowStateSealer {
+export class FlowStateEncryption {
   readonly #parts: SealedTextsDeps
 
   constructor(parts: SealedTextsDeps) {
@@ -51,9 +51,9 @@ export class FlowStateSealer {
    * @throws {Problem} CLUSTER_NO_LEADER while this controller has no current cluster key;
    * COULD_NOT_VALIDATE if the result is too long for a URL.
    */
-  async seal<P extends SealPurpose>(
+  async seal<P extends FlowEncryptionPurpose>(
     purpose: P,
-    contents: SealedContents[P],
+    contents: EncryptedFlowContents[P],
     lifetimeMs: number,
   ): Promise<string> {
     const key = await this.#keyInForce()
@@ -81,7 +81,10 @@ export class FlowStateSealer {
    * removed controller may know them and could forge log-ins.
    * @returns null for an expired text, and for a text that no member encrypted for this purpose.
    */
-  async open<P extends SealPurpose>(purpose: P, sealed: string): Promise<SealedContents[P] | null> {
+  async open<P extends FlowEncryptionPurpose>(
+    purpose: P,
+    sealed: string,
+  ): Promise<EncryptedFlowContents[P] | null> {
     if (sealed.length > SEALED_CHARACTERS_MAX) return null
     // @guard oidc/sealed-by-a-wrong-clock--opened
     const nowMs = quorumOrLocalNowMs(this.#parts)
@@ -98,7 +101,7 @@ export class FlowStateSealer {
         { keyManagementAlgorithms: ['dir'], contentEncryptionAlgorithms: ['A256GCM'] },
       )
       const { contents, expiresAtMs } = JSON.parse(Buffer.from(plaintext).toString('utf8')) as {
-        readonly contents: SealedContents[P]
+        readonly contents: EncryptedFlowContents[P]
         readonly expiresAtMs: number
       }
       // @guard oidc/code-flow--time
@@ -122,7 +125,7 @@ export class FlowStateSealer {
   }
 }
 
-function keyOf(secret: Uint8Array, purpose: SealPurpose): Uint8Array {
+function keyOf(secret: Uint8Array, purpose: FlowEncryptionPurpose): Uint8Array {
   // @guard oidc/code-flow--seal
   return new Uint8Array(hkdfSync('sha256', secret, '', `flotilla oidc ${purpose}`, KEY_BYTES))
 }

@@ -1,7 +1,7 @@
 import { type HistoryFields, historyFields } from '../../entities/history-kinds.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import { isSameJson, type Json, type JsonObject } from '../../lib/text/canonical-json.ts'
-import type { KeptChange } from '../../ports/audit.ts'
+import type { AuditedChange } from '../../ports/audit.ts'
 import type { RecordChange } from '../../ports/change-feed.ts'
 import { auditLimits, TOO_LARGE_CHANGE } from '../records/audit-line.ts'
 
@@ -15,7 +15,7 @@ function isUnset(value: Json | undefined): boolean {
 }
 
 /** All fields of a record that the audit log stores and that have a value. */
-export function keptRecordFields(record: EntityRecord, { kept }: HistoryFields): JsonObject {
+export function auditedRecordFields(record: EntityRecord, { kept }: HistoryFields): JsonObject {
   const whole: Record<string, Json> = {}
   for (const name of kept) {
     const value = record[name]
@@ -24,14 +24,14 @@ export function keptRecordFields(record: EntityRecord, { kept }: HistoryFields):
   return whole
 }
 
-export function toKeptChange({ kind, id, before, after }: RecordChange): KeptChange {
+export function toAuditedChange({ kind, id, before, after }: RecordChange): AuditedChange {
   const fields = historyFields.get(kind) ?? noFields
   const [old, now] = [before as EntityRecord | undefined, after as EntityRecord | undefined]
   const name = String((now ?? old)?.['name'] ?? '')
   const about = { kind, id, name }
   if (old === undefined || now === undefined) {
     const record = old ?? now
-    const whole = record === undefined ? {} : keptRecordFields(record, fields)
+    const whole = record === undefined ? {} : auditedRecordFields(record, fields)
     const isPartial = fields.withheld.some((field) => !isUnset(record?.[field]))
     return old === undefined
       ? { ...about, before: null, after: whole, isPartial }
@@ -48,14 +48,14 @@ export function toKeptChange({ kind, id, before, after }: RecordChange): KeptCha
  * The changes of one entry as text: a list that begins with the change of the main record. If some
  * changes do not fit, the list ends with their number.
  */
-export function formatKeptChanges(changes: readonly RecordChange[], mainId: string): string {
+export function formatAuditedChanges(changes: readonly RecordChange[], mainId: string): string {
   if (changes.length === 0) return ''
   const main = changes.findIndex(({ id }) => id === mainId)
   const sorted = main <= 0 ? changes : [...changes.slice(main), ...changes.slice(0, main)]
   const texts: string[] = []
   let characters = 0
   for (const change of sorted) {
-    const text = JSON.stringify(toKeptChange(change))
+    const text = JSON.stringify(toAuditedChange(change))
     characters += text.length + 1
     if (characters > auditLimits.changeCharactersMax - RESERVED) break
     texts.push(text)
