@@ -32,12 +32,7 @@ import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
 import { networkFileLimits } from '../src/cli/network/sections.ts'
 import { deviceLogInLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientResponseLimits } from '../src/cli/client/api-client.ts'
-import {
-  FAILED_MEMBER_AVOIDANCE_MS,
-  OWN_DATA_TIMEOUT_MS,
-  commandTimeouts,
-  consoleTimeouts,
-} from '../src/client/timeouts.ts'
+import * as timeouts from '../src/client/timeouts.ts'
 import { contextLimits } from '../src/cli/client/context-file.ts'
 import { sessionRenewalLimits } from '../src/cli/client/session-tokens.ts'
 import { redirectListenerLimits } from '../src/cli/log-in/redirect-listener.ts'
@@ -199,10 +194,10 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/terminal/line-writer.ts': lineBufferLimits,
   'src/cli/client/context-file.ts': contextLimits,
   'src/client/timeouts.ts': {
-    ...named('command', commandTimeouts),
-    ...named('page', consoleTimeouts),
-    AVOID_MS: FAILED_MEMBER_AVOIDANCE_MS,
-    OWN_DATA_MS: OWN_DATA_TIMEOUT_MS,
+    ...named('command', timeouts.commandTimeouts),
+    ...named('page', timeouts.consoleTimeouts),
+    FAILED_MEMBER_AVOIDANCE_MS: timeouts.FAILED_MEMBER_AVOIDANCE_MS,
+    OWN_DATA_TIMEOUT_MS: timeouts.OWN_DATA_TIMEOUT_MS,
   },
   'src/cli/client/api-client.ts': clientResponseLimits,
   'src/cli/client/session-tokens.ts': sessionRenewalLimits,

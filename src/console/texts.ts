@@ -201,7 +201,7 @@ export const texts = {
     busy: 'Logging in …',
     or: 'or',
     byCertificate: 'Log in with a certificate',
-    bySignInPage: 'Continue with your organization’s sign-in',
+    bySignInPage: 'Log in on the sign-in page of this network',
     byProvider: (name: string) => `Log in with ${name}`,
     providerRefused:
       'The provider logged nobody in, or its account is no identity of this network. Ask an administrator.',
