@@ -980,6 +980,11 @@ export const texts = {
     severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
       Record<string, string>
     >,
+    routerSeverities: {
+      error: 'Router error',
+      warning: 'Router warning',
+      info: 'Router notice',
+    } as Readonly<Record<string, string>>,
     types: {
       'peer.connected': 'Controller connected',
       'peer.disconnected': 'Controller disconnected',

@@ -1,25 +1,41 @@
 import { type RouterAlert, RouterAlertsSchema } from '../../proto/gen/router_pb.ts'
 import { controlContentType } from '../channel/messages/control.ts'
 import { decodeIncrementally } from '../channel/wire-scan.ts'
+import { KeyedTokenBuckets } from '../lib/bounds/keyed-token-buckets.ts'
+import { type Clock, systemClock } from '../lib/clock.ts'
 import { copyPrefix } from '../lib/text/copy-prefix.ts'
 import type { ObservationSink } from '../ports/observations.ts'
 import type { ChannelHandler } from './channel-handler.ts'
 import { routerLimits } from './limits.ts'
 import { reportedTimeMs } from './reported-time.ts'
+import type { RouterLogger } from './router-channels.ts'
 
-const { routerAlertItemsMax, routerAlertsMax, routerTextCharactersMax } = routerLimits
+const { routerAlertItemsMax, routerTextCharactersMax } = routerLimits
 
 /** Related entity by which a router names itself; the value `ert` means a router with a tunnel. */
 const SELF = 'self'
 const SELF_WITH_TUNNEL = 'ert'
 
+const severities: ReadonlySet<string> = new Set(['error', 'warning', 'info'])
+
 /** Publishes the alerts of routers about faults that an operator can correct. */
 export class AlertHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
   readonly #publishFact: ObservationSink
+  readonly #log: RouterLogger
+  /** Limits the rate of each router, so that one router cannot displace the events of others. */
+  readonly #rates: KeyedTokenBuckets
 
-  constructor(publishFact: ObservationSink) {
+  constructor(
+    publishFact: ObservationSink,
+    log: RouterLogger,
+    clock: Pick<Clock, 'monotonicMs'> = systemClock,
+  ) {
     this.#publishFact = publishFact
+    this.#log = log
+    const { routerAlertsBurst: burst, routerAlertsPerSecond: perSecond } = routerLimits
+    const keysMax = routerLimits.routerConnectionsMax
+    this.#rates = new KeyedTokenBuckets({ burst, perSecond, keysMax }, clock)
     this.handlers = new Map([
       [controlContentType.alerts, ({ router }, { body }) => this.#publish(router.id, body)],
     ])
@@ -27,13 +43,17 @@ export class AlertHandler implements ChannelHandler {
 
   *#publish(routerId: string, body: Uint8Array): Generator<void, void> {
     const { alerts } = yield* decodeIncrementally(RouterAlertsSchema, body)
-    for (const alert of alerts.slice(0, routerAlertsMax)) {
+    for (const [at, alert] of alerts.entries()) {
+      if (!this.#rates.take(routerId)) {
+        this.#log.warn({ routerId, dropped: alerts.length - at }, 'too many alerts of a router')
+        return
+      }
       const atMs = reportedTimeMs(alert.timestamp)
       this.#publishFact({
         kind: 'routerAlert',
         // The source in the message is ignored: a router can only speak for itself.
         routerId,
-        severity: shortText(alert.severity),
+        severity: severities.has(alert.severity) ? alert.severity : 'warning',
         text: shortText(alert.message),
         details: alert.details.slice(0, routerAlertItemsMax).map(shortText),
         relatedEntities: relatedEntities(routerId, alert),

@@ -54,8 +54,10 @@ export const routerLimits = {
    * truncated.
    */
   routerTextCharactersMax: 255,
-  /** Maximum alerts of one message of a router that become events; further ones are dropped. */
-  routerAlertsMax: 64,
+  /** Alerts of one router that may become events in a burst; further ones are dropped. */
+  routerAlertsBurst: 64,
+  /** Alerts of one router that become events per second after the burst `routerAlertsBurst`. */
+  routerAlertsPerSecond: 1,
   /** Maximum details, and related entities, of one alert of a router; further ones are dropped. */
   routerAlertItemsMax: 8,
   /** Maximum log lines per minute about refused routers. A refused router dials again and again. */

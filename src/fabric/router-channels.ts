@@ -432,6 +432,8 @@ export class RouterChannels {
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
+    // A list that omits controllers must be replaced, even if this controller leads no longer.
+    const hasOmitted = connection.omittedControllers !== ''
     connection.omittedControllers = ''
     // An OpenZiti router continues to dial a known controller at the addresses that it received
     // first. If addresses have changed, the leader first sends a list without that controller.
@@ -443,7 +445,8 @@ export class RouterChannels {
       connection.sentIndex = index
     }
     const least = connection.sentIndex + (isSame ? 0 : 1)
-    const index = addresses.isLeader ? Math.max(addresses.index, least) : addresses.index
+    const replaces = addresses.isLeader || hasOmitted
+    const index = replaces ? Math.max(addresses.index, least) : addresses.index
     if (index === addresses.index) connection.channel.send(message)
     else connection.channel.send(addressesMessage({ ...addresses, index }))
     // The index of a follower's list is lower than that of the leader. Storing the maximum ensures
@@ -456,7 +459,9 @@ export class RouterChannels {
    * the controllers are back. Such a router waits without a timeout to report the end of a circuit
    * to the controller that created the circuit (`edgeClientConn.cleanupXgressCircuit`). Meanwhile
    * it reads nothing from the client of the circuit. It stops waiting when it forgets the
-   * controller.
+   * controller. A leader that does not reach a majority omits no controller: then its own thread or
+   * network is the fault.
+   *
    * The hellos of OpenZiti 2.x announce a group; Flotilla routers ignore interim lists.
    */
   #omitLost(
@@ -468,7 +473,8 @@ export class RouterChannels {
     const { addresses } = update
     const controllers = addresses.controllers.filter(({ id }) => !lost.has(id))
     const omitted = addresses.controllers.flatMap(({ id }) => (lost.has(id) ? [id] : [])).join()
-    if (controllers.length === 0 || omitted === connection.omittedControllers) return
+    const isMajority = controllers.length * 2 > addresses.controllers.length
+    if (!isMajority || omitted === connection.omittedControllers) return
     const index = Math.max(addresses.index, connection.sentIndex + 1)
     const isInterim = omitted !== ''
     connection.channel.send(addressesMessage({ ...addresses, controllers, index }, isInterim))

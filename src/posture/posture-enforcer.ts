@@ -229,7 +229,11 @@ export class PostureEnforcer {
       this.#leadsSinceMs = null
       return
     }
-    this.#leadsSinceMs ??= clock.monotonicMs()
+    if (this.#leadsSinceMs === null) {
+      // The first sweep ends no session, because a new leader may not have applied all entries yet.
+      this.#leadsSinceMs = clock.monotonicMs()
+      return
+    }
     const isNew = clock.monotonicMs() - this.#leadsSinceMs < limits.postureGraceMs
     if (state.count('postureCheck') === 0) return
     for (let looks = 0; looks < limits.postureLooksMax; looks += SLICE) {
@@ -240,8 +244,8 @@ export class PostureEnforcer {
         ...this.#failing(settled),
         ...this.#failing(unsettled, this.#factorOnlyOf),
       ]
-      // Gets the latest reports and codes before sessions are ended: a report or code that another
-      // controller received, and with which the client would pass, may not have arrived here yet.
+      // Gets the latest reports before sessions are ended: a report that another controller
+      // received, and with which the client would pass, may not have arrived here yet.
       if (failing().length > 0) await this.#deps.reachLatest()
       await this.#end(failing())
       this.#lookedAt = sessions.length < SLICE ? '' : (sessions.at(-1)?.id ?? '')

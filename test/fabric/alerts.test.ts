@@ -6,6 +6,7 @@ import { routerAlertEvent } from '../../src/events/subjects/alert.ts'
 import { AlertHandler } from '../../src/fabric/alert-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { Observation } from '../../src/ports/observations.ts'
+import { ManualClock } from '../api/support/manual-time.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
 
@@ -13,11 +14,16 @@ const ALERTS = 1054
 
 let stage: RouterStage
 let facts: Observation[]
+let clock: ManualClock
+let lines: unknown[]
 
 beforeEach(() => {
   stage = new RouterStage()
   facts = []
-  stage.channels.add(new AlertHandler((fact) => facts.push(fact)))
+  clock = new ManualClock()
+  lines = []
+  const log = { info: () => undefined, warn: (fields: unknown) => lines.push(fields) }
+  stage.channels.add(new AlertHandler((fact) => facts.push(fact), log, clock))
 })
 
 afterEach(() => stage.channels.stop())
@@ -75,20 +81,29 @@ describe('an alert of a router', () => {
     ])
   })
 
-  test('is shortened, and only the first alerts of a message become events', async () => {
-    const { routerAlertItemsMax, routerAlertsMax, routerTextCharactersMax } = routerLimits
+  test('is shortened, and an unknown severity becomes warning', async () => {
+    const { routerAlertItemsMax, routerTextCharactersMax } = routerLimits
     const long = 'x'.repeat(routerTextCharactersMax + 1)
     const details = Array.from({ length: routerAlertItemsMax + 1 }, () => long)
     const relatedEntities = Object.fromEntries(details.map((text, at) => [`k${at}`, text]))
     const alert = { severity: long, message: long, details, relatedEntities }
-    const events = await send(alert, ...Array.from({ length: routerAlertsMax }, () => ({})))
-    expect(events).toHaveLength(routerAlertsMax)
+    const events = await send(alert)
     const short = long.slice(1)
     const shown = Array.from({ length: routerAlertItemsMax }, () => short)
     expect(events[0]).toMatchObject({
-      fields: { severity: short, message: short, details: shown },
+      fields: { severity: 'warning', message: short, details: shown },
     })
     const related = (events[0] as { fields: { related_entities: object } }).fields.related_entities
     expect(Object.values(related)).toEqual(shown)
+  })
+
+  test('becomes an event at a limited rate for each router, and the log counts the dropped ones', async () => {
+    const { routerAlertsBurst } = routerLimits
+    const alerts = Array.from({ length: routerAlertsBurst + 3 }, () => ({}))
+    expect(await send(...alerts)).toHaveLength(routerAlertsBurst)
+    expect(lines).toEqual([{ routerId: 'er1', dropped: 3 }])
+    clock.advance(1000)
+    facts = []
+    expect(await send({}, {})).toHaveLength(1)
   })
 })

@@ -152,7 +152,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       endCircuits: (isGranted) => circuits.upkeep.endUngranted(isGranted),
     }),
     new ConnectionHandler(),
-    new AlertHandler(() => undefined),
+    new AlertHandler(() => undefined, log),
     createCertificateHandler({
       state: { featureLevel: FEATURE_LEVEL },
       proposer,

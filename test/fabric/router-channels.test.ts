@@ -31,6 +31,13 @@ function notNull(): never {
   throw new Error('it is set')
 }
 
+/** Index, whether the list is interim, and addresses of the lists that a router received. */
+const lists = (pipe: Pipe) =>
+  pipe
+    .ofType(1037)
+    .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
+    .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
+
 class Stage {
   admission: RouterAdmission = { ok: true, router: er1 }
   judge: () => RouterAdmission = () => this.admission
@@ -97,6 +104,17 @@ class Stage {
     await settle()
     return pipe
   }
+}
+
+/** The list of a leader in a cluster of three. */
+function threeControllers(): ClusterAddresses {
+  const controllers = ['one', 'two', 'three'].map((name, at) => ({
+    id: `ctrl${at + 1}`,
+    addresses: [`tls:${name}:1380`],
+    clientApis: [],
+    publicKeySha256: keySha256(at + 1),
+  }))
+  return { controllers, removed: [], index: 7, configurationIndex: 7, isLeader: true }
 }
 
 let stage = new Stage()
@@ -251,14 +269,12 @@ describe('a router that a controller admits', () => {
   })
 
   test('of OpenZiti 1.x receives lists without a controller that is unreachable for seconds, until the controller is back', async () => {
-    stage.addresses = stage.addresses === null ? null : { ...stage.addresses, isLeader: true }
+    const three = threeControllers()
+    stage.addresses = three
     const older = await stage.dial({ headers: new Map([[4, encodeText('v1.6.20|r|d|linux|x64')]]) })
-    const lists = (pipe: Pipe) =>
-      pipe
-        .ofType(1037)
-        .map(({ body }) => fromBinary(UpdateCtrlAddressesSchema, body))
-        .map(({ index, isInterim, addresses }) => [index, isInterim, ...addresses])
-    const full = [7n, false, 'tls:one:1380', 'tls:two:1380']
+    const all = ['tls:one:1380', 'tls:two:1380', 'tls:three:1380']
+    const left = ['tls:one:1380', 'tls:three:1380']
+    const full = [7n, false, ...all]
     stage.unreachable = ['ctrl2']
     stage.channels.sweep()
     stage.passedMs = 1000
@@ -267,18 +283,37 @@ describe('a router that a controller admits', () => {
     stage.passedMs = 3000
     stage.channels.sweep()
     stage.channels.sweep()
-    expect(lists(older)).toEqual([full, [8n, true, 'tls:one:1380']])
+    expect(lists(older)).toEqual([full, [8n, true, ...left]])
     older.say({ contentType: 1055, sequence: 1 })
     await settle()
     stage.channels.sweep()
     expect(lists(older).slice(2)).toEqual([
-      [8n, false, 'tls:one:1380', 'tls:two:1380'],
-      [9n, true, 'tls:one:1380'],
+      [8n, false, ...all],
+      [9n, true, ...left],
     ])
     stage.unreachable = []
     stage.channels.sweep()
     stage.channels.sweep()
-    expect(lists(older).slice(4)).toEqual([[10n, false, 'tls:one:1380', 'tls:two:1380']])
+    expect(lists(older).slice(4)).toEqual([[10n, false, ...all]])
+
+    stage.unreachable = ['ctrl2']
+    stage.channels.sweep()
+    stage.passedMs = 6000
+    stage.channels.sweep()
+    expect(lists(older).slice(5)).toEqual([[11n, true, ...left]])
+    stage.addresses = { ...three, isLeader: false }
+    stage.channels.sweep()
+    expect(lists(older).slice(6)).toEqual([[12n, false, ...all]])
+  })
+
+  test('of OpenZiti 1.x receives the full list from a leader that does not reach a majority', async () => {
+    stage.addresses = threeControllers()
+    const older = await stage.dial({ headers: new Map([[4, encodeText('v1.6.20|r|d|linux|x64')]]) })
+    stage.unreachable = ['ctrl2', 'ctrl3']
+    stage.channels.sweep()
+    stage.passedMs = 3000
+    stage.channels.sweep()
+    expect(lists(older)).toHaveLength(1)
   })
 
   test('of OpenZiti 2.x, or connected to a follower, receives no list without an unreachable controller', async () => {

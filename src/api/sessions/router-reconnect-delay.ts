@@ -1,3 +1,4 @@
+import { FairShare } from '../../lib/bounds/fair-share.ts'
 import type { RecordOf } from '../../entities/kind-records.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { waitUntil } from '../../lib/runtime/wait.ts'
@@ -26,24 +27,26 @@ export interface RouterReconnectDelayDeps {
 export class RouterReconnectDelay {
   readonly #deps: RouterReconnectDelayDeps
   readonly #endMs: number
-  #waiting = 0
+  readonly #waiting: FairShare
 
   constructor(deps: RouterReconnectDelayDeps) {
     this.#deps = deps
     this.#endMs = deps.clock.monotonicMs() + deps.limits.routerReturnMs
+    this.#waiting = new FairShare(deps.limits.routerReturnWaitersMax)
   }
 
   /**
    * Waits until one of the routers has an address for clients, or until none of them is expected to
-   * reconnect. Does not wait if the controller started long ago, or if `routerReturnWaitersMax`
-   * requests already wait.
+   * reconnect. Does not wait if the controller started long ago, or if the caller's share of the
+   * `routerReturnWaitersMax` waiting requests is used up.
+   * @param caller ID of the identity that sent the request.
    * @param read reads the edge routers that the client may use; not called if the controller
    * started long ago.
    */
-  async wait(read: () => readonly Router[]): Promise<void> {
+  async wait(caller: string, read: () => readonly Router[]): Promise<void> {
     const { clock, limits, state } = this.#deps
     const nowMs = clock.monotonicMs()
-    if (nowMs >= this.#endMs || this.#waiting >= limits.routerReturnWaitersMax) return
+    if (nowMs >= this.#endMs || !this.#waiting.hasRoomFor(caller)) return
     // Reads the routers only once; each check then looks up only their live state, because many
     // clients wait in the seconds after a start.
     const enrolled = read().filter(({ isVerified, disabled }) => isVerified && !disabled)
@@ -56,12 +59,12 @@ export class RouterReconnectDelay {
       return !expected.some(({ id }) => state.isRouterOnline(id))
     }
     if (isOver()) return
-    this.#waiting += 1
+    this.#waiting.take(caller)
     try {
       const deadlineMs = Math.min(nowMs + limits.routerReportWaitMs, this.#endMs)
       await waitUntil(clock, deadlineMs, isOver, limits.routerReturnPollMs)
     } finally {
-      this.#waiting -= 1
+      this.#waiting.giveBack(caller)
     }
   }
 }

@@ -276,6 +276,7 @@ async function createSession(
   }
   const id = await openServiceSession(deps, requestOrigin(call), session, wanted)
   await routerReturn.wait(
+    identity.id,
     () => deps.state.accessBetween(identity.id, serviceId)?.commonRouters ?? [],
   )
   const record = deps.state.get('session', id)

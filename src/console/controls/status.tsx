@@ -1,9 +1,8 @@
 import type { ComponentChildren } from 'preact'
 
 import { Icon } from './icon.tsx'
+import type { BadgeTone } from './badge-tone.ts'
 import type { IconName } from './icon-paths.ts'
-
-export type BadgeTone = 'good' | 'warn' | 'bad' | 'accent' | 'plain'
 
 const icons: Readonly<Record<BadgeTone, IconName>> = {
   good: 'check',

@@ -203,7 +203,8 @@ export class RouterService {
     )
     const connected = new ConnectionHandler(deps.publishFact)
     this.#connected = connected
-    for (const handler of [connected, new AlertHandler(deps.publishFact)]) channels.add(handler)
+    for (const handler of [connected, new AlertHandler(deps.publishFact, log)])
+      channels.add(handler)
     statuses.dialCost = (terminatorId) => this.#circuitHandler?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)

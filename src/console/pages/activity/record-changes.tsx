@@ -1,4 +1,4 @@
-import { visibleBlock, visibleText } from '../../app/visible-text.ts'
+import { visibleBlock, visibleText, visibleValue } from '../../app/visible-text.ts'
 import { exactTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DiffRows } from '../records/diff-rows.tsx'
@@ -122,8 +122,10 @@ const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 
 export function valueText(value: unknown): string {
   if (value === undefined || value === null || value === '') return '–'
-  if (typeof value === 'string')
-    return TIME.test(value) ? exactTimeText(value) : visibleBlock(value)
+  if (typeof value === 'string') {
+    if (TIME.test(value)) return exactTimeText(value)
+    return visibleValue(value)
+  }
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
   }

@@ -1,5 +1,5 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
-import type { BadgeTone } from '../../controls/status.tsx'
+import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 
@@ -15,14 +15,32 @@ export function eventTypeName({ fields }: NetworkEvent): string {
   return ''
 }
 
+/** Whether a router reported the alert. The alarms of controllers have the same namespace. */
+function isRouterAlert({ namespace, fields }: NetworkEvent): boolean {
+  return namespace === 'alert' && fields['alert_source_type'] === 'router'
+}
+
+/**
+ * The entry for a value of an event. Events contain texts that routers choose, so a value such as
+ * `__proto__` must not find an inherited property.
+ */
+function ownText<T>(entries: Readonly<Record<string, T>>, value: unknown): T | undefined {
+  const name = String(value)
+  return Object.hasOwn(entries, name) ? entries[name] : undefined
+}
+
 /** The type of an event, in words. */
 export function eventTypeText(event: NetworkEvent): string {
   const { events } = texts
   const type = eventTypeName(event)
   if (event.namespace === 'alert') {
-    return events.severities[String(event.fields['severity'])] ?? ''
+    const words = isRouterAlert(event) ? events.routerSeverities : events.severities
+    return ownText(words, event.fields['severity']) ?? ''
   }
-  return events.types[type] ?? fieldLabel(type.replace(/^service\./, '').replace(/[._-]+/g, ' '))
+  return (
+    ownText(events.types, type) ??
+    fieldLabel(type.replace(/^service\./, '').replace(/[._-]+/g, ' '))
+  )
 }
 
 const warnings: ReadonlySet<string> = new Set([
@@ -38,7 +56,7 @@ const failures: ReadonlySet<string> = new Set(['state.is_leaderless', 'state.ro'
 export function eventTone(event: NetworkEvent): BadgeTone {
   if (event.namespace === 'alert') {
     const tones: Readonly<Record<string, BadgeTone>> = { error: 'bad', warning: 'warn' }
-    return tones[String(event.fields['severity'])] ?? 'good'
+    return ownText(tones, event.fields['severity']) ?? (isRouterAlert(event) ? 'plain' : 'good')
   }
   const type = eventTypeName(event)
   if (failures.has(type)) return 'bad'
@@ -66,7 +84,11 @@ const RECORDS: readonly (readonly [field: string, path: string])[] = [
 ]
 
 /** The records that an event is about. */
-export function eventRecords({ fields }: NetworkEvent): readonly EventRecord[] {
+export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
+  const { fields } = event
+  if (isRouterAlert(event)) {
+    return [{ path: 'edge-routers', id: String(fields['alert_source_id']), name: '' }]
+  }
   const state =
     objectAt(fields, 'finalState', 'final_state') ??
     objectAt(fields, 'initialState', 'initial_state')
@@ -77,7 +99,7 @@ export function eventRecords({ fields }: NetworkEvent): readonly EventRecord[] {
     return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
   }
   const ends = ['src', 'dst'].flatMap((end) => {
-    const path = ENDS[String(fields[`${end}_type`])]
+    const path = ownText(ENDS, fields[`${end}_type`])
     return path === undefined ? [] : [{ path, id: String(fields[`${end}_id`]), name: '' }]
   })
   if (ends.length > 0) return ends

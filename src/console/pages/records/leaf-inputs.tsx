@@ -99,7 +99,8 @@ export function LinesInput({ ids, value, onChange }: LeafProps) {
 
 /** Names of protocols in capitals; other options without a name as they are. */
 function optionText(option: string, names: Readonly<Record<string, string>> = {}): string {
-  return names[option] ?? (/^(tcp|udp)$/.test(option) ? option.toUpperCase() : option)
+  const name = Object.hasOwn(names, option) ? names[option] : undefined
+  return name ?? (/^(tcp|udp)$/.test(option) ? option.toUpperCase() : option)
 }
 
 export function ChoiceInput(

@@ -80,12 +80,15 @@ const relateTerminators: Relate = async (rows, signal) => {
   const names = hasPermission('identity.read')
     ? await readRecordNames('identities', ids, signal)
     : new Map<string, string>()
-  const down = new Set(offline?.rows.map(({ id }) => id))
+  const down =
+    offline === null || offline.totalCount > offline.rows.length
+      ? null
+      : new Set(offline.rows.map(({ id }) => id))
   return ({ id, routerId }) => {
     const hostId = hostIds.get(id) ?? ''
     const host = { entity: 'identities', id: hostId, name: names.get(hostId) ?? hostId }
     return {
-      ...(offline === null ? {} : { isRouterOnline: !down.has(String(routerId)) }),
+      ...(down === null ? {} : { isRouterOnline: !down.has(String(routerId)) }),
       ...(hostId === '' ? {} : { host }),
     }
   }

@@ -1,4 +1,5 @@
-import { Badge, type BadgeTone } from '../../controls/status.tsx'
+import type { BadgeTone } from '../../controls/badge-tone.ts'
+import { Badge } from '../../controls/status.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'

@@ -37,6 +37,7 @@ export async function readHostCounts(
     hasPermission('router.read') ? read('routers', 'connected = false') : null,
   ])
   if (terminators.totalCount > terminators.rows.length) return null
+  if (offline !== null && offline.totalCount > offline.rows.length) return null
   const down = new Set(offline?.rows.map(({ id }) => id))
   const counts = new Map(serviceIds.map((id) => [id, { online: 0, all: 0 }]))
   for (const { serviceId, routerId } of terminators.rows as readonly RecordRow[]) {

@@ -8,7 +8,8 @@ import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerTested } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
-import { Badge, type BadgeTone, Notice } from '../../controls/status.tsx'
+import type { BadgeTone } from '../../controls/badge-tone.ts'
+import { Badge, Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
 type Check = ExternalJwtSignerTested['checks'][number]

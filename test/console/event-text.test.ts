@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+
+import { visibleValue } from '../../src/console/app/visible-text.ts'
+import {
+  eventRecords,
+  eventTone,
+  eventTypeText,
+} from '../../src/console/pages/events/event-text.ts'
+
+const event = (namespace: string, fields: Record<string, unknown>) => ({
+  id: 'e1',
+  namespace,
+  timestamp: '2026-11-01T00:00:00.000Z',
+  fields,
+})
+
+const routerAlert = (severity: string) =>
+  event('alert', { alert_source_type: 'router', alert_source_id: 'er1', severity })
+
+describe('an alert of a router in the list of live events', () => {
+  test('names the router and does not look like an alarm of a controller', () => {
+    const alarm = event('alert', { alert_source_type: 'controller', severity: 'error' })
+    expect(eventTypeText(alarm)).toBe('Critical')
+    expect(eventTypeText(routerAlert('error'))).toBe('Router error')
+    expect(eventRecords(routerAlert('error'))).toEqual([
+      { path: 'edge-routers', id: 'er1', name: '' },
+    ])
+  })
+
+  test.each(['__proto__', 'constructor', 'critical'])(
+    'has a plain badge without text if its severity is %s',
+    (severity) => {
+      expect([eventTypeText(routerAlert(severity)), eventTone(routerAlert(severity))]).toEqual([
+        '',
+        'plain',
+      ])
+    },
+  )
+
+  test('shows an event type that is the name of an inherited property as text', () => {
+    expect(typeof eventTypeText(event('circuit', { event_type: '__proto__' }))).toBe('string')
+  })
+})
+
+describe('a changed value in Activity', () => {
+  test('keeps the line breaks of a certificate, and shows those of other texts as characters', () => {
+    const pem = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'
+    expect(visibleValue(pem)).toBe(pem)
+    expect(visibleValue('a\nisAdmin: true')).toBe('a‹U+000A›isAdmin: true')
+  })
+})
