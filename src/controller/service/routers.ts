@@ -201,10 +201,9 @@ export class RouterService {
           this.#circuitHandler?.upkeep.onLinksReported(routerId, ids),
       }),
     )
-    const connected = new ConnectionHandler(deps.publishFact)
-    this.#connected = connected
-    for (const handler of [connected, new AlertHandler(deps.publishFact, log)])
-      channels.add(handler)
+    const connected = (this.#connected = new ConnectionHandler(deps.publishFact))
+    channels.add(connected)
+    channels.add(new AlertHandler(deps.publishFact, log))
     statuses.dialCost = (terminatorId) => this.#circuitHandler?.dialCost(terminatorId) ?? 0
     statuses.connections = (id) => {
       for (const { router } of connections()) if (router.isEdge) return connected.isConnected(id)
