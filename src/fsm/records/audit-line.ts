@@ -22,8 +22,8 @@ export const auditLimits = {
    */
   actorPartMax: 8,
   /**
-   * Maximum field names that one audit record lists, and maximum further writes of the same entry
-   * that it lists.
+   * Maximum names of changed fields in one audit record. The same maximum applies to the list of
+   * other writes in the same log entry.
    */
   namesMax: 64,
   /**
