@@ -157,8 +157,8 @@ export type ConsensusThreadEvent =
   | { readonly type: 'receiveFinish'; readonly id: number }
   | { readonly type: 'receiveAbandoned'; readonly id: number }
   /**
-   * The core has accepted the received snapshot. The main thread must install it as the live state,
-   * then respond with `restored`.
+   * The Raft core has accepted the received snapshot. The main thread must install it as the live
+   * state, then respond with `restored`.
    */
   | { readonly type: 'restore'; readonly id: number }
   | {

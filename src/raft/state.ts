@@ -93,7 +93,7 @@ export class RaftState {
    * commits only up to this index.
    */
   matched: Index
-  /** Index of the last entry that the core has passed to apply. */
+  /** Index of the last entry that the Raft core has passed to apply. */
   emitted: Index
   /** Index of the last entry that apply has reported as applied. */
   applied: Index
