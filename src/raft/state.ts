@@ -32,8 +32,8 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this position covers every acknowledgement that this node has
- * sent, because acknowledgements wait for the same reports of the disk.
+ * the term in memory is durable, this position covers every acknowledgment that this node has
+ * sent, because acknowledgments wait for the same reports of the disk.
  */
 export interface DurableState {
   readonly term: Term

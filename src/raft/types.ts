@@ -81,7 +81,7 @@ export type MessageBody =
       readonly rejectedIndex: Index
       /**
        * Set by a node whose log may have lost acknowledged entries. The leader must then forget the
-       * earlier acknowledgements of this node.
+       * earlier acknowledgments of this node.
        */
       readonly hasLost?: boolean
     }

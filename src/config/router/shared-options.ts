@@ -73,7 +73,7 @@ export const channelOptions = {
   }),
 } as const
 
-/** Channel options for links, where payloads and acknowledgements have separate queues. */
+/** Channel options for links, where payloads and acknowledgments have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: defineOption(integer(0, 10_000), {

@@ -46,7 +46,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     split: defineOption(boolean(), {
       default: true,
-      why: 'true: a link has several connections, some of them only for acknowledgements. false: a link has one connection.',
+      why: 'true: a link has several connections, some of them only for acknowledgments. false: a link has one connection.',
     }),
     bind: defineOption(optionalType(text('a local interface or IP address')), {
       default: null,
@@ -65,7 +65,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     maxAckConnections: defineOption(integer(0, 100), {
       default: 1,
-      why: 'Number of connections for acknowledgements in one link.',
+      why: 'Number of connections for acknowledgments in one link.',
     }),
     startupDelay: defineOption(durationType(0, HOUR_MS), {
       default: 3000,
@@ -87,6 +87,6 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
   }),
   ackSenderQueueSize: defineOption(integer(1, 100_000), {
     default: 64,
-    why: 'Maximum number of acknowledgements that wait on one link.',
+    why: 'Maximum number of acknowledgments that wait on one link.',
   }),
 })

@@ -105,7 +105,7 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
     ),
   ],
   txPortalDupAckThresh: [
-    end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements'),
+    end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgments'),
   ],
   txPortalDupAckScale: 'OpenZiti routers read this option and do not use it either',
   rxBufferSize: [end('rxBufferSize limits the bytes that wait until the application reads them')],
