@@ -523,7 +523,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/entities/fields.ts attributesMax',
     '400; the error names the field',
   ],
-  ['Records', 'Roles in a policy', 'src/entities/fields.ts rolesMax', '400; the error names the field'],
+  [
+    'Records',
+    'Roles in a policy',
+    'src/entities/fields.ts rolesMax',
+    '400; the error names the field',
+  ],
   [
     'Records',
     'Bytes of all tags of a record',

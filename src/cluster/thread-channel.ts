@@ -104,7 +104,7 @@ export type ConsensusThreadCommand =
   | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }
 
-/** A problem in the form in which controllers send it to each other. */
+/** The fields of a problem that controllers send each other. */
 export interface PeerCallFailure {
   readonly code: string
   readonly reason: string

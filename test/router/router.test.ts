@@ -328,7 +328,7 @@ describe('A router', () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
-      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, which the router dials beside the addresses in .*endpoints\.yml/,
+      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, which the router dials in addition to the addresses in .*endpoints\.yml/,
     )
   })
 })

@@ -41,8 +41,8 @@ interface SnapshotReceiverDeps {
   /** Term and leader as the Raft core knows them. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
   /**
-   * Called when the snapshot is complete, verified and stored beside the live state; the Raft core
-   * may then install it.
+   * Called when the snapshot is complete, verified and stored in addition to the live state; the
+   * Raft core may then install it.
    */
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
   readonly onFailed: (from: NodeId, reason: string) => void
