@@ -207,7 +207,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Replaces the stored certificate of a router by a new one. */
+/** Replaces the stored certificate of a router with a new one. */
 function certify(
   state: State,
   router: Router,

@@ -358,8 +358,8 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
 }
 
 /**
- * @param leaves The new certificate contains the names of all of them, and has the public key of the
- * first.
+ * @param leaves The new certificate contains the names of all of them, and has the public key of
+ * the first.
  */
 async function reissued(
   leaves: readonly [Certificate, ...Certificate[]],
