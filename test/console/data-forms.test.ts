@@ -198,7 +198,7 @@ describe('A config value in the console’s form', () => {
     expect(withValue(data, 'port', undefined)).toEqual({ own: { a: 1 }, address: 'x' })
   })
 
-  test('matches only the variant of a schema whose fields and formats fit the value', () => {
+  test('selects the form that matches it if the schema offers several forms', () => {
     const [v4, v6] = ['ipv4', 'ipv6'].map((format): JsonSchema => ({
       type: 'object',
       additionalProperties: false,

@@ -58,7 +58,7 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: certificate
+    // Bits 1 and 2: several channels, and services named instead of sessions. Bit 200: certificate
     // renewal before the usual time.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
       2 ** (200 % 8),
