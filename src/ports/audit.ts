@@ -41,7 +41,7 @@ export interface AuditRecord {
   readonly change: string
 }
 
-/** The description of a changed record that the audit log stores. */
+/** A record that an entry changed, in the form that the audit log stores. */
 export interface KeptChange {
   /** Kind of record to which the table of the record belongs. */
   readonly kind: string
