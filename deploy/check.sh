@@ -44,7 +44,7 @@ units() {
     printf '#!/bin/sh\n' > "$root$program"
     chmod 0755 "$root$program"
   done
-  # What a unit names beside the program is of the system, and not in that root.
+  # The other paths in a unit belong to the system and are not in that root.
   told=$(systemd-analyze --root="$root" --man=no --recursive-errors=no verify \
     flotilla-controller@ctrl1.service flotilla-router@router1.service flotilla-tunnel@tunnel1.service 2>&1)
   rm -rf "$root"

@@ -369,7 +369,7 @@ explains each limit. Limits that an operator can change are options of [configur
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
 as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). The controller builds such a list in steps, and other requests run between the
-steps. The controller refuses a list with more rows or bytes than allowed with 400 on \`limit\`; callers who are not administrators have a lower limit.
+steps. The controller refuses a list with more rows or bytes than allowed with 400 and field \`limit\`; callers who are not administrators have a lower limit.
 Each row shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
 A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message; this takes at most a
@@ -446,19 +446,19 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'Lists',
     'Records in a whole list (`limit=-1`)',
     'src/fsm/query/list.ts wholeListRowsMax',
-    '400 on `limit`',
+    '400, field `limit`',
   ],
   [
     'Lists',
     'Bytes of a whole list that an administrator requests',
     'src/api/http/limits.ts longListBytesMax',
-    '400 on `limit`',
+    '400, field `limit`',
   ],
   [
     'Lists',
     'Bytes of a whole list that another caller requests',
     'src/api/http/limits.ts longListBytesOfOthersMax',
-    '400 on `limit`',
+    '400, field `limit`',
   ],
   [
     'Lists',
@@ -507,26 +507,26 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'Records',
     'Characters in a name',
     'src/entities/fields.ts nameCharactersMax',
-    '400 on the field',
+    '400, names the field',
   ],
   [
     'Records',
     'Characters in any other string',
     'src/entities/fields.ts textCharactersMax',
-    '400 on the field',
+    '400, names the field',
   ],
   [
     'Records',
     'Role attributes on a record',
     'src/entities/fields.ts attributesMax',
-    '400 on the field',
+    '400, names the field',
   ],
-  ['Records', 'Roles in a policy', 'src/entities/fields.ts rolesMax', '400 on the field'],
+  ['Records', 'Roles in a policy', 'src/entities/fields.ts rolesMax', '400, names the field'],
   [
     'Records',
     'Bytes of all tags of a record',
     'src/entities/fields.ts tagsBytesMax',
-    '400 on `tags`',
+    '400, field `tags`',
   ],
   [
     'Log-in',

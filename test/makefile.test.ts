@@ -15,7 +15,7 @@ import { dirname, join, resolve } from 'node:path'
 import satisfies from 'semver/functions/satisfies.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-// Method: the Makefile and the launcher in a separate folder, with a script in place of npm that
+// Method: the Makefile and the launcher in a separate folder, with a script instead of npm that
 // empties the folders that `npm ci` would empty, and a Node.js 20 first on PATH, as on Debian 13.
 
 const root = resolve(import.meta.dirname, '..')
@@ -158,7 +158,7 @@ test('make nightly runs each of its parts with the right number of runs, and fai
   expect(shorter).toContain('--minutes 3\n')
 })
 
-/** Creates a program in place of Node.js that prints the version and the word `started`. */
+/** Creates a program instead of Node.js that prints the version and the word `started`. */
 function nodeOfVersion(path: string, version: string): void {
   script(path, `#!/bin/sh\n[ "$1" = --version ] && echo v${version} || echo started ${version}\n`)
 }

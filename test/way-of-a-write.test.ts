@@ -25,7 +25,7 @@ function defines(file: string, message: string): boolean {
   return definitions.some((definition) => text.includes(definition))
 }
 
-test('each section heading in docs/internals/way-of-a-write.md with a file beside it is a message that this file defines', () => {
+test('each section heading in docs/internals/way-of-a-write.md that names a file is a message that this file defines', () => {
   expect(headings.length).toBeGreaterThan(10)
   expect(headings.filter(({ message, file }) => !defines(file, message))).toEqual([])
 })

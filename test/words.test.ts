@@ -157,7 +157,7 @@ const oldStyle: Readonly<Record<string, RegExp>> = {
   'has its say': /\bha(s|ve) (its|their) say\b/gi,
   mend: /\bmend(s|ed)?\b/gi,
   deed: /\bdeeds?\b/gi,
-  // A relative clause in place of a noun; a question is none.
+  // A relative clause instead of a noun; a question is none.
   'what … is': /\bwhat (?:[\w-]+ ){0,3}(?:is|was|are|were)\b(?![^.|\n]*\?)/gi,
   'who …': /(?:^|[.:;|] +|[*/] +|'|`)(?:What|Who|Whose|Whom) [a-z]+(?![^.|\n]*\?)/gm,
   stands: /\bst(?:ands?|ood)\b(?! (?:for|still)\b)/gi,

@@ -8,7 +8,10 @@ import { SECRET_BYTES_MAX } from '../pki/secrets/wrapped-secret.ts'
 import { damagedBackupFault } from './backup-fault.ts'
 import { backupLimits } from './limits.ts'
 
-/** An unencrypted version of a secret that all controllers share. */
+/**
+ * One version, in plaintext, of a secret that all controllers share. After a key rotation, a secret
+ * may have several versions.
+ */
 export interface BackupSecret {
   readonly name: SharedSecretName
   readonly version: number

@@ -12,7 +12,7 @@ interface ContentChunk {
   readonly endsBlock: boolean
 }
 
-/** The records of a backup, in the form that a running cluster uses to restore them. */
+/** The records of a backup, in chunks from which a running cluster restores them. */
 export interface RestoreContent {
   readonly chunks: readonly ContentChunk[]
   /** Total bytes of all chunks. */

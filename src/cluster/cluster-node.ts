@@ -255,7 +255,7 @@ export class ClusterNode implements Proposer, ClusterView {
 
   /**
    * Requests a change to a target configuration without outgoing voters; works only on the leader.
-   * @param basedOn index of the configuration from which the caller derived `target`; the core
+   * @param basedOn index of the configuration from which the caller derived `target`; the Raft core
    * refuses the change when another configuration is current.
    * @returns null when the change was logged, or the reason for the refusal.
    * @throws {Problem} NODE_QUARANTINED.

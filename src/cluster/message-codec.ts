@@ -89,8 +89,8 @@ export class MessageEncoder {
       case 'timeoutNow':
         return wire('timeoutNow', {})
       case 'snapshot':
-        // The core never sends a snapshot message: the receiving consensus thread creates it after
-        // it has verified all chunks.
+        // The Raft core never sends a snapshot message: the receiving consensus thread creates it
+        // after it has verified all chunks.
         throw new RangeError('a snapshot message does not travel; its chunks do')
     }
   }
@@ -253,7 +253,7 @@ function attestation({ boot, lastIndex }: WireAttestation): Attestation {
 }
 
 /**
- * Checks two properties on which the core relies: entries follow `previous` without a gap, and
+ * Checks two properties on which the Raft core relies: entries follow `previous` without a gap, and
  * their terms never decrease.
  */
 function consecutive(entries: Entry[], previous: Position): Entry[] {

@@ -104,7 +104,7 @@ export type ConsensusThreadCommand =
   | { readonly type: 'identity'; readonly identity: MeshIdentity }
   | { readonly type: 'stop' }
 
-/** A problem in the form in which controllers send it to each other. */
+/** The fields of a problem that controllers send each other. */
 export interface PeerCallFailure {
   readonly code: string
   readonly reason: string
@@ -157,8 +157,8 @@ export type ConsensusThreadEvent =
   | { readonly type: 'receiveFinish'; readonly id: number }
   | { readonly type: 'receiveAbandoned'; readonly id: number }
   /**
-   * The core has accepted the received snapshot. The main thread must install it as the live state,
-   * then respond with `restored`.
+   * The Raft core has accepted the received snapshot. The main thread must install it as the live
+   * state, then respond with `restored`.
    */
   | { readonly type: 'restore'; readonly id: number }
   | {

@@ -29,7 +29,9 @@ export class LogLevelSwitch implements LogLevelControl {
     this.#actions = actions
   }
 
-  /** Sets the level of the configuration, in place of a level that an operator has switched to. */
+  /**
+   * Sets the level of the configuration, which replaces a level that an operator has switched to.
+   */
   configure(level: string): void {
     this.#configured = level
     this.#log.level = level

@@ -6,7 +6,7 @@ interface RefRules {
   readonly shown?: DetailVisibility
 }
 
-/** A reference to the record of kind `to` in the field `by`, in the form that all details use. */
+/** A field of a detail that refers to the record of kind `to` whose ID is in the field `by`. */
 export function referenceField(to: KindName, by: string, rules: RefRules = {}): ComputedField {
   return computedField({ from: 'entityRef', to, by }, shapes.entityRefSchema, rules)
 }

@@ -319,7 +319,7 @@ function timeOrNull(ms: number | null): Json {
 }
 
 /**
- * Reads stored values in the form of the detail: times as text, and the zero value if an older
+ * Reads stored values as the detail shows them: times as text, and the zero value if an older
  * record lacks the field.
  */
 function storedSource(name: string, field: Field | undefined): (record: EntityRecord) => Json {
@@ -380,7 +380,7 @@ function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
 
-/** The detail of a record, in the form that all operations return. */
+/** The detail of a record; all operations that return the record use it. */
 export function buildRecordDetail(
   kind: KindName,
   record: EntityRecord,

@@ -27,7 +27,7 @@ export interface MigrationBackupOptions {
 }
 
 /**
- * Writes a backup of the new network, in the form in which one of its controllers would write it.
+ * Writes a backup of the new network, in the same format as one of its controllers.
  */
 export async function writeMigrationBackup(
   migration: Migration,

@@ -7,7 +7,7 @@ export interface ApiAddress {
 }
 
 /**
- * Name of the address at which routers reach a member, published beside the addresses of its APIs.
+ * Name of the address at which routers reach a member, published with the addresses of its APIs.
  */
 export const ROUTER_ADDRESS_NAME = 'router-control'
 

@@ -1,9 +1,9 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * The last members known to be committed, stored beside log and state. Until this controller has
- * read the log, the record says which peers to admit and to dial, and which positions their disks
- * must have reached.
+ * The last members known to be committed, stored in addition to log and state. Until this
+ * controller has read the log, the record says which peers to admit and to dial, and which
+ * positions their disks must have reached.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */

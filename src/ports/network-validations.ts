@@ -87,7 +87,10 @@ export interface ValidatedCircuit {
   readonly isMissingInForwarder: boolean
   readonly isMissingInEdge: boolean
   readonly isMissingInClient: boolean
-  /** Address → destination, as the router reports it. */
+  /**
+   * For each address to which the router forwards the circuit: the router's description of the
+   * destination, such as xg-edge-fwd.
+   */
   readonly destinations: Readonly<Record<string, string>>
 }
 

@@ -16,7 +16,7 @@ export interface Posture {
   readonly processes: readonly ProcessReport[]
   /** Second factor of one API session; absent: the session has not provided one. */
   readonly factor?: StoredFactor
-  /** Kinds of facts that a router evaluates in place of the controllers; absent: none. */
+  /** Kinds of facts that a router evaluates instead of the controllers; absent: none. */
   readonly judgedByRouter?: ReadonlySet<DeviceFactKind>
 }
 
@@ -99,7 +99,7 @@ export interface FailedRequest {
   readonly serviceId: string
   readonly serviceName: string
   readonly sessionType: string
-  /** The failed policies and checks, in the form of an API response. */
+  /** The failed policies and checks, with the fields of the API response. */
   readonly policyFailures: readonly Readonly<Record<string, unknown>>[]
 }
 

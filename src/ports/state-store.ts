@@ -47,8 +47,8 @@ export interface StateStore {
    */
   snapshot(): Promise<StoreSnapshot>
   /**
-   * Begins a second, empty store beside the live one. After `finish`, `swap` makes it the live
-   * store.
+   * Begins a second, empty store in addition to the live one. After `finish`, `swap` makes it the
+   * live store.
    */
   receive(): Promise<StoreReceiver>
   close(): Promise<void>
@@ -66,7 +66,7 @@ export interface StoreSnapshot {
   close(): Promise<void>
 }
 
-/** Receives a whole store beside the current one, and then replaces the current one. */
+/** Receives a whole store while the current one is in use, and then replaces the current one. */
 export interface StoreReceiver {
   /**
    * The caller must await each call before the next one, for back-pressure. @throws on a malformed

@@ -34,7 +34,7 @@ export interface WriteOrigin extends WriteRequest {
 }
 
 /**
- * A command in the form that the proposer accepts, without its origin (the number by which apply
+ * A command for the proposer, without its origin (the number by which apply
  * recognizes a repeated command).
  */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>

@@ -101,8 +101,8 @@ export interface FullCoreStatus extends CoreStatus {
 
 /**
  * One Raft node without clock, randomness, disk or network (Ongaro & Ousterhout 2014, "the paper";
- * Ongaro's dissertation). A driver passes inputs to the core and carries out the effects that the
- * core returns. The core never waits and never throws because of a peer's message. A failing
+ * Ongaro's dissertation). A driver passes inputs to the Raft core and carries out the effects that
+ * the core returns. The core never waits and never throws because of a peer's message. A failing
  * assertion is a bug in this program and must stop the node.
  */
 export class RaftCore {
@@ -194,8 +194,8 @@ export class RaftCore {
   }
 
   /**
-   * Minimum number of coming ticks for which the core has no work. A driver may skip these ticks
-   * and pass them in together later. The number falls with each tick, and any other input may
+   * Minimum number of coming ticks for which the Raft core has no work. A driver may skip these
+   * ticks and pass them in together later. The number falls with each tick, and any other input may
    * change it.
    */
   get quietTicks(): number {
@@ -319,7 +319,7 @@ function isOnDiskWhole({ durability, log }: RaftState): boolean {
   const isTermDurable =
     !durability.isHardStateDirty && durability.hardStateToken <= durability.durableToken
   // While a snapshot replaces the log, indexes before the base of the in-memory log refer to the
-  // old log. The core does not know how much of the old log is on disk.
+  // old log. The Raft core does not know how much of the old log is on disk.
   // @guard log-half-of-what-is-on-disk, term-half-of-what-is-on-disk
   return isTermDurable && durability.durableIndex >= log.base.index
 }
@@ -352,8 +352,8 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries that the core has passed to apply occupy memory a second time until they are applied,
-  // so their bytes are limited.
+  // Entries that the Raft core has passed to apply occupy memory a second time until they are
+  // applied, so their bytes are limited.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

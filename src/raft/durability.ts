@@ -41,7 +41,8 @@ export class Durability {
   }
 
   /**
-   * Index of the last entry that the core has passed to the disk, whether it is durable yet or not.
+   * Index of the last entry that the Raft core has passed to the disk, whether it is durable yet or
+   * not.
    */
   get writtenIndex(): Index {
     return this.#writtenIndex

@@ -37,8 +37,8 @@ export type ProposalRefusalCode =
   | 'INVALID_CONFIGURATION'
 
 /**
- * Result of a proposal. Accepted does not mean committed: the entry is committed only if the core
- * later passes an entry with this index and term to apply.
+ * Result of a proposal. Accepted does not mean committed: the entry is committed only if the Raft
+ * core later passes an entry with this index and term to apply.
  */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }
@@ -66,7 +66,7 @@ export type DiskOperation =
   | { readonly type: 'settle'; readonly owed: Position | null }
 
 /**
- * Status of the node for its users. The core emits a new status whenever one of these values
+ * Status of the node for its users. The Raft core emits a new status whenever one of these values
  * changes.
  */
 export interface CoreStatus {

@@ -149,7 +149,7 @@ function truncate(state: RaftState, from: Index): void {
 }
 
 /**
- * Acknowledges the entries up to `index` once they are durable, because an acknowledgement means
+ * Acknowledges the entries up to `index` once they are durable, because an acknowledgment means
  * "on disk".
  */
 function acceptThrough(state: RaftState, leader: NodeId, index: Index, leaderCommit: Index): void {

@@ -1,7 +1,7 @@
 import type { Configuration as ConfigurationRecord } from '../../proto/gen/membership_pb.ts'
 import type { Index, Message, NodeId, Position } from './types.ts'
 
-/** A client's command to append to the log; the core does not interpret it. */
+/** A client's command to append to the log; the Raft core does not interpret it. */
 export interface Proposal {
   /**
    * Number that the driver chose for the proposal; the ProposalResult contains the same number.
@@ -31,9 +31,9 @@ export type Input =
       readonly nowMs: number
     }
   /**
-   * `target`: the final members; the core enters and leaves the joint configuration without further
-   * input. `basedOn`: index of the configuration from which the caller derived `target`. If another
-   * configuration is current, the core refuses the change, because it would undo that
+   * `target`: the final members; the Raft core enters and leaves the joint configuration without
+   * further input. `basedOn`: index of the configuration from which the caller derived `target`. If
+   * another configuration is current, the core refuses the change, because it would undo that
    * configuration.
    */
   | {
@@ -49,9 +49,9 @@ export type Input =
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the core can
-   * pass more committed entries to apply. `setbackMs`: the number of ms by which log time has been
-   * behind the timestamps since an operator reset log time; default 0.
+   * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the Raft core
+   * can pass more committed entries to apply. `setbackMs`: the number of ms by which log time has
+   * been behind the timestamps since an operator reset log time; default 0.
    */
   | {
       readonly type: 'applied'

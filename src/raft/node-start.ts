@@ -65,7 +65,7 @@ export interface RaftNodeCallbacks {
    */
   onSendSnapshot(to: NodeId): void
   /**
-   * The core accepted the snapshot received for `position`. The promise must resolve once the
+   * The Raft core accepted the snapshot received for `position`. The promise must resolve once the
    * snapshot is durably the current state; the node then resets the log. Entries passed to
    * onCommitted before this call are older than `position`; later ones are newer.
    */

@@ -32,10 +32,10 @@ interface TransferWait {
 
 /**
  * Drives one {@link RaftCore} with a real disk, real peers and a state machine. In this folder,
- * only this file does asynchronous work. One turn at a time passes all pending inputs to the core,
- * so that they share one write and one round of messages. The node sends a message that depends on
- * a write only after the disk has reported that write. No turn waits for the disk, a peer or the
- * state machine.
+ * only this file does asynchronous work. One turn at a time passes all pending inputs to the Raft
+ * core, so that they share one write and one round of messages. The node sends a message that
+ * depends on a write only after the disk has reported that write. No turn waits for the disk, a
+ * peer or the state machine.
  */
 export class RaftNode {
   readonly #core: RaftCore
@@ -242,8 +242,8 @@ export class RaftNode {
 
   #turn(): void {
     const ticks = this.#ticks.take()
-    // The core gets the ticks without work before the inputs: if a message from the leader has just
-    // arrived, the leader was silent before that message, not after it.
+    // The Raft core gets the ticks without work before the inputs: if a message from the leader has
+    // just arrived, the leader was silent before that message, not after it.
     const quietTicks = Math.min(ticks, this.#core.quietTicks)
     for (let at = 0; at < quietTicks; at += 1) this.#tick()
     const inputs = this.#inbox
@@ -255,7 +255,7 @@ export class RaftNode {
       this.#core.step(input)
     }
     this.#stepProposals()
-    // The core gets a tick with work after the inputs, so that a leader's message that arrived
+    // The Raft core gets a tick with work after the inputs, so that a leader's message that arrived
     // during a stall counts before the leader's silence does.
     if (ticks > quietTicks) this.#tick()
     this.#releaseGated()
@@ -336,8 +336,8 @@ export class RaftNode {
   }
 
   /**
-   * Starts a restore. Later disk operations wait until the restore has finished. The core continues
-   * meanwhile, and messages that promise something wait for their writes.
+   * Starts a restore. Later disk operations wait until the restore has finished. The Raft core
+   * continues meanwhile, and messages that promise something wait for their writes.
    */
   #restore(position: Position, configuration: Uint8Array): void {
     this.#isRestoring = true

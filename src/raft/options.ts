@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 
 /**
- * Options of the core: times in driver ticks (50 ms by default), sizes in bytes of entries
+ * Options of the Raft core: times in driver ticks (50 ms by default), sizes in bytes of entries
  * including headers.
  */
 export interface CoreOptions {
@@ -26,13 +26,13 @@ export interface CoreOptions {
    */
   readonly uncommittedBytesMax: number
   /**
-   * Maximum entries that the core has passed to apply and apply has not yet reported as applied; at
-   * the limit, the leader refuses proposals.
+   * Maximum entries that the Raft core has passed to apply and apply has not yet reported as
+   * applied; at the limit, the leader refuses proposals.
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries that the core passes to apply in one batch. Up to twice as
-   * many bytes may be with apply before it reports them as applied.
+   * Maximum bytes of committed entries that the Raft core passes to apply in one batch. Up to twice
+   * as many bytes may be with apply before it reports them as applied.
    */
   readonly applyBytesMax: number
   /**

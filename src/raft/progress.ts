@@ -63,7 +63,7 @@ export class Progress {
   }
 
   /**
-   * Records an acknowledgement; late and repeated ones have no effect.
+   * Records an acknowledgment; late and repeated ones have no effect.
    * @returns whether `matchIndex` advanced.
    */
   acknowledge(matchIndex: Index): boolean {

@@ -32,8 +32,8 @@ interface Transfer {
 
 /**
  * A durable term, and a position up to which the log is durable; the disk may contain more. While
- * the term in memory is durable, this position covers every acknowledgement that this node has
- * sent, because acknowledgements wait for the same reports of the disk.
+ * the term in memory is durable, this position covers every acknowledgment that this node has
+ * sent, because acknowledgments wait for the same reports of the disk.
  */
 export interface DurableState {
   readonly term: Term
@@ -93,7 +93,7 @@ export class RaftState {
    * commits only up to this index.
    */
   matched: Index
-  /** Index of the last entry that the core has passed to apply. */
+  /** Index of the last entry that the Raft core has passed to apply. */
   emitted: Index
   /** Index of the last entry that apply has reported as applied. */
   applied: Index

@@ -27,7 +27,7 @@ const TICKS_OF_STALL_MAX = 2
  */
 export class TickTimer {
   readonly #deps: TickTimerDeps
-  /** Number of the last tick that was passed to the core, counted from time 0 of the clock. */
+  /** Number of the last tick that was passed to the Raft core, counted from time 0 of the clock. */
   #countedTick = 0
   /** Number of the tick at which the timer fires. */
   #dueTick = Infinity
@@ -62,7 +62,7 @@ export class TickTimer {
 
   /**
    * Sets the timer for the next tick with work.
-   * @param quietTicks number of ticks for which the core has no work.
+   * @param quietTicks number of ticks for which the Raft core has no work.
    */
   plan(quietTicks: number): void {
     const { tickMs, clock, scheduler, onDue } = this.#deps

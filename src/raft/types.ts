@@ -36,7 +36,7 @@ export interface Entry {
   readonly timeMs: number
   readonly type: EntryType
   /**
-   * `command`: a Command that the core does not interpret. `configuration`:
+   * `command`: a Command that the Raft core does not interpret. `configuration`:
    * membership.v1.Configuration. `noop`: empty.
    */
   readonly data: Uint8Array
@@ -81,7 +81,7 @@ export type MessageBody =
       readonly rejectedIndex: Index
       /**
        * Set by a node whose log may have lost acknowledged entries. The leader must then forget the
-       * earlier acknowledgements of this node.
+       * earlier acknowledgments of this node.
        */
       readonly hasLost?: boolean
     }
@@ -110,8 +110,8 @@ export type MessageBody =
   | { readonly type: 'timeoutNow' }
   /**
    * A whole snapshot, already received and verified but not yet the current state. The driver
-   * passes it to the core after it has verified the last chunk; the core decides whether to install
-   * it.
+   * passes it to the Raft core after it has verified the last chunk; the core decides whether to
+   * install it.
    */
   | {
       readonly type: 'snapshot'

@@ -433,7 +433,7 @@ export class RouterProgram {
     this.#startupTimer = setTimeout(() => {
       this.#failed.reject(
         new ProgramFailure(
-          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, which the router dials beside the addresses in ${this.#deps.config.ctrl.endpointsFile}`,
+          `no controller was reached within ${startupTimeout} ms (ctrl.startupTimeout): see the lines above for each address; correct ctrl.endpoints, which the router dials in addition to the addresses in ${this.#deps.config.ctrl.endpointsFile}`,
         ),
       )
     }, startupTimeout)

@@ -14,8 +14,8 @@ export interface WalThreadData {
 }
 
 /**
- * Commands of the Raft thread, in order. Entries are packed (src/raft/entry-codec.ts) in a
- * transferred buffer.
+ * A command from the Raft thread to the WAL thread, which processes commands in the order in which
+ * they were sent. Log entries are encoded (src/raft/entry-codec.ts) in a transferred buffer.
  */
 export type WalCommand =
   | {

@@ -9,7 +9,7 @@ export interface UsableEdgeRouter {
 }
 
 /**
- * @param shown edge routers in the form of the client API; those without an address are dropped.
+ * @param shown edge routers from a client API response; those without an address are dropped.
  */
 export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
   return readRecords(shown)
@@ -37,7 +37,7 @@ function addressesIn(protocols: Readonly<Record<string, unknown>>): readonly Hos
 }
 
 /**
- * @param shown controllers in the form of the client API.
+ * @param shown controllers from a client API response.
  * @returns `https://host:port` of each controller.
  */
 export function readControllerOrigins(shown: unknown): readonly string[] {

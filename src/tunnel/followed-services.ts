@@ -50,7 +50,7 @@ export class FollowedServices implements UsableServices {
   }
 
   /**
-   * @param shown the identity, in the form of `/current-identity`.
+   * @param shown the identity, from a response of `/current-identity`.
    * @returns whether the identity has changed.
    */
   setIdentity(shown: Fields): boolean {
@@ -76,7 +76,7 @@ export class FollowedServices implements UsableServices {
     return JSON.stringify(plain(before)) !== JSON.stringify(plain(this.#identity))
   }
 
-  /** @param shown services, in the form of `/services`. */
+  /** @param shown services, from a response of `/services`. */
   setServices(shown: readonly Fields[]): void {
     const found = shown.slice(0, serviceLimits.tunnelServicesMax).map(followedService)
     this.#byId = new Map(found.map((each) => [each.service.id, each]))

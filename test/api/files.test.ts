@@ -12,7 +12,7 @@ import { fileMediaType } from '../../src/api/files/file-types.ts'
 import { createApi } from '../../src/api/server.ts'
 import { controllerForFile } from './support/for-file.ts'
 
-// Goal: a controller serves a folder from memory in the form that browsers need, and serves no
+// Goal: a controller serves a folder from memory with the headers that browsers need, and serves no
 // files outside of the folder.
 
 const folder = mkdtempSync(join(tmpdir(), 'flotilla-files-'))

@@ -57,7 +57,7 @@ describe('the challenge of a refused request', () => {
     expect(challengeOf(await get(ownIdentity))).toBe(both)
     const { username } = await person()
     const { refresh_token: refresh } = await new OidcClient(controller).logIn(username, password)
-    // A refresh token is not valid in place of a session token.
+    // The server does not accept a refresh token as a session token.
     expect(challengeOf(await get(ownIdentity, refresh))).toBe(both)
   })
 

@@ -290,7 +290,7 @@ describe('The traffic API', () => {
     expect((await top('limit=-1')).rows).toHaveLength(1)
   })
 
-  test('shows the traffic of a router on the management and the fabric API', async () => {
+  test('returns the traffic of a router from both the management API and the fabric API', async () => {
     const id = await made(root, `${management}/edge-routers`, { name: 'gate' })
     traffic.own.note(report(id, [usage('fabric.rx', 77, null, 0)], [3_000_000]))
     const sum = { ...none, rxBytes: 77, latencyMs: 3 }

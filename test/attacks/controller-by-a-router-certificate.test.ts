@@ -5,7 +5,7 @@ import { writeEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { eventually, type ScriptedController, TestNetwork, trustDomain } from '../router/support.ts'
 
 // The attack: a router has a certificate of the same authority as the controllers, and has chosen
-// the host names in it. A holder of its key listens in place of a controller, sends invented
+// the host names in it. A holder of its key listens instead of a controller, sends invented
 // members to other routers, and makes them use only these.
 
 let network: TestNetwork

@@ -3,7 +3,7 @@ import { CallerOf, client, management, type Reply } from '../api/support/caller.
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
 
 // The attack: somebody with a token of any identity provider tries to become an identity with it:
-// at a signer without enrollment, repeatedly, in place of an existing identity, as an
+// at a signer without enrollment, repeatedly, instead of an existing identity, as an
 // administrator, or at another signer than intended.
 
 const { controller, server, provider, signerId, root, newSigner, patch } =

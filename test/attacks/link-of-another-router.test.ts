@@ -10,7 +10,7 @@ import { eventually, type ScriptedController, TestNetwork, trustDomain } from '.
 import { freePort } from '../support/ports.ts'
 
 // The attack: a holder of a certificate of the network gets the link of another router: by dialing
-// as that router, with a revoked certificate, or by listening in place of a dialed router. It then
+// as that router, with a revoked certificate, or by listening instead of a dialed router. It then
 // controls the traffic of the link.
 
 let network: TestNetwork

@@ -79,7 +79,7 @@ describe('a circuit endpoint that sends false values', () => {
     expectAlive(end)
   })
 
-  test('cannot make an endpoint accept an acknowledgement that the endpoint itself sent', () => {
+  test('cannot make an endpoint accept an acknowledgment that the endpoint itself sent', () => {
     const end = attacked()
     end.xgress.send(pieceOf(10))
     const body = Uint8Array.of(0, 0, 0, 0)

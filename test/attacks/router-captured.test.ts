@@ -184,14 +184,14 @@ async function haveListedApis(): Promise<void> {
   for (const each of [a, b, x]) await heard(each)
 }
 
-test('A compromised controller cannot replace the APIs that other controllers list for certificate renewal', async () => {
+test('A compromised controller cannot replace the API addresses of other controllers, at which a router renews its certificate', async () => {
   await known()
   await connected(a, b, x)
   await haveListedApis()
   expect(apisOnDisk()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A compromised controller that responds first after the endpoints file was lost does not determine the API for certificate renewal', () => {
+test('A compromised controller that responds first after the endpoints file was lost does not determine the API address at which the router renews its certificate', () => {
   const address = (id: string): string => `tls:${id}.test:1`
   const membership = new ControllerMembership({
     controllers: [],
@@ -215,7 +215,7 @@ test('A compromised controller that responds first after the endpoints file was 
   expect(membership.apis.toSorted()).toEqual([apiOf('a'), apiOf('b'), apiOf('x')])
 })
 
-test('A compromised controller that was the only reachable one for hours adds no API to the list on which a majority agreed', () => {
+test('A compromised controller that was the only reachable one for hours adds no API address to the list on which a majority agreed', () => {
   const { clock, membership } = alone(['a', 'b'], (id) => [apiOf(id)])
   clock.nowMs += limits.controllerAbsentMs - 1
   membership.onTime()

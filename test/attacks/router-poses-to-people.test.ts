@@ -13,7 +13,7 @@ import { controllerSpiffeId, identitySpiffeId, routerSpiffeId } from '../../src/
 import { networkAuthorities, type TestAuthorities } from '../support/authorities.ts'
 
 // The attack: a router has a server certificate for the loopback names, from the authority with
-// which a person verifies controllers. On that person's host it listens in place of a controller,
+// which a person verifies controllers. On that person's host it listens instead of a controller,
 // and receives a password or a token.
 
 const DOMAIN = 'test.internal'

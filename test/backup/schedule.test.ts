@@ -133,7 +133,7 @@ test('if the backup folder is not writable, the schedule raises an alarm, keeps 
   await schedule.look()
   const before = names()
   const away = join(dir, 'away')
-  // With a file in place of the folder, the backup fails for root as well, for whom permissions do
+  // With a file instead of the folder, the backup fails for root as well, for whom permissions do
   // not count.
   renameSync(folder, away)
   writeFileSync(folder, 'no folder')
@@ -159,7 +159,7 @@ test('the schedule writes no backup that would use the reserved free space of th
   expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free .*; free space there/)
 })
 
-test('a missing key, a private key in place of a public key, and a quarantined state each raise a backup alarm', async () => {
+test('a missing key, a private key instead of a public key, and a quarantined state each raise a backup alarm', async () => {
   const schedule = scheduleWith()
   writeFileSync(join(dir, 'backup.pem'), key.privatePem)
   await schedule.look()

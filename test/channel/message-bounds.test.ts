@@ -114,7 +114,7 @@ test('invalid fields, including protobuf groups, are refused as malformed', () =
   expect(judge(0x0b, 0x0c)).toBe(MALFORMED_BODY_FAULT)
   expect(judge(0x09, 1, 2, 3)).toBe(MALFORMED_BODY_FAULT)
   expect(judge(...Array.from({ length: 11 }, () => 0x80))).toBe(MALFORMED_BODY_FAULT)
-  // A number in place of a message: a decoder would use it as the length of a message.
+  // A number instead of a message: a decoder would use it as the length of a message.
   expect(judge(0x08, 0x01, 0x00)).toBe(MALFORMED_BODY_FAULT)
   // A length that exceeds the field that contains it.
   expect(judge(0x0a, 0x02, 0x0a, 0x05, 0, 0, 0, 0, 0)).toBe(MALFORMED_BODY_FAULT)

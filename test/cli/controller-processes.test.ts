@@ -24,7 +24,7 @@ import { type ControllerPlan, planQuickstart } from '../../src/cli/quickstart/pl
 import { eventually } from '../support/eventually.ts'
 
 // Goal: quickstart finds all running controllers, including those that it did not start, and leaves
-// none running. Method: a script in place of the program, which writes its pid file as a controller
+// none running. Method: a script instead of the program, which writes its pid file as a controller
 // does.
 
 const WELL_BEHAVED = `#!/bin/sh
@@ -202,7 +202,7 @@ test('the class Processes rotates the log file of a running program, which keeps
   await until(() => expect(statSync(`${logPath}.1`).size).toBeGreaterThan(LOG_BYTES_MAX))
   await until(() => {
     expect(statSync(logPath).size).toBeLessThan(10_000)
-    // The file starts at its beginning: there is no hole in place of the old lines.
+    // The file starts at its beginning: no hole remains where the old lines were.
     expect(readFileSync(logPath, 'utf8')).toMatch(/^still here/)
   })
 })

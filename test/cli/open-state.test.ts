@@ -88,7 +88,7 @@ test('a damaged state store is refused and left unchanged if no other controller
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-test('the latest damaged state is kept in place of an earlier one, but none is kept if the disk lacks the space', async () => {
+test('the latest damaged state replaces an earlier one, but none is kept if the disk lacks the space', async () => {
   const { dir } = await written()
   for (const content of ['X\n', 'Y\n']) {
     writeFileSync(join(dir, 'state/CURRENT'), content)

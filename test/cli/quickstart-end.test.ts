@@ -9,7 +9,7 @@ import { requirePresent } from '../../src/lib/assert.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type ServedSocket, serveSocket } from './served-socket.ts'
 
-// Method: a simulated admin socket in place of the running controllers reports the members.
+// Method: a simulated admin socket instead of the running controllers reports the members.
 
 let folder = ''
 let gone: ControllerPlan

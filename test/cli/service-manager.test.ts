@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { ServiceManager } from '../../src/cli/terminal/service-manager.ts'
 
-// A script in place of systemd-notify records the messages, because Node.js cannot open the
+// A script instead of systemd-notify records the messages, because Node.js cannot open the
 // datagram socket of systemd. test/process/units.nightly.ts runs the units under systemd itself.
 
 const PID = 4711

@@ -103,7 +103,7 @@ test('another disk of the same member ID is not compared with reports of the ear
   expect(judge(witness, { term: 1, last: [1, 1], store: 'new' })).toBe('fine')
 })
 
-test('a late report of an applied index counts only for the process that sent the report', () => {
+test('the rollback detector ignores an applied index that a member reported before it restarted', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(witness, { term: 3, last: [3, 8], boot: 2, startedAtMs: 2000 })).toBe('fine')

@@ -186,7 +186,7 @@ test('an offered snapshot is kept, and is offered again until the Raft core acce
   expect(received.length).toBe(2)
 })
 
-test('chunks of a snapshot that are repeated on a new connection are skipped, and the sender learns the position that was reached', () => {
+test('the receiver skips snapshot chunks that the leader repeats, and acknowledges again how many chunks it has written', () => {
   const { made, events, acks, received, finish } = receiver()
   made.onChunk('leader', 3, chunk(0, first))
   made.onWritten(1)

@@ -94,7 +94,7 @@ describe('The traffic of a service in a cluster', () => {
   })
 })
 
-/** Handlers of one controller that sends requests to itself in place of another one. */
+/** Handlers of one controller that sends requests to itself instead of another one. */
 function looped(local: LocalTraffic, answer?: (payload: Uint8Array) => Uint8Array) {
   const handlers = new Map<string, PeerHandler>()
   const peers = {

@@ -109,7 +109,7 @@ function withheldIn({ fields }: Pick<Entity, 'fields'>): string[] {
 }
 
 /**
- * Secrets that the system has generated, in the form in which the state contains them: tokens,
+ * Secrets that the system has generated, as the state stores them: tokens,
  * hashes and keys.
  */
 function addWithheld(secrets: Set<string>, kind: KindName, id: string): void {

@@ -14,8 +14,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { settle } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
 
-// Goal: readers of events get the bytes of circuits in the form of older and newer OpenZiti
-// routers.
+// Goal: readers of events get the bytes of circuits from older and newer OpenZiti routers.
 
 let stage: RouterStage
 let bus: EventBus

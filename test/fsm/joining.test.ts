@@ -142,7 +142,7 @@ test.each([
   expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
 })
 
-test('a controller that joins during a rotation gets the new secrets in place of those that were wrapped for it before', () => {
+test('a controller that joins during a rotation gets the new secrets instead of those that were wrapped for it before', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a')
   const secrets = cluster.inForce()

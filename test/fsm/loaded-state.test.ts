@@ -44,7 +44,7 @@ test('fields that are stored as zero or omitted are loaded as zero, in the usual
   expect(JSON.stringify(after)).toBe(JSON.stringify(before))
 })
 
-test('a state returns its stored records in the form in which it loads them, in the order of the store', () => {
+test('a state returns its stored records exactly as it loads them, in the order of the store', () => {
   const { state, log } = formedState()
   for (const name of ['\u{1F600}', '\uFF5E', 'bob', 'a/b', 'a']) {
     log.create('identity', name, identity(name))

@@ -84,7 +84,7 @@ test.each([
   ['puts a version a second time', 1, both],
   ['leaves out an admitted controller', 2, ['ctrl1']],
   ['includes a controller that is not admitted', 2, ['ctrl1', 'ctrl2', 'ctrl9']],
-  ['names one controller twice in place of another', 2, ['ctrl1', 'ctrl1']],
+  ['names one controller twice instead of another', 2, ['ctrl1', 'ctrl1']],
 ] as const)(
   'a rotation of secrets that %s is refused, and changes nothing',
   (_what, version, nodeIds) => {

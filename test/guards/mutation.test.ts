@@ -79,7 +79,7 @@ describe('a mutation (a patch that plants a bug in a copy of the source)', () =>
     )
   })
 
-  test('can insert statements beside the marked statement', () => {
+  test('can insert statements next to the marked statement', () => {
     expect(mutated('// @guard m\nfirst(x)\n', '- run(a)\n+ run(a)\n+ run(a)\n')).toBe(
       '// @guard m\nfirst(x)\nfirst(x)\n',
     )

@@ -165,7 +165,7 @@ test.skipIf(process.geteuid?.() !== 0)(
   },
 )
 
-test('an IP address in place of a DNS name is not looked up', async () => {
+test('an IP address instead of a DNS name is not looked up', async () => {
   expect(await opened().resolve('10.0.0.9')).toEqual({ addresses: ['10.0.0.9'], fault: null })
   expect(asked).toEqual([])
 })

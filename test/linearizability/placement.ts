@@ -43,7 +43,7 @@ interface Frame {
 const STATES_SHOWN_MAX = 4
 
 /**
- * The search of Wing and Gong (1993) in the form of Lowe (2017). It places operations one after the
+ * The search of Wing and Gong (1993) as improved by Lowe (2017). It places operations one after the
  * other, chosen from those that can come next, and removes them in the opposite order. It tries no
  * set of placed operations twice with the same state. An operation that must be placed and does not
  * change the state is placed as soon as possible and never moved: every order with a later position

@@ -26,7 +26,7 @@ import { until } from './support/client.ts'
 
 // Goal: the commands of deploy/docker/compose.yml create a cluster of three controllers and a
 // router without manual steps, and the same commands restart it. Method: the entrypoint itself, a
-// folder in place of each volume, loopback in place of the network.
+// folder instead of each volume, loopback instead of the network.
 
 const entrypoint = resolve(import.meta.dirname, '../../deploy/docker/entrypoint.sh')
 const run = promisify(execFile)

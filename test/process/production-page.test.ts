@@ -198,7 +198,7 @@ async function allVote(): Promise<void> {
 }
 
 /**
- * Runs a block that belongs on several hosts, with the name of each host in place of the first
+ * Runs a block that belongs on several hosts, with the name of each host instead of the first
  * host's name.
  */
 async function typeAt(at: string, text: string): Promise<string> {

@@ -4,7 +4,7 @@ import type { Configuration, Entry, Index, Message, NodeId, Term } from '../../s
 import { isQuorum } from './slow-quorum.ts'
 import type { Platter } from './simulated-disk.ts'
 
-/** One run of one node between two crashes: the disk survives a crash, the core does not. */
+/** One run of one node between two crashes: the disk survives a crash, the Raft core does not. */
 export interface Watched {
   readonly id: NodeId
   readonly store: number

@@ -477,7 +477,7 @@ describe('membership (Raft paper, 6)', () => {
     expect(cluster.core('1').status.role).toBe('follower')
   })
 
-  test('acknowledgements of an old disk do not count for the disk that replaced it', () => {
+  test('acknowledgments of an old disk do not count for the disk that replaced it', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     const stores = new Map([['3', 2]])
@@ -496,7 +496,7 @@ describe('membership (Raft paper, 6)', () => {
     expect(match()).toBe(index - 1)
   })
 
-  test('acknowledgements of a new disk do not count before the leader’s configuration contains that disk', () => {
+  test('acknowledgments of a new disk do not count before the leader’s configuration contains that disk', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.cut('1', '2')

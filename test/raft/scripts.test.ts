@@ -60,7 +60,7 @@ test('every documented divergence from the Raft paper names its script, and this
   expect(told.filter((topic) => topic !== undefined && !topics.has(topic))).toEqual([])
 })
 
-/** Divergences of the core from the paper that the docs list. */
+/** Divergences of the Raft core from the paper that the docs list. */
 function divergences(): { readonly topic: string; readonly shownBy: string }[] {
   const page = readFileSync(join(import.meta.dirname, '../../docs/internals/divergence.md'), 'utf8')
   const [, rest = ''] = page.split('## From the Raft paper\n')

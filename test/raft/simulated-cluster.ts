@@ -492,7 +492,7 @@ export class SimulatedCluster implements World {
   }
 
   /**
-   * For each name, the disk that counts: a destroyed disk, because of its acknowledgements, or its
+   * For each name, the disk that counts: a destroyed disk, because of its acknowledgments, or its
    * replacement.
    */
   #currentPlatters(): ReadonlyMap<NodeId, Held> {

@@ -1,8 +1,8 @@
 // Goal: the guarantees of figure 3 of the Raft paper hold under lost, repeated, delayed and
 // reordered messages, partitions, crashes and damaged disks, and the cluster becomes quiet once the
 // faults stop. Method: one seed determines every delay, loss, crash, request and timeout, and the
-// clock is a counter; the core and its driver are those of the program. `make sim SEED=n` repeats a
-// failure exactly.
+// clock is a counter; the Raft core and its driver are those of the program. `make sim SEED=n`
+// repeats a failure exactly.
 import { expect, test } from 'vitest'
 import { SimulatedCluster } from './simulated-cluster.ts'
 

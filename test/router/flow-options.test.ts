@@ -118,7 +118,7 @@ describe('The configured options determine the circuit endpoint', () => {
     client.on('data', (part) => (bytes += part.length))
     client.write(new Uint8Array(10_000))
     await eventually(() => bytes).toBe(10_000)
-    // A hundred pieces in each direction, and at least one acknowledgement in each direction.
+    // A hundred pieces in each direction, and at least one acknowledgment in each direction.
     const [router] = stage.network.routers
     expect(router?.forwarder.figures()['forwarder.messages']).toBeGreaterThan(200)
   })

@@ -256,7 +256,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     await eventually(() => reasonsOf('link lost')).toEqual(['no answer to heartbeats'])
   })
 
-  test('queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize', async () => {
+  test('queues payloads and acknowledgments up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize', async () => {
     const { link } = configured(
       'link: {dialers: [{binding: transport, options: {outQueueSize: 1}}], payloadSenderQueueSize: 2, ackSenderQueueSize: 3}',
     )

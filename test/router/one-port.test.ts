@@ -66,7 +66,7 @@ describe('One port for links and clients', () => {
   })
 
   test.each([
-    ['in one byte at a time', 1],
+    ['one byte at a time', 1],
     ['in two parts', 100],
   ])('reads a ClientHello that arrives %s', async (_, size) => {
     const bytes = await clientHelloBytes(['ziti-edge'])

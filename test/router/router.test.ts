@@ -58,7 +58,7 @@ describe('A router', () => {
       type: 'ctrl.default',
       group: { isFirst: true, id: '' },
     })
-    // Bits 1 and 2: several channels, and services named in place of sessions. Bit 200: certificate
+    // Bits 1 and 2: several channels, and services named instead of sessions. Bit 200: certificate
     // renewal before the usual time.
     expect([...(a.hellos[0]?.headers.get(1002) ?? [])]).toEqual([
       2 ** (200 % 8),
@@ -328,7 +328,7 @@ describe('A router', () => {
     const router = network.router(['tls:127.0.0.1:1'], '', { startupTimeout: '100ms' })
     await router.start({ extends: false })
     await expect(router.failed).rejects.toThrow(
-      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, which the router dials beside the addresses in .*endpoints\.yml/,
+      /^no controller was reached within 100 ms.*correct ctrl\.endpoints, which the router dials in addition to the addresses in .*endpoints\.yml/,
     )
   })
 })

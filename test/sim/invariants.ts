@@ -12,7 +12,7 @@ import { isQuorum } from '../raft/slow-quorum.ts'
 import type { Platter } from './platter.ts'
 import type { Tally } from './tally.ts'
 
-/** One run of one node between two crashes: the disk survives a crash, the core does not. */
+/** One run of one node between two crashes: the disk survives a crash, the Raft core does not. */
 export interface Watched {
   readonly id: NodeId
   readonly store: number

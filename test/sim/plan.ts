@@ -80,7 +80,7 @@ export type Misfortune =
   | { readonly type: 'disk rolled back'; readonly target: Target; readonly downMs: number }
   | { readonly type: 'operator'; readonly verb: Verb }
   | { readonly type: 'bad input'; readonly what: BadInput }
-  /** An operator creates a backup, and later restores it in place of all records. */
+  /** An operator creates a backup, and later replaces all records by those of the backup. */
   | {
       readonly type: 'restore'
       /** Time from the backup to its restore, ms. */

@@ -72,7 +72,7 @@ const RAFT_QUEUE_BYTES_MAX = 2 * MESH_FRAME_BYTES_MAX
 const FRAME_OVERHEAD_BYTES = 64
 
 /**
- * The mesh of one controller on a simulated network, in place of gRPC over TLS. Production rules
+ * The mesh of one controller on a simulated network, instead of gRPC over TLS. Production rules
  * (handshake.ts, rollback-detector.ts) admit peers by the same certificates and first frames.
  * Streams are dialed, refused, broken, half-open and dialed again.
  */

@@ -87,7 +87,7 @@ export class World implements ControllerWorld {
   readonly #announcements = new Announcements()
   readonly #byContext = new Map<Context, Controller>()
   /**
-   * Lost disks, by name: the entries that they acknowledged were durable when the acknowledgements
+   * Lost disks, by name: the entries that they acknowledged were durable when the acknowledgments
    * were counted.
    */
   readonly #graves = new Map<NodeId, Held>()
@@ -553,7 +553,7 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * For each name, the disk that counts: a lost disk, because of its acknowledgements, or its
+   * For each name, the disk that counts: a lost disk, because of its acknowledgments, or its
    * replacement.
    */
   #platters(): ReadonlyMap<NodeId, Held> {

@@ -209,7 +209,7 @@ UpdateTerm(i, m) ==
   /\ NewTerm(i, m.mterm)
   /\ UNCHANGED <<log, commitIndex, told, votesGranted, matchIndex, diskVars, messageVars, historyVars>>
 
-\* A snapshot travels beside the log's messages; it bears the term of the leader that sent it.
+\* A snapshot is sent separately from the messages of the log; it contains the term of the leader that sent it.
 UpdateTermBySnapshot(i, term) ==
   /\ term > currentTerm[i]
   /\ \E pair \in leaders : pair[1] = term
@@ -289,7 +289,7 @@ AppendConfiguration(i, entry) ==
        [j \in Server |-> IF j \in MembersOf(entry.members) THEN @[j] ELSE 0]]
   /\ UNCHANGED <<serverVars, commitIndex, matched, told, votesGranted, led, diskVars, messageVars, historyVars>>
 
-\* Another disk under the name of a voter stands in the old half only, beside the others, who alone are the new one.
+\* Another disk under the name of a voter belongs only to the old half, with the other voters; the new half has only the other voters.
 IsOldHalf(outgoing, voters, new) ==
   \/ outgoing = voters
   \/ /\ {Name[j] : j \in outgoing} = {Name[j] : j \in voters}

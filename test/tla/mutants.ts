@@ -15,7 +15,7 @@ import { assert } from '../../src/lib/assert.ts'
 import type { Recording } from './record.ts'
 import { readTrace } from './trace-file.ts'
 
-/** A mistake in the core that must be visible in its traces. */
+/** A mistake in the Raft core that must be visible in its traces. */
 interface Mutant {
   readonly what: string
   readonly file: string

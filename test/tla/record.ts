@@ -9,7 +9,10 @@ import type { Trace } from './trace-event.ts'
 
 export interface Recording {
   readonly trace: Trace
-  /** The reason why the run ended early: a check of the simulation, or an assertion of the core. */
+  /**
+   * The reason why the run ended early: a check of the simulation, or an assertion of the Raft
+   * core.
+   */
   readonly failure: Error | null
 }
 
@@ -39,7 +42,8 @@ class MeshedCluster extends SimulatedCluster {
 }
 
 /**
- * Runs one seed of the core's simulation, including faults and membership changes, in virtual time.
+ * Runs one seed of the Raft core's simulation, including faults and membership changes, in virtual
+ * time.
  */
 export async function recordSimulation(seed: number, runMs: number): Promise<Recording> {
   return await record(async () => {

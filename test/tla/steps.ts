@@ -15,7 +15,7 @@ export interface Step {
   readonly before: FullCoreStatus
   readonly after: FullCoreStatus
   /**
-   * The message that the core received in this step; null if the step had none, or the
+   * The message that the Raft core received in this step; null if the step had none, or the
    * specification does not contain it.
    */
   readonly message: TraceMessage | null

@@ -28,7 +28,7 @@ interface Life {
 
 /**
  * Records the steps of the cores of one process as actions of FlotillaRaft.tla. For each step it
- * names the assumed action and the state that the core reports afterwards; the specification
+ * names the assumed action and the state that the Raft core reports afterwards; the specification
  * decides whether that is permitted. It also records a step that matches no action, which the
  * specification then rejects.
  */
@@ -121,8 +121,8 @@ export class TraceWriter implements CoreObserver {
   }
 
   /**
-   * The reported state belongs to the last action of the step, because the core is not observed
-   * between the actions.
+   * The reported state belongs to the last action of the step, because the Raft core is not
+   * observed between the actions.
    */
   #report(core: RaftCore, actions: readonly TraceAction[]): void {
     const { server } = this.#lifeOf(core)

@@ -20,7 +20,7 @@ const { values: options } = parseArgs({
     'events-max': { type: 'string', default: '2000' },
     /** Runs three hosts over gRPC instead of the simulation. */
     hosts: { type: 'boolean', default: false },
-    /** Runs with a mistake in the core, which the check must reject: a name, or `all`. */
+    /** Runs with a mistake in the Raft core, which the check must reject: a name, or `all`. */
     mutant: { type: 'string' },
     /** Writes the first seed's run to a file and checks nothing. */
     record: { type: 'string' },

@@ -118,7 +118,7 @@ export const bugs: readonly Bug[] = [
   {
     number: 12,
     name: 'late-acknowledgement-of-an-earlier-term-counts',
-    plants: 'a leader that was elected again counts acknowledgements of its earlier term',
+    plants: 'a leader that was elected again counts acknowledgments of its earlier term',
     from: 'redpanda #3003',
     instead:
       'there the proposer judged success by the term at its index; here by the origin that its own apply meets. What was late there is counted here.',

@@ -21,7 +21,7 @@ const refWith = (more: JsonObject, required = Object.keys(more)): JsonObject => 
   properties: { ...(entityRefSchema['properties'] as JsonObject), ...more },
   required: [...(entityRefSchema['required'] as readonly string[]), ...required],
 })
-/** Marks a member as null if the caller may not read records of its kind. */
+/** Schema of a JSON field that is null if the caller may not read the records that it lists. */
 const withheldOr = nullableSchema
 
 /**

@@ -70,7 +70,7 @@ export interface ClusterStatus {
 export interface OpenZitiMember {
   readonly id: string
   /**
-   * Address of the member's APIs, or of its mesh port, in the form that OpenZiti's console reads.
+   * Address of the member's APIs, or of its mesh port, written as OpenZiti's console expects it.
    */
   readonly address: string
   /** host:port of the member's mesh listener. */

@@ -21,7 +21,7 @@ interface Shows {
   readonly isPreferredLeader: boolean
 }
 
-/** A controller of the cluster, in the form of the requested API. */
+/** A controller of the cluster, with the fields of the requested API. */
 export function controllerView(
   member: MemberView,
   { api, seesMesh, isPreferredLeader }: Shows,

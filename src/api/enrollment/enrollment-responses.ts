@@ -20,7 +20,7 @@ export function networkAuthoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authoritie
     .concat('\n')
 }
 
-/** Response with certificates, in the form that OpenZiti routers read. */
+/** Response with certificates, with the fields that OpenZiti routers read. */
 export function issuedCertificatesResponse(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
   { cert, serverCert }: { readonly cert: string; readonly serverCert: string },

@@ -137,7 +137,7 @@ export class RouterClientAuthorizer implements RouterClients {
   }
 
   /**
-   * The session in the form that is sent to routers. null for a session that lacks a second factor
+   * The fields of the session that routers receive. null for a session that lacks a second factor
    * or may manage the network, because such a session must not be sent to routers.
    */
   #clientOf(session: ApiSession): ClientSession | null {

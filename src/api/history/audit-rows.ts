@@ -33,7 +33,9 @@ export function callerAuditScope(call: RequestContext): AuditReadScope {
   return { tables: new Set(tables), mayReadIdentities: mayRead('identity.read') }
 }
 
-/** An audit record in the form in which the API shows it to the caller. */
+/**
+ * An audit record as an item of the API response. Fields that the caller may not read are empty.
+ */
 export function auditRow(
   record: EntityRecord,
   state: Pick<StateView, 'get'>,

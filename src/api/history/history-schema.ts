@@ -68,7 +68,7 @@ export const auditDetailSchema: NamedSchema = {
   }),
 }
 
-/** A write that undoes an entry, in the form that the operation for its kind accepts. */
+/** A write that undoes an entry. `data` has the fields of the request body for the kind. */
 const undoingWrite = closedObjectSchema({
   action: { type: 'string', enum: ['create', 'patch', 'delete'] },
   kind: textSchema,

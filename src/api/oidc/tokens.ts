@@ -263,8 +263,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * Token exchange response (RFC 8693, 2.2.1) in the form that OpenZiti clients read: in addition to
- * a new access token, a separate member contains the refresh token.
+ * Token exchange response (RFC 8693, 2.2.1) for OpenZiti clients: in addition to a new access
+ * token, a separate JSON field contains the refresh token.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted

@@ -23,7 +23,7 @@ interface EnrollmentFieldsDeps {
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** A new enrollment, in the form that the command contains. */
+/** The fields of a new enrollment in the command. */
 export interface NewEnrollment {
   readonly method: EnrollmentMethod
   /** Field of the enrollment that contains the subject's id. */

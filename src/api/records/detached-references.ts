@@ -34,7 +34,10 @@ export function collectReferencesBeforeDelete(
   })
 }
 
-/** The collected records that still exist after the deletion, in the form of the response. */
+/**
+ * Of the records that referred to the deleted record, those that still exist: the items of the
+ * response's field `detachedFrom`.
+ */
 export function detachedReferencesAfterDelete(
   state: Pick<StateView, 'get'>,
   detachments: readonly DetachedReferences[],

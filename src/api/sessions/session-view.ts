@@ -85,8 +85,8 @@ function tokenAuthenticator({ signerId }: ApiSession): string {
 }
 
 /**
- * The auth query, which describes how a client provides a second factor, in the form that OpenZiti
- * SDKs and consoles read.
+ * The auth query, which describes how a client provides a second factor. Its fields are those that
+ * OpenZiti SDKs and consoles read.
  */
 export function toAuthQuery(
   state: Pick<SessionViewDeps['state'], 'get'>,

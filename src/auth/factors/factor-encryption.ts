@@ -18,7 +18,7 @@ interface FactorVaultDeps {
 }
 type Named = Pick<Mfa, 'identityId' | 'secretId' | 'codesId'>
 
-/** An encrypted second factor, in the form that commands contain. */
+/** The fields of a command that contain an encrypted second factor. */
 interface SealedFactor {
   readonly sealed: string
   readonly keyVersion: number

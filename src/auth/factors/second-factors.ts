@@ -81,8 +81,8 @@ export class SecondFactors {
       const { secretId, factor } = await this.vault.makeNew(identityId)
       const message = create(MfaBeginSchema, { secretId, factor })
       const payload = toBinary(MfaBeginSchema, message)
-      // A repeated request creates a new secret in place of the unverified factor, so no request id
-      // is stored.
+      // A repeated request replaces the unverified factor with a new secret, so no request
+      // id is stored.
       const unkept = writeOriginForPrincipal(origin, origin.actor, { case: 'notKept' })
       await this.#parts.writer.write(unkept, { kind: CommandKind.MFA_BEGIN, payload })
     })

@@ -156,7 +156,7 @@ export class DeviceLogIns {
   }
 
   /**
-   * Finds the log-in for a user code in the form that the user typed.
+   * Finds the log-in for a user code as the user typed it.
    * @returns null if no waiting log-in has that code.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes. Correct codes count too: otherwise
    * an attacker could mix guesses with codes of devices that belong to the attacker.

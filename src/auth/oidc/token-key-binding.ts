@@ -18,8 +18,8 @@ const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
 
 /**
- * The certificate request in the form that the encrypted authorization code contains. The request
- * is validated when the code is redeemed.
+ * The certificate request as the encrypted authorization code contains it. The request is validated
+ * when the code is redeemed.
  */
 export function encodeFlowCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''

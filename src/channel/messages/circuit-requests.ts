@@ -193,7 +193,7 @@ const answersInBody: ReadonlyMap<number, number> = new Map([
   [controlContentType.createTunnelCircuitV2, controlContentType.createTunnelCircuitV2Response],
 ])
 
-/** The response to a circuit request, in the form that its request type requires. */
+/** The response to a circuit request. The message type depends on the type of the request. */
 export function circuitResponseMessage(
   { contentType }: ChannelMessage,
   { circuitId, ingressAddress, peerData, tags }: CreatedCircuitResponse,
@@ -232,7 +232,7 @@ export function circuitResponseMessage(
   }
 }
 
-/** A refusal of a circuit request, in the form that its request type requires. */
+/** A refusal of a circuit request. The message type depends on the type of the request. */
 export function circuitRefusalMessage({ contentType }: ChannelMessage, code: number, text: string) {
   return contentType === controlContentType.circuitRequest
     ? { contentType: controlContentType.circuitFailed, body: encodeText(text) }

@@ -179,7 +179,7 @@ export function hasPayloadContent({
   )
 }
 
-/** Whether the endpoint that hosts the service sent this payload or acknowledgement. */
+/** Whether the endpoint that hosts the service sent this payload or acknowledgment. */
 export function isFromTerminator({ headers }: Pick<ChannelMessage, 'headers'>): boolean {
   const flags = littleEndian(headers.get(payloadHeaderKey.flags), 4) ?? 0
   return (flags & payloadFlag.fromTerminator) !== 0
@@ -199,7 +199,7 @@ export function readAcknowledgement(message: ChannelMessage): Acknowledgement | 
   return { flags, bufferedBytes, stamp, body }
 }
 
-/** Reads one sequence number from the body of an acknowledgement. */
+/** Reads one sequence number from the body of an acknowledgment. */
 export function readSequenceAt(body: Uint8Array, at: number): number {
   const high = ((body[at] ?? 0) << 24) | ((body[at + 1] ?? 0) << 16)
   return high | ((body[at + 2] ?? 0) << 8) | (body[at + 3] ?? 0)

@@ -114,7 +114,7 @@ export function checkJoinIdentity(
   if (state !== null && (state.clusterId !== ticket.clusterId || state.id !== id)) {
     checks.fail(
       'key',
-      `a join of ${state.id} to cluster ${state.clusterId} is in progress; finish it, or remove the file .joining beside CONFIG to abort it`,
+      `a join of ${state.id} to cluster ${state.clusterId} is in progress; finish it, or remove the file .joining in the folder of CONFIG to abort it`,
     )
   }
   if (state !== null) {

@@ -61,7 +61,7 @@ function addInit(cluster: Command): void {
       'after',
       `
 An existing CONFIG is used as it is; a missing one is written from the options. Safe to repeat after a crash; a
-controller that is already part of a cluster is never changed. The root key is written to pki/root.key beside CONFIG:
+controller that is already part of a cluster is never changed. The root key is written to pki/root.key in the folder of CONFIG:
 move it offline.
 
 Examples:
@@ -124,7 +124,7 @@ function addJoin(cluster: Command): void {
     .requiredOption('--ticket-file <file>', 'ticket from cluster invite, or - for standard input')
     .option(
       '--controller <url>',
-      'address of a member, beside those in the ticket; may be repeated',
+      'address of a member, in addition to those in the ticket; may be repeated',
       (url: string, before: string[]) => [...before, url],
       [],
     )
@@ -331,7 +331,7 @@ function withLayout(command: Command, config = '<config>'): Command {
     .option('--id <name>', 'permanent id of this controller (default: the host name)')
     .option(
       '--data <folder>',
-      'folder of log, state and admin socket (default: data, beside CONFIG)',
+      'folder of log, state and admin socket (default: data, in the folder of CONFIG)',
     )
     .option('--bind-api <host:port>', 'HTTPS listener (default: 0.0.0.0:1280)')
     .option('--bind-router <host:port>', 'router listener (default: 0.0.0.0:1380)')

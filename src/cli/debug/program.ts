@@ -12,8 +12,8 @@ export function addDebugCommands(program: Command): void {
       'write a .tar.gz with the state of a controller, router or tunnel, without secrets',
     )
     .requiredOption('--config <file>', 'configuration of a controller on this host, running or not')
-    .option('--router <file>', 'in place of --config: configuration of a router on this host')
-    .option('--tunnel <file>', 'in place of --config: identity file of a tunnel on this host')
+    .option('--router <file>', 'instead of --config: configuration of a router on this host')
+    .option('--tunnel <file>', 'instead of --config: identity file of a tunnel on this host')
     .option('--out <file>', 'a new file, mode 0600 (default: flotilla-debug-ID-TIME.tar.gz here)')
     .option('--json')
     .addHelpText(

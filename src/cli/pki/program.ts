@@ -53,7 +53,7 @@ function addRequest(pki: Command): void {
     .requiredOption('--out <file>', 'file for the certificate request (PKCS #10, PEM)')
     .option(
       '--host <host>',
-      'DNS name or IP address beside those advertised; may be repeated',
+      'DNS name or IP address in addition to those advertised; may be repeated',
       collect,
       [],
     )

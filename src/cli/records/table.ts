@@ -148,7 +148,7 @@ function nodesOf(value: Json): Json | null {
   )
 }
 
-/** True for an object in the form in which the API embeds a referenced record. */
+/** True for an object with the fields with which the API describes a referenced record. */
 function isRef(value: Json | undefined): value is JsonObject {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
   return 'name' in value && 'entity' in value

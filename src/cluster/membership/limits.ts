@@ -14,7 +14,7 @@ export const membershipLimits = {
   removedKeysMax: 64,
   /**
    * Maximum entries that a learner may lack at its promotion: a voter that lacks more would delay
-   * commits. The core has the same limit.
+   * commits. The Raft core has the same limit.
    */
   promotionLagEntriesMax: 1_000,
   /** Maximum concurrent admission requests at one controller. */

@@ -20,7 +20,7 @@ export interface MembershipConsensus {
   readIndex(): Promise<Index>
   /**
    * Requests a change of the members.
-   * @param basedOn index of the configuration from which the caller derived `target`; the core
+   * @param basedOn index of the configuration from which the caller derived `target`; the Raft core
    * refuses the change when another configuration is current.
    * @returns null when the change was logged, or the core's reason for the refusal.
    */

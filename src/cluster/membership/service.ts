@@ -387,8 +387,8 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 
 /**
  * Chooses the successor of a leader that will lose its vote, preferably a voter with the whole log.
- * null if the leader stays a voter, or if no other voter is connected: the core then leads until
- * the change is committed, and steps down.
+ * null if the leader stays a voter, or if no other voter is connected: the Raft core then leads
+ * until the change is committed, and steps down.
  */
 function heirOf(now: MembershipSnapshot, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

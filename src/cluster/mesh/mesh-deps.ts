@@ -46,8 +46,8 @@ export interface MeshOptions {
    */
   readonly lastAddressesFile?: string | null
   /**
-   * Maximum bytes of Raft frames queued for one peer. The mesh drops further frames, and the core
-   * sends them again.
+   * Maximum bytes of Raft frames queued for one peer. The mesh drops further frames, and the Raft
+   * core sends them again.
    */
   readonly raftQueueBytesMax?: number
   readonly forwardQueueBytesMax?: number

@@ -122,7 +122,7 @@ export async function probeControllerId(
       servername: 'mesh.flotilla',
       timeout: timeoutMs,
       // TLS verifies the chain against the cluster CA. The SPIFFE id in the certificate is checked
-      // in place of the host name.
+      // instead of the host name.
       checkServerIdentity: () => undefined,
     })
     const timer = setTimeout(() => end(null), timeoutMs)

@@ -72,7 +72,7 @@ export class ConsensusThread {
     const post: ConsensusThreadLink['post'] = (event, transfer) => parts.link.post(event, transfer)
     this.#raft = core
     this.#core = core.status
-    // The core's configuration comes from the log, which may be ahead of the state.
+    // The Raft core's configuration comes from the log, which may be ahead of the state.
     this.#configuration = encodeConfiguration(core.status.configurationRecord)
     this.#book = openAddressBook(options, parts.clock)
     this.#witness = new RollbackDetector(options.generation, options.roster?.marks)
@@ -115,7 +115,7 @@ export class ConsensusThread {
     parts.link.onMessage = (command) => this.#onCommand(command)
   }
 
-  /** The core, for tests; callers must not step it. */
+  /** The Raft core, for tests; callers must not step it. */
   get core(): RaftCore {
     return this.#raft
   }
@@ -471,7 +471,7 @@ class ConsensusReplies {
   }
 }
 
-/** Restores the core from log and state. */
+/** Restores the Raft core from log and state. */
 function restoreCore(options: ConsensusOptions, deps: ConsensusDeps): RaftCore {
   const { selfId, storeId, applied, appliedTimeMs, appliedSetbackMs = 0, core } = options
   const { restored, clock } = deps

@@ -45,7 +45,7 @@ export async function wrapSecretsForAll(
   )
 }
 
-/** The private key of an authority in the form in which controllers share it. */
+/** The private key of an authority as bytes (PEM), which controllers share. */
 export function authorityKeyBytes({ privateKeyPem }: CertifiedKey): Uint8Array {
   return Uint8Array.from(Buffer.from(privateKeyPem))
 }

@@ -38,11 +38,11 @@ interface SnapshotReceiverDeps {
   /** @param transfer buffers transferred with the event. */
   readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
   readonly send: (to: NodeId, term: Term, ack: SnapshotAck) => void
-  /** Term and leader as the core knows them. */
+  /** Term and leader as the Raft core knows them. */
   readonly leadership: () => { readonly term: Term; readonly leader: NodeId | null }
   /**
-   * Called when the snapshot is complete, verified and stored beside the live state; the core may
-   * then install it.
+   * Called when the snapshot is complete, verified and stored in addition to the live state; the
+   * Raft core may then install it.
    */
   readonly onReceived: (snapshot: ReceivedSnapshot) => void
   readonly onFailed: (from: NodeId, reason: string) => void
@@ -64,7 +64,7 @@ interface Transfer extends ReceivedSnapshot {
   written: number
   /** Sizes of chunks that are received but not written. */
   readonly unwritten: number[]
-  /** Whether the core has been offered the snapshot. */
+  /** Whether the Raft core has been offered the snapshot. */
   isOffered: boolean
   offeredMs: number
   heardMs: number
@@ -85,7 +85,7 @@ interface Settled {
 
 const SNAPSHOT_ID_BYTES = 16
 /**
- * The receiver repeats an offer that the core has not handled for this time. Normally the core
+ * The receiver repeats an offer that the Raft core has not handled for this time. Normally the core
  * handles an offer in its next turn.
  */
 const OFFER_MS = 1000
@@ -161,8 +161,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Called when the core installs the snapshot at `position`. Resolves when the main thread has
-   * made it the live state.
+   * Called when the Raft core installs the snapshot at `position`. Resolves when the main thread
+   * has made it the live state.
    */
   async restore(position: Position): Promise<void> {
     const transfer = this.#transfer
@@ -184,8 +184,8 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Drops the snapshot if the core ignored the offer because its log already contains everything in
-   * the snapshot.
+   * Drops the snapshot if the Raft core ignored the offer because its log already contains
+   * everything in the snapshot.
    */
   dropIfPassedOver(commit: number): void {
     const transfer = this.#transfer
@@ -205,14 +205,14 @@ export class SnapshotReceiver {
   }
 
   /**
-   * Repeats an offer that the core has not handled, and drops a transfer whose sender is silent.
-   * Called periodically.
+   * Repeats an offer that the Raft core has not handled, and drops a transfer whose sender is
+   * silent. Called periodically.
    */
   sweep(): void {
     const transfer = this.#transfer
     if (transfer === null || this.#restoring !== null) return
     const nowMs = this.#deps.clock.monotonicMs()
-    // The core drops an offer when its queue is full, so the receiver repeats the offer.
+    // The Raft core drops an offer when its queue is full, so the receiver repeats the offer.
     if (transfer.isOffered && nowMs - transfer.offeredMs >= OFFER_MS) this.#offer(transfer)
     if (transfer.check.isWhole) return
     const silentMs = nowMs - transfer.heardMs
@@ -251,7 +251,7 @@ export class SnapshotReceiver {
     const position = positionOf(chunk.position)
     const isFirst = chunk.number === 0 && chunk.snapshotId.length === SNAPSHOT_ID_BYTES
     if (!isFirst || position.index === 0 || !isConfiguration(chunk.configuration)) return null
-    // No other transfer may begin: an offered snapshot must stay available until the core has
+    // No other transfer may begin: an offered snapshot must stay available until the Raft core has
     // installed it.
     if (this.#transfer?.isOffered === true) return null
     if (this.#transfer !== null) this.#fail(this.#transfer, 'superseded by another snapshot')
@@ -336,8 +336,8 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /**
- * Whether the bytes are a valid configuration. This is checked here, because the core treats an
- * unreadable configuration as a fatal error.
+ * Whether the bytes are a valid configuration. This is checked here, because the Raft core treats
+ * an unreadable configuration as a fatal error.
  */
 function isConfiguration(bytes: Uint8Array): boolean {
   try {

@@ -108,7 +108,7 @@ const QUEUEING_MS_MAX = 400
  * Sends snapshots to peers that fell behind, one transfer per peer. A lost connection suspends a
  * transfer, which resumes with the first unacknowledged chunk. A transfer fails when the receiver
  * does not know it, when the receiver is silent for too long, or when this controller loses
- * leadership. The core waits until it learns whether the transfer succeeded.
+ * leadership. The Raft core waits until it learns whether the transfer succeeded.
  */
 export class SnapshotSender {
   readonly #options: SnapshotSenderOptions

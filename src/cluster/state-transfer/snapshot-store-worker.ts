@@ -69,7 +69,7 @@ type SnapshotMachine = Pick<ReplicatedStateMachine, 'progress' | 'snapshot' | 'r
 /**
  * The main thread's part of snapshot transfers: reads the store for peers that fell behind, one
  * chunk per credit (permission of the consensus thread to read another chunk), and writes a
- * received snapshot beside the live store. Apply continues during both.
+ * received snapshot to a second store. Meanwhile, the state machine applies further entries.
  */
 export class SnapshotStoreWorker {
   readonly #machine: SnapshotMachine

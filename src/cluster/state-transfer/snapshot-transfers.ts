@@ -34,7 +34,7 @@ type SnapshotCommand = Extract<
 interface SnapshotTransfersDeps {
   readonly clock: Clock
   readonly log: Logger
-  /** Term and leader as the core knows them. */
+  /** Term and leader as the Raft core knows them. */
   readonly leadership: () => Pick<CoreStatus, 'leader' | 'term'>
   readonly post: (event: ConsensusThreadEvent, transfer?: readonly ArrayBuffer[]) => void
   /**
@@ -126,7 +126,7 @@ export class SnapshotTransfers {
     this.#sender.abandonOtherThan(status.role === 'leader' ? status.term : null)
   }
 
-  /** Drops an offered snapshot that the core has ignored. */
+  /** Drops an offered snapshot that the Raft core has ignored. */
   onCommit(commit: Index): void {
     this.#receiver.dropIfPassedOver(commit)
   }

@@ -32,7 +32,7 @@ export async function fetchDigests(
 
 /**
  * Fetches the state of member `from` at index `least` or later, completely and verified, into files
- * beside the live state.
+ * that are separate from the live state.
  * @param isUnwanted checked after each piece; true aborts the transfer.
  * @throws when the state is not available or `isUnwanted` returned true; no files remain then.
  */

@@ -125,7 +125,7 @@ const identityOptions = defineSection(
       why: 'PEM: the CA certificates with which this controller verifies its peers.',
     }),
     signer: defineSection(
-      'Your own authority, which signs the certificates of identities and routers in place of an authority that `cluster init` creates. The controller reads it only when the cluster is formed.',
+      'Your own authority, which signs the certificates of identities and routers instead of an authority that `cluster init` creates. The controller reads it only when the cluster is formed.',
       {
         cert: defineOption(nullableType(pathType()), {
           default: null,

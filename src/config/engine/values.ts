@@ -38,7 +38,7 @@ export function numberType(min: number, max: number): ValueType<number> {
 /** A duration with units, such as `5s`, `1m`, `24h` or `1h30m`, as milliseconds. */
 export function durationType(minMs = 0, maxMs = 365 * DAY_MS): ValueType<number> {
   return {
-    expected: `a duration as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
+    expected: `a duration such as 5s, 1m or 24h, from ${durationWords(minMs)} to ${durationWords(maxMs)}`,
     read: (raw) => {
       // Refuses a number without a unit, even 0, which Go accepts.
       if (typeof raw !== 'string' || !/[a-zµμ]$/.test(raw) || raw.startsWith('+')) return undefined

@@ -207,7 +207,7 @@ const sentences: Readonly<Record<string, string>> = {
   TAB_AS_INDENT: 'a tab is used as indentation; use spaces',
 }
 
-/** Message for a line without a colon. The parser's code for it also has other meanings. */
+/** Matches the YAML parser's message for a line without a colon; its error code is ambiguous. */
 const NO_COLON_MESSAGE = /^Implicit map keys need to be followed by map values/
 const NO_COLON = "a line has no colon; write 'key: value'"
 

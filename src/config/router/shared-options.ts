@@ -73,7 +73,7 @@ export const channelOptions = {
   }),
 } as const
 
-/** Channel options for links, where payloads and acknowledgements have separate queues. */
+/** Channel options for links, where payloads and acknowledgments have separate queues. */
 export const linkChannelOptions = {
   ...channelOptions,
   outQueueSize: defineOption(integerType(0, 10_000), {
@@ -134,7 +134,7 @@ export const flowControlOptions = {
   }),
   txPortalIncreaseThresh: defineOption(integerType(1, 1_000_000), {
     default: 28,
-    why: 'Acknowledgments after which the bytes in flight increase.',
+    why: 'Number of acknowledgments after which the router raises the limit of bytes in flight.',
   }),
   txPortalIncreaseScale: defineOption(numberType(0, 1000), {
     default: 1,
@@ -142,7 +142,7 @@ export const flowControlOptions = {
   }),
   txPortalRetxThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
-    why: 'Retransmitted payloads after which the bytes in flight decrease.',
+    why: 'Number of retransmitted payloads after which the router reduces the limit of bytes in flight.',
   }),
   txPortalRetxScale: defineOption(numberType(0, 1000), {
     default: 0.75,
@@ -150,11 +150,11 @@ export const flowControlOptions = {
   }),
   txPortalDupAckThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
-    why: 'Duplicate acknowledgments after which the bytes in flight decrease.',
+    why: 'Number of duplicate acknowledgments after which the router waits longer before it retransmits a payload.',
   }),
   txPortalDupAckScale: defineOption(numberType(0, 1000), {
     default: 0.9,
-    why: 'Factor by which the limit of bytes in flight is multiplied when `txPortalDupAckThresh` is reached.',
+    why: 'Factor for the limit of bytes in flight after duplicate acknowledgments. OpenZiti routers do not use it either.',
     hasEffect: false,
   }),
   rxBufferSize: defineOption(integerType(1, BYTES_MAX), {

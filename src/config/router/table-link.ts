@@ -53,7 +53,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     split: defineOption(booleanType(), {
       default: true,
-      why: 'true: a link has several connections, some of them only for acknowledgements. false: a link has one connection.',
+      why: 'true: a link has several connections, some of them only for acknowledgments. false: a link has one connection.',
     }),
     bind: defineOption(optionalType(textType('a local interface or IP address')), {
       default: null,
@@ -72,7 +72,7 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
     }),
     maxAckConnections: defineOption(integerType(0, 100), {
       default: 1,
-      why: 'Number of connections for acknowledgements in one link.',
+      why: 'Number of connections for acknowledgments in one link.',
     }),
     startupDelay: defineOption(durationType(0, HOUR_MS), {
       default: 3000,
@@ -94,6 +94,6 @@ export const linkSection = defineOptionalSection('Links to other routers.', {
   }),
   ackSenderQueueSize: defineOption(integerType(1, 100_000), {
     default: 64,
-    why: 'Maximum number of acknowledgements that wait on one link.',
+    why: 'Maximum number of acknowledgments that wait on one link.',
   }),
 })

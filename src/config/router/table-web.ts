@@ -34,7 +34,7 @@ export const webServerConfigList = defineSectionList(8, 'HTTPS servers of this r
     options: defineKeyedSections(0, 'The bindings have no options.', {}),
   }),
   identity: defineOptionalSection(
-    'A separate identity for this server, in place of the identity of the router; all four keys are required.',
+    'A separate identity for this server, instead of the identity of the router; all four keys are required.',
     {
       cert: defineOption(pemSourceType(), {
         default: REQUIRED_OPTION,

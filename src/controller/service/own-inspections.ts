@@ -23,7 +23,7 @@ export interface OwnInspectionsDeps {
 const NS_PER_MS = 1_000_000
 
 /**
- * Values about routers that an inspection returns, in the form of an OpenZiti controller, but
+ * Values about routers that an inspection returns, with the fields of an OpenZiti controller, but
  * without the records themselves.
  */
 export function createOwnInspections(deps: OwnInspectionsDeps): OwnInspections {

@@ -16,7 +16,7 @@ export interface PreviewedWrite {
   readonly mode: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: KindName
   readonly id: string
-  /** Fields in the form that a command contains; empty for a deletion. */
+  /** Fields as a command contains them; empty for a deletion. */
   readonly fields: JsonObject
 }
 

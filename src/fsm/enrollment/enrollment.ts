@@ -61,7 +61,7 @@ export function enrollByEnrollmentToken(
 /**
  * Removes the other enrollments of a router. A migrated router may have a token from each former
  * controller. If the other tokens stayed valid after one of them was used, a second router could
- * enroll in place of the first one.
+ * enroll instead of the first one.
  */
 function withdrawOthersOfRouter(
   state: State,
@@ -211,7 +211,7 @@ function enrollRouter(
   return certify(state, router, certificates, context, { enrolledBy: enrollmentTokenDigest(token) })
 }
 
-/** Stores the new certificate of a router in place of the previous one. */
+/** Replaces the stored certificate of a router with a new one. */
 function certify(
   state: State,
   router: Router,

@@ -22,8 +22,8 @@ export const auditLimits = {
    */
   actorPartMax: 8,
   /**
-   * Maximum field names that one audit record lists, and maximum further writes of the same entry
-   * that it lists.
+   * Maximum names of changed fields in one audit record. The same maximum applies to the list of
+   * other writes in the same log entry.
    */
   namesMax: 64,
   /**
@@ -111,7 +111,7 @@ export function auditLineChangeCharacters(line: string): number {
   return line.length - end - 1
 }
 
-/** The line with `DROPPED` in place of its change. */
+/** The line with `DROPPED` instead of its change. */
 export function removeAuditLineChange(line: string): string {
   if (auditLineChangeCharacters(line) === 0) return line
   return line.slice(0, line.indexOf(CHANGE_MARK) + 1) + DROPPED

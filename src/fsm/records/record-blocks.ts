@@ -11,7 +11,7 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { DigestLanes } from './digest.ts'
 import { restoreLimits } from './restore-limits.ts'
 
-/** A record in the form of its table, with its stored text and the digest of that text. */
+/** A record with the fields of its table, its stored text and the digest of that text. */
 export interface NormalizedRecord {
   readonly kind: KindName
   readonly record: EntityRecord

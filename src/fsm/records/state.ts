@@ -212,7 +212,7 @@ export class State {
     this.putShaped(this.shaped(kind, values))
   }
 
-  /** Returns a record in the form in which `put` would write it. */
+  /** Returns a record as `put` would write it. */
   shaped(kind: KindName, values: RecordValues): NormalizedRecord {
     const table = this.table(kind)
     const { name } = table.entity
@@ -366,8 +366,8 @@ export class State {
   }
 
   /**
-   * The records of all kinds and the cluster id in the form of the store, by ascending bytes of the
-   * key. Each one is encoded when it is read.
+   * The keys and values with which the store saves the records of all kinds and the cluster id, by
+   * ascending bytes of the key. Each one is encoded when it is read.
    */
   *storedRecords(): Generator<{ readonly key: string; readonly value: string }> {
     for (const kind of [...this.tables.keys()].sort()) {

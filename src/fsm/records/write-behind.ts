@@ -26,7 +26,7 @@ export interface WriteBehindLimits {
   readonly dirtyCharactersMax: number
 }
 
-/** The position of the state, in the form in which the store saves it with the records. */
+/** The position of the state, as the store saves it with the records. */
 export function currentStorePosition(state: State): StorePosition {
   return {
     position: state.position,

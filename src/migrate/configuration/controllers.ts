@@ -358,8 +358,8 @@ function leafFault(chain: Chain, id: string, options: ControllerOptions): string
 }
 
 /**
- * @param leaves certificates whose names the new certificate contains; the first one determines its
- * key.
+ * @param leaves The new certificate contains the names of all of them, and has the public key of
+ * the first.
  */
 async function reissued(
   leaves: readonly [Certificate, ...Certificate[]],

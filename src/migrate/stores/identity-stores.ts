@@ -294,7 +294,7 @@ function adoptableFieldsOf(record: StoredRecord, stored: string) {
   return { fingerprint: adoptable, adoptableFingerprint: adoptable }
 }
 
-/** SHA-1 in the form of the field `fingerprint`; null if the string is not a SHA-1. */
+/** SHA-1 as in the field `fingerprint` (40 hex digits); null if the string is not a SHA-1. */
 export function toAdoptableFingerprint(text: string): string | null {
   const plain = text.replaceAll(':', '').toLowerCase()
   return /^[0-9a-f]{40}$/.test(plain) ? plain : null

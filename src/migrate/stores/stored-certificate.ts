@@ -45,8 +45,8 @@ export function readCertificateWithSha1(
 
 /**
  * Parses a certificate without Node. Null if its SHA-1 differs from the stored one, which proves
- * that OpenZiti could parse it, or if its key is not encoded in the form in which this program
- * compares keys.
+ * that OpenZiti could parse it, or if its key is not encoded as in the keys with which this
+ * program compares it.
  */
 function recordedCertificate(pem: string, stored: string): StoredCertificate | null {
   const [block] = readPemBlocks(pem, CHAIN_CERTIFICATES_MAX)

@@ -55,8 +55,8 @@ export class InterceptTable {
   }
 
   /**
-   * Services that match a name, regardless of the port. @param name in the form that `parseDnsName`
-   * returns.
+   * Services that match a name, regardless of the port.
+   * @param name a result of `parseDnsName`.
    */
   claimsOn(name: string): readonly InterceptedService[] {
     return this.#intercepts.filter(({ terms }) => nameExactness(terms, name) !== null)

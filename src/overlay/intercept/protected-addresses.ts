@@ -89,7 +89,7 @@ export class ProtectedAddresses {
     return null
   }
 
-  /** @param name in the form that `parseDnsName` returns. */
+  /** @param name a result of `parseDnsName`. */
   hasName(name: string): boolean {
     // @guard addresses-a-service-takes--names
     return (

@@ -36,7 +36,8 @@ export class AddressRules {
   }
 
   /**
-   * @param name in the form that `parseDnsName` returns. @returns null if no rule permits the name.
+   * @param name a result of `parseDnsName`.
+   * @returns null if no rule permits the name.
    */
   ruleFor(name: string): NameRule | null {
     if (this.#names.has(name)) return 'exact'

@@ -19,9 +19,9 @@ export const socketLimits = {
   datagramsUnsentBytesMax: 256 * 1024,
   /** Time without datagrams after which a peer is forgotten and its circuit ends. */
   datagramsIdleMs: 60_000,
-  /** Maximum peers of one datagram listener, with or without a circuit. */
+  /** Maximum UDP peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,
-  /** Maximum peers from one source address. */
+  /** Maximum UDP peers of a datagram listener that have the same source address. */
   datagramPeersPerSourceMax: 1024,
   /** Maximum datagrams of one peer that wait for its circuit; more are dropped. */
   datagramsWaitingMax: 16,

@@ -70,7 +70,7 @@ export class TlsListener {
 
   /**
    * @param place path of the listener in the configuration.
-   * @param outer a server that accepts the connections in place of `server`, with the application
+   * @param outer a server that accepts the connections instead of `server`, with the application
    * protocol of that server.
    * @throws {ProgramFailure} when the server cannot listen.
    */

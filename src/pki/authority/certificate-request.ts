@@ -85,7 +85,7 @@ export async function createControllerRequest(options: {
 }
 
 /**
- * Key pair of a PEM private key, in the form that @peculiar/x509 needs.
+ * Key pair of a PEM private key, as a Web Crypto key pair, which @peculiar/x509 needs.
  * @throws {CertificateError}
  */
 export function importKeyPair(privateKeyPem: string): webcrypto.CryptoKeyPair & {

@@ -69,7 +69,7 @@ export interface EnrolledCertificate {
   readonly fingerprint: string
   /** SHA-256 of the SubjectPublicKeyInfo, lowercase hex. */
   readonly publicKeyPrint: string
-  /** Subject in the form of RFC 4514. */
+  /** Subject as an RFC 4514 string. */
   readonly subject: string
   /** Host names and addresses in the certificate, each normalized. */
   readonly hosts: readonly string[]

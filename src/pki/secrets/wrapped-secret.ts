@@ -13,7 +13,7 @@ export const WRAPPED_CHARACTERS_MAX = 32 * 1024
 
 /**
  * Kind and recipient of a wrapped secret. Kind and recipient are authenticated together with the
- * secret, so that one wrapped secret cannot be used in place of another.
+ * secret, so that one wrapped secret cannot be used instead of another.
  */
 interface SecretContext {
   readonly clusterId: string

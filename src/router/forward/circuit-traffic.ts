@@ -18,14 +18,14 @@ const count = (): { readonly rx: Count; readonly tx: Count } => ({
 export class CircuitTraffic {
   readonly #sides = { fabric: count(), ingress: count(), egress: count() }
 
-  /** Counts a message that arrived at a side. */
+  /** Counts a message that the router received at its links, at a client or at a terminator. */
   received(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { rx } = this.#sides[side]
     rx.msgs += 1
     rx.bytes += body.length
   }
 
-  /** Counts a message that left at a side. */
+  /** Counts a message that the router sent to its links, to a client or to a terminator. */
   sent(side: TrafficSide, { body }: { readonly body: Uint8Array }): void {
     const { tx } = this.#sides[side]
     tx.msgs += 1
@@ -45,7 +45,7 @@ export class CircuitTraffic {
   }
 }
 
-/** The side of a circuit endpoint. */
+/** The side at which the router counts the messages of a circuit endpoint. */
 export function circuitEndpointSide(isTerminator: boolean): TrafficSide {
   return isTerminator ? 'egress' : 'ingress'
 }

@@ -109,7 +109,7 @@ function* timeCases(beyond: Say, edge: Say): Generator<BodyCase> {
   yield beyond('is a leap second', '2030-12-31T23:59:60Z')
   yield beyond('has an offset without minutes', '2030-12-31T23:59:59+01')
   yield beyond('has no offset', '2030-12-31T23:59:59')
-  yield beyond('has a blank in place of its T', '2030-12-31 23:59:59Z')
+  yield beyond('has a blank instead of its T', '2030-12-31 23:59:59Z')
   yield beyond('has a day that its month lacks', '2031-02-29T00:00:00Z')
   yield beyond('has a year of five digits', '9999-12-31T23:59:59-00:01')
   yield edge('has a fraction of nine digits', '2098-12-31T23:59:59.123456789Z')

@@ -1,6 +1,6 @@
 import type { SoftListener, SoftTopic, SoftValue } from '../../../src/ports/soft-state.ts'
 
-/** Soft state of one controller without a mesh; a test publishes in place of other controllers. */
+/** Soft state of one controller without a mesh; a test publishes instead of other controllers. */
 export class LocalTopic<T> implements SoftTopic<T> {
   readonly own = new Map<string, T>()
   /** True if the topic accepts no more values. */

@@ -121,7 +121,7 @@ describe('invalid input for a verb that changes records', () => {
     expect([done.code, done.stdout, said.split('\n').length]).toEqual([code, '', 1])
   })
 
-  test('is refused for a name that looks like an option, and the error contains the ID to use in place of the name', async () => {
+  test('is refused for a name that looks like an option, and the error contains the ID to use instead of the name', async () => {
     const named = await person.out('create', 'service', 'name=--yes', 'encryptionRequired=true')
     const id = / id (\S+)/.exec(named)?.[1] ?? ''
     expect(await person.out('list', 'services', '--filter', 'name = "--yes"', '-o', 'name')).toBe(
@@ -175,7 +175,7 @@ test('changing one member of a map with update keeps the other members of the ma
   expect(tags).toEqual({ location: 'there', floor: 3, 'a b.c': 1 })
 })
 
-test('a table shows names in place of IDs, and each of its cells has one line', async () => {
+test('a table shows names instead of IDs, and each of its cells has one line', async () => {
   await person.out('create', 'config-type', 'name=anything')
   await person.out('create', 'config', 'name=c1', 'configType=anything', 'data={}')
   await person.out('update', 'service', 'wiki', 'configs=c1', `roleAttributes=${'a'.repeat(60)}`)

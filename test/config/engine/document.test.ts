@@ -14,7 +14,7 @@ test('a generated page has a row for each configuration key with its type, defau
     '| `size` | an integer from 1 to 9 | `3` | Its \\<size>, a\\|b. |',
     '| `mode` (or `way`) | one of fast, slow | `fast` | Its mode. |',
     '| `old` | a text that is not empty | *none* | Older. Deprecated: use mode. |',
-    '| `idle` | a duration as 5s, 1m or 24h, from 0s to 8760h | `1m` | Idle time. No effect in this version. |',
+    '| `idle` | a duration such as 5s, 1m or 24h, from 0s to 8760h | `1m` | Idle time. No effect in this version. |',
     '| `tags` | a list of texts | `a, b` | Tags. |',
     '| `legacy` | anything | | no effect: it is of another program |',
     '',

@@ -20,7 +20,7 @@ dialers: {binding: x}
     expect(faultsOf(text)).toEqual([
       ' identity: is missing; expected a section with cert, key, server_cert, server_key, ca, alt_server_certs',
       '1: v: expected 3, the one version that is supported, found "3"',
-      '4: ctrl.heartbeats.sendInterval: expected a duration as 5s, 1m or 24h, from 100ms to 1h, found 5',
+      '4: ctrl.heartbeats.sendInterval: expected a duration such as 5s, 1m or 24h, from 100ms to 1h, found 5',
       '5: forwarder.linkDialWorkerCount: expected an integer from 1 to 10000, found 0',
       '5: forwarder.rateLimitedQueueLength: expected an integer from 1 to 50000, found 50001',
       '7: link.listeners[0].binding: expected transport, found "foo"',

@@ -105,9 +105,9 @@ export const flow: Readonly<Record<string, readonly string[] | string>> = {
     ),
   ],
   txPortalDupAckThresh: [
-    end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements'),
+    end('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgments'),
   ],
-  txPortalDupAckScale: 'routers of the family read it and do nothing with it either',
+  txPortalDupAckScale: 'OpenZiti routers read this option and do not use it either',
   rxBufferSize: [end('rxBufferSize limits the bytes that wait until the application reads them')],
   retxStartMs: [end('retxStartMs is the delay of the first retransmission')],
   retxScale: [end('retxScale, retxAddMs and retxMaxMs determine when a payload is resent')],

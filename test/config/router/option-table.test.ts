@@ -261,7 +261,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'options.outQueueSize': [
       linkOption(
-        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgments up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     'options.maxQueuedConnects':
@@ -303,7 +303,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     'options.outQueueSize': [
       linkOption(
-        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgments up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     'options.maxQueuedConnects': 'nothing is accepted at a channel that is dialed',
@@ -360,12 +360,12 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     payloadSenderQueueSize: [
       linkOption(
-        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgments up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
     ackSenderQueueSize: [
       linkOption(
-        'A link > queues payloads and acknowledgements up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
+        'A link > queues payloads and acknowledgments up to payloadSenderQueueSize, ackSenderQueueSize and outQueueSize',
       ),
     ],
   }),

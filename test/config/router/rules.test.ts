@@ -378,7 +378,7 @@ describe('The configuration section identity:', () => {
     })
   })
 
-  test('PEM text is accepted in place of a path, and a key in it is not printed', () => {
+  test('PEM text is accepted instead of a path, and a key in it is not printed', () => {
     const pem = '-----BEGIN PRIVATE KEY-----\\nAAAA\\n-----END PRIVATE KEY-----'
     const loaded = parse(LEAST.replace('key: r.key', `key: "pem:${pem}"`))
     expect(loaded.ok && loaded.config.identity.key.pem).toContain('AAAA')

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { pageText, shellBlocks } from '../../support/pages.ts'
 
 /**
- * @returns all commands of a page in order, with the ports of the test in place of the ports of the
+ * @returns all commands of a page in order, with the ports of the test instead of the ports of the
  * page.
  */
 export function linesOf(name: string, port: number): string {

@@ -21,7 +21,7 @@ describe('A client of a router', () => {
     expect(client.isAdmitted).toBe(true)
     expect(client.answer?.headers.get(1024), 'messages may share it').toEqual(Uint8Array.of(1))
     const capabilities = [...(client.answer?.headers.get(1039) ?? [])]
-    expect(capabilities, 'services are named in place of sessions').toEqual([4])
+    expect(capabilities, 'services are named instead of sessions').toEqual([4])
     expect(client.answer?.headers.has(9), 'one socket').toBe(false)
     const latency = await client.channel.request({
       contentType: 3,

@@ -21,7 +21,7 @@ import { unrouteMessage } from '../../../src/channel/messages/circuits.ts'
 
 // Goal: a host and a client at one of our routers exchange bytes through it, over circuits that a
 // controller creates. Method: the whole router program, real channels, and a controller whose
-// answers the test gives, in the form that our controllers use.
+// answers the test gives, with the messages that our controllers use.
 
 let network: TestNetwork
 let controller: ScriptedController

@@ -125,7 +125,7 @@ describe('The options of a circuit endpoint:', () => {
     expect(sentAgainAfterMs({ retxScale: 50, retxMaxMs: 400 })).toBe(400)
   })
 
-  test('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgements', () => {
+  test('txPortalDupAckThresh increases the retransmission delay after duplicate acknowledgments', () => {
     expect(sentAgainAfterMs({ txPortalDupAckThresh: 10 }, 50)).toBe(250)
   })
 

@@ -184,7 +184,7 @@ export interface Side {
   /** Reasons that the router received, and whether the circuit ends for each reason. */
   readonly closed: (readonly [string, boolean])[]
   readonly sent: ChannelMessage[]
-  /** Numbers of first payloads, retransmitted payloads and acknowledgements. */
+  /** Numbers of first payloads, retransmitted payloads and acknowledgments. */
   readonly counts: Record<TransmitKind, number>
   /** Whether a payload was sent for the first time while the window was full. */
   wentOverWindow: boolean

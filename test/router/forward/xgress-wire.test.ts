@@ -185,7 +185,7 @@ describe('The start payload of a circuit', () => {
   })
 })
 
-describe('Acknowledgements between circuit endpoints', () => {
+describe('Acknowledgments between circuit endpoints', () => {
   test('are sent for every payload, and again for a payload that arrives a second time', () => {
     const end = startedTerminator()
     end.payload(1, { body: Buffer.from('a'), stamp: 11 })
@@ -273,7 +273,7 @@ describe('Payloads that are not acknowledged', () => {
     expect(end.payloads().length).toBeGreaterThan(0)
   })
 
-  test('reduce the send window to its minimum, and acknowledgements increase it again to its maximum', () => {
+  test('reduce the send window to its minimum, and acknowledgments increase it again to its maximum', () => {
     const options = xgressOptions({ txPortalMaxSize: 100_000, txPortalStartSize: 100_000 })
     const end = startedTerminator({ options })
     for (let k = 0; k < 100; k += 1) end.xgress.send(pieceOf(1500))

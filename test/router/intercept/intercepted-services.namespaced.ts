@@ -345,7 +345,7 @@ describe('A service that a router intercepts', () => {
     expect(again.toString()).toBe('two')
   })
 
-  test('is intercepted at a port in use once the port becomes free, and the log reports this until then', async () => {
+  test('is not intercepted at a port that another process uses, and the router logs an error', async () => {
     const { tcp } = await echoes()
     const server = createServer()
     await new Promise<void>((done) => server.listen(80, '0.0.0.0', done))

@@ -71,8 +71,8 @@ describe('A host.v1 config that may let clients choose the target', () => {
     ['the unspecified address', { ...ask, dst_ip: '0.0.0.0' }],
     ['an address with a zone id', { ...ask, dst_ip: 'fd00:1::1%lo' }],
     ['an address that contains a port', { ...ask, dst_ip: '10.1.2.3:22' }],
-    ['a name in place of an address', { ...ask, dst_ip: 'db.example' }],
-    ['an address in place of a name', { ...ask, dst_hostname: '10.1.2.3' }],
+    ['a name instead of an address', { ...ask, dst_ip: 'db.example' }],
+    ['an address instead of a name', { ...ask, dst_hostname: '10.1.2.3' }],
     [
       'a name that contains an allowed domain, but is below another one',
       { ...ask, dst_hostname: 'corp.example.evil.test' },

@@ -2,7 +2,7 @@ import { ScriptCluster } from '../../raft/script-cluster.ts'
 import { assertOnQuorum } from '../on-quorum.ts'
 
 /**
- * Leader 1 sends entries to 3, whose acknowledgement is late. Leader 2 replaces these entries on
+ * Leader 1 sends entries to 3, whose acknowledgment is late. Leader 2 replaces these entries on
  * both. Leader 1 is elected again and reaches the same indexes with other entries: the entries that
  * 3 acknowledged in the first term are not those that it has in the current one.
  */
