@@ -28,7 +28,7 @@ const changes: ReadonlyMap<string, Change> = new Map([
     (source: string) => {
       const owner = `$1    owner: nextText({ since: ${level} }),\n`
       const fields = replaced(source, /( {2}fields: markShownInEvents\(\{\n)/, owner)
-      return `import { text as nextText } from '../fields.ts'\n${fields}`
+      return `import { textField as nextText } from '../fields.ts'\n${fields}`
     },
   ],
 ])
