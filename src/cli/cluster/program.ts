@@ -61,8 +61,8 @@ function addInit(cluster: Command): void {
       'after',
       `
 An existing CONFIG is used as it is; a missing one is written from the options. Safe to repeat after a crash; a
-controller that is already part of a cluster is never changed. The root key is written to pki/root.key in the folder of CONFIG:
-move it offline.
+controller that is already part of a cluster is never changed. The root key is written to pki/root.key in the folder of
+CONFIG: move it offline.
 
 Examples:
   flotilla cluster init /etc/flotilla/config.yml --advertise ctrl1.example.net --cluster-name prod.example.net
