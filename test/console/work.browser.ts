@@ -262,6 +262,28 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(after?.['token']).not.toBe(before?.['token'])
   })
 
+  test('offers a new token in place of a token that has expired, and lists the token as expired', async () => {
+    const identityId = await network.create('identities', {
+      name: 'late',
+      type: 'User',
+      isAdmin: false,
+    })
+    const endMs = Date.now() + 1000
+    const expiresAt = new Date(endMs).toISOString()
+    await network.create('enrollments', { method: 'ott', identityId, expiresAt })
+    await until('the token has expired', () => Promise.resolve(Date.now() > endMs))
+    const page = await network.open(1, 'enrollments')
+    const row = page.getByRole('row').filter({ hasText: 'late' })
+    await row.locator('.badge.plain', { hasText: texts.home.words.expired }).waitFor()
+    await page.goto(network.url(1, `identities/${identityId}`))
+    await page.getByText(texts.acts.tokenExpired).waitFor()
+    expect(await page.getByRole('button', { name: texts.acts.showToken }).count()).toBe(0)
+    await page.locator('.button.primary', { hasText: texts.acts.invite }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.acts.invite }).click()
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    await page.getByText(texts.acts.tokenEnds).waitFor()
+  })
+
   test('re-enrolls an identity: refuses its certificate, and its new token keeps the ID', async () => {
     const enrolling = await Enrolling.on(network.cluster)
     const { identityId, token } = await enrolling.outstanding(1, { ott: true })
