@@ -476,8 +476,10 @@ export const texts = {
       authenticators: 'No identity can log in until it enrolls or gets a password.',
       enrollments:
         'No token is outstanding: each identity and router has enrolled, or was never invited.',
-      revocations: 'Each issued token is valid until it expires.',
-      'controller-settings': 'All controllers use the settings of their configuration files.',
+      revocations:
+        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends.',
+      'controller-settings':
+        'All controllers use the settings of their configuration files. A setting adds redirect addresses for programs that log in with OpenID Connect.',
       routers: 'No router has been created.',
     } as Readonly<Record<string, string>>,
     /** By kind: the question before the link to a task that does more than the form. */

@@ -57,6 +57,16 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByRole('heading', { name: texts.wizards.titles.signer }).waitFor()
   })
 
+  test('without rows shows the button that creates a first row, and no filter', async () => {
+    const page = await network.open(1, 'cas')
+    const create = page.getByRole('button', { name: texts.list.create('certificate authority') })
+    await page.locator('.empty').getByRole('button').waitFor()
+    expect(await create.count()).toBe(1)
+    expect(await page.getByRole('searchbox').count()).toBe(0)
+    await create.click()
+    await page.waitForURL(/cas\/new$/)
+  })
+
   test('shows a record without a name with the names of the records to which it belongs', async () => {
     const page = await network.open(1, 'terminators')
     await page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') }).waitFor()
