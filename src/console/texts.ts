@@ -376,6 +376,7 @@ export const texts = {
   },
 
   picker: {
+    searching: 'Searching …',
     suggestions: 'Suggestions',
     choose: 'Choose',
     search: (many: string) => `Search ${many}`,

@@ -133,3 +133,25 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await page.evaluate(sign)).toBe('"+"')
   })
 })
+
+describe.skipIf(browserMissing !== null)('The search of the console', () => {
+  test('shows only matches of the typed text, and selects none before the controller has answered', async () => {
+    const page = await network.open(1)
+    await page.keyboard.press('Control+k')
+    const dialog = page.getByRole('dialog')
+    const options = dialog.getByRole('option')
+    await options.first().waitFor()
+    let answer = (): void => undefined
+    const answered = new Promise<void>((resolve) => (answer = resolve))
+    await page.route('**/edge/management/v1/services?*', async (route) => {
+      await answered
+      await route.continue()
+    })
+    await dialog.getByRole('combobox').fill('unhost')
+    await dialog.getByText(texts.picker.searching).waitFor()
+    expect(await options.count()).toBe(0)
+    await page.keyboard.press('Enter')
+    answer()
+    await page.getByRole('heading', { level: 1 }).getByText('unhosted').waitFor()
+  })
+})
