@@ -524,6 +524,8 @@ export const texts = {
       host: 'Hosted by',
       usedBy: 'Used by',
       configCount: 'Configs',
+      clientAddress: 'For clients',
+      hostAddress: 'At the host',
       requires: 'Requires',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>

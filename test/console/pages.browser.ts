@@ -9,7 +9,21 @@ import { type ConsoleNetwork, consoleNetwork } from './support/console-network.t
 
 const network = consoleNetwork(async (made: ConsoleNetwork) => {
   const [router] = await made.rowsOf('edge-routers', 'name = "router1"')
-  const hosted = await made.create('services', { name: 'hosted', encryptionRequired: false })
+  const configs = await Promise.all(
+    Object.entries({
+      'intercept.v1': {
+        protocols: ['tcp'],
+        addresses: ['wiki.internal'],
+        portRanges: [{ low: 443, high: 443 }],
+      },
+      'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 8000 },
+    }).map(async ([type, data]) => {
+      const { id: configTypeId } = await made.recordOf('config-types', type)
+      return await made.create('configs', { name: `hosted ${type}`, configTypeId, data })
+    }),
+  )
+  const service = { name: 'hosted', encryptionRequired: false, configs }
+  const hosted = await made.create('services', service)
   await made.create('services', { name: 'unhosted', encryptionRequired: true })
   await made.create('terminators', {
     service: hosted,
@@ -39,6 +53,11 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
       page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
     await rowOf('hosted').getByText(texts.cell.hosted(1, 1), { exact: true }).waitFor()
     await rowOf('unhosted').getByText(texts.cell.noHost, { exact: true }).waitFor()
+    await rowOf('hosted').getByText('wiki.internal:443').waitFor()
+    await rowOf('hosted').getByText('tcp 127.0.0.1:8000').waitFor()
+    await rowOf('hosted').getByRole('link').click()
+    await page.locator('.facts').getByText('wiki.internal:443').waitFor()
+    await page.goto(network.url(1, 'services'))
     await rowOf('unhosted').getByRole('link').click()
     await page.getByRole('heading', { level: 1 }).getByText(texts.cell.noHost).waitFor()
     expect(await axeFindings(page)).toEqual([])

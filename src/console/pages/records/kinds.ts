@@ -183,7 +183,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
-      columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
+      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes', 'configs'],
       facets: [
         createFacet(
           'hosts',
@@ -579,8 +579,10 @@ export const kinds: readonly ConsoleKind[] = [
 
 /** Columns that a list computes from several fields or from records of other kinds. */
 export const computedColumns: ReadonlySet<string> = new Set([
+  'clientAddress',
   'configCount',
   'host',
+  'hostAddress',
   'hosts',
   'isRouterOnline',
   'requires',
