@@ -704,6 +704,7 @@ export const texts = {
       pair: (identity: string, service: string) => `${identity} to ${service}`,
     },
     nothing: 'There is nothing on the other side yet',
+    grantedBy: 'Granted by',
     noneGranted: 'No policy grants anything here',
     noneGrantedWhat: 'Look at all of them to see what each one lacks.',
     noMatch: 'Nothing matches the filter',

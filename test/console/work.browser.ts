@@ -63,6 +63,8 @@ describe.skipIf(browserMissing !== null)('The access page of the console', () =>
     const { id } = await network.recordOf('services', 'wiki')
     const page = await network.open(1, `access?service=${id}`)
     await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
+    await page.getByRole('columnheader', { name: texts.access.grantedBy }).waitFor()
+    await page.getByRole('row').filter({ hasText: 'laptop-01' }).locator('a').nth(1).waitFor()
     const names = page.locator('tbody th')
     expect(await names.allTextContents()).toEqual([
       formula,
