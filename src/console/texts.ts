@@ -75,7 +75,7 @@ export const texts = {
     noPermissions: 'none',
     factor: 'Second factor',
     factorOn: 'On',
-    factorOff: 'Off. Set it up on the sign-in page.',
+    factorOff: 'Off. The sign-in page sets it up once your authentication policy requires it.',
     password: 'Password',
     noPassword: 'You do not log in with a password.',
     current: 'Current password',
@@ -228,8 +228,12 @@ export const texts = {
       unused: 'Unused',
     },
     toCluster: 'Open the cluster',
-    online: (amount: number) => `${amount.toLocaleString('en')} online`,
-    hosted: (amount: number) => `${amount.toLocaleString('en')} with a host`,
+    /** For example `2 online, 1 offline`; later states only if a record has them. */
+    states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
+      states
+        .filter(({ amount }, at) => at === 0 || amount > 0)
+        .map(({ text, amount }) => `${amount.toLocaleString('en')} ${within(text)}`)
+        .join(', '),
     noRights: 'Your identity has no rights here',
     noRightsWhat:
       'It can use the services of the network, but not manage them. Ask an administrator for permissions.',
