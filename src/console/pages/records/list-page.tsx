@@ -137,8 +137,7 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
               state={state}
               shown={shown}
               selection={selection}
-              refused={refused}
-              onCreate={create}
+              creation={{ refused, onCreate: create }}
             />
           </div>
         </>

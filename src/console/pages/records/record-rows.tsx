@@ -36,17 +36,22 @@ export interface ListPageData extends LoadedList {
   readonly columns: readonly string[]
 }
 
+/** How the user creates a record of the list. */
+interface Creation {
+  /** Why the user cannot create a record now. */
+  readonly refused: string | null
+  readonly onCreate: () => void
+}
+
 /** The table of a list; it scrolls over all records, loaded or not. */
 export function RecordTable(props: {
   readonly kind: ConsoleKind
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly selection: Selection
-  /** Why the user cannot create a record now. */
-  readonly refused: string | null
-  readonly onCreate: () => void
+  readonly creation: Creation
 }) {
-  const { kind, state, shown, selection, refused, onCreate } = props
+  const { kind, state, shown, selection, creation } = props
   const { list } = texts
   const at = useSignal(-1)
   const rows = shown?.page.rows ?? []
@@ -73,15 +78,7 @@ export function RecordTable(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return (
-      <NoRows
-        kind={kind}
-        shown={shown}
-        isFiltered={isFiltered(state)}
-        refused={refused}
-        onCreate={onCreate}
-      />
-    )
+    return <NoRows kind={kind} shown={shown} isFiltered={isFiltered(state)} creation={creation} />
   }
   const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
   return (
@@ -162,10 +159,10 @@ function NoRows(props: {
   readonly kind: ConsoleKind
   readonly shown: ListPageData
   readonly isFiltered: boolean
-  readonly refused: string | null
-  readonly onCreate: () => void
+  readonly creation: Creation
 }) {
-  const { kind, shown, isFiltered, refused, onCreate } = props
+  const { kind, shown, isFiltered } = props
+  const { refused, onCreate } = props.creation
   const { list } = texts
   if (isFiltered) {
     return (
