@@ -219,7 +219,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
         .click()
     await tab('access')
     await page.getByRole('heading', { name: texts.access.reached(1, true) }).waitFor()
-    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await page.getByRole('link', { name: 'wiki', exact: true }).waitFor()
     await tab('sessions')
     await page.getByText(texts.live.none['api-sessions']).waitFor()
     await tab('edit')
@@ -270,7 +270,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
       type: 'User',
       isAdmin: false,
     })
-    const endMs = Date.now() + 1000
+    const endMs = Date.now() + 8000
     const expiresAt = new Date(endMs).toISOString()
     await network.create('enrollments', { method: 'ott', identityId, expiresAt })
     await until('the token has expired', () => Promise.resolve(Date.now() > endMs))
