@@ -75,7 +75,7 @@ export const texts = {
     noPermissions: 'none',
     factor: 'Second factor',
     factorOn: 'On',
-    factorOff: 'Off. Set it up on the sign-in page.',
+    factorOff: 'Off. The sign-in page sets it up once your authentication policy requires it.',
     password: 'Password',
     noPassword: 'You do not log in with a password.',
     current: 'Current password',
@@ -228,8 +228,12 @@ export const texts = {
       unused: 'Unused',
     },
     toCluster: 'Open the cluster',
-    online: (amount: number) => `${amount.toLocaleString('en')} online`,
-    hosted: (amount: number) => `${amount.toLocaleString('en')} with a host`,
+    /** For example `2 online, 1 offline`; later states only if a record has them. */
+    states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
+      states
+        .filter(({ amount }, at) => at === 0 || amount > 0)
+        .map(({ text, amount }) => `${amount.toLocaleString('en')} ${within(text)}`)
+        .join(', '),
     noRights: 'Your identity has no rights here',
     noRightsWhat:
       'It can use the services of the network, but not manage them. Ask an administrator for permissions.',
@@ -376,6 +380,7 @@ export const texts = {
   },
 
   picker: {
+    searching: 'Searching …',
     suggestions: 'Suggestions',
     choose: 'Choose',
     search: (many: string) => `Search ${many}`,
@@ -476,8 +481,10 @@ export const texts = {
       authenticators: 'No identity can log in until it enrolls or gets a password.',
       enrollments:
         'No token is outstanding: each identity and router has enrolled, or was never invited.',
-      revocations: 'Each issued token is valid until it expires.',
-      'controller-settings': 'All controllers use the settings of their configuration files.',
+      revocations:
+        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends.',
+      'controller-settings':
+        'All controllers use the settings of their configuration files. A setting adds redirect addresses for programs that log in with OpenID Connect.',
       routers: 'No router has been created.',
     } as Readonly<Record<string, string>>,
     /** By kind: the question before the link to a task that does more than the form. */
@@ -521,6 +528,8 @@ export const texts = {
       host: 'Hosted by',
       usedBy: 'Used by',
       configCount: 'Configs',
+      clientAddress: 'For clients',
+      hostAddress: 'At the host',
       requires: 'Requires',
     } as Readonly<Record<string, string>>,
     total: (amount: number, isFiltered: boolean) =>
@@ -699,6 +708,7 @@ export const texts = {
       pair: (identity: string, service: string) => `${identity} to ${service}`,
     },
     nothing: 'There is nothing on the other side yet',
+    grantedBy: 'Granted by',
     noneGranted: 'No policy grants anything here',
     noneGrantedWhat: 'Look at all of them to see what each one lacks.',
     noMatch: 'Nothing matches the filter',
@@ -1372,6 +1382,9 @@ export const texts = {
     more: 'More',
     done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
+    tokenEnds: 'Its token ends',
+    tokenExpired: 'Its token expired',
+    renewWhat: 'Replaces the expired token by a new one, valid for one day.',
     showToken: 'Show its token',
     hideToken: 'Hide the token',
   },

@@ -184,7 +184,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const [laptop] = await rowsOf('identities', 'name = "laptop"')
     const [wiki] = await rowsOf('services', 'name = "wiki"')
     const page = await open(1, `access?identity=${String(laptop?.['id'])}`)
-    await page.getByRole('link', { name: 'wiki' }).click()
+    await page.getByRole('link', { name: 'wiki', exact: true }).click()
     await page.getByRole('heading', { name: 'laptop cannot reach wiki' }).waitFor()
     await page.getByText('1 policy grants it').waitFor()
     await page.getByText('No terminators').waitFor()

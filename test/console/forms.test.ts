@@ -8,6 +8,7 @@ import {
   buildFilter,
   parseListState,
   formatListState,
+  withUsualSort,
 } from '../../src/console/pages/records/filters.ts'
 import {
   changedFormFields,
@@ -310,4 +311,14 @@ test('the form of a posture check shows the fields of its type, and requires tho
     typeId: 'MAC',
     macAddresses: ['b'],
   })
+})
+
+test('a list uses the usual sort of its kind, also a descending one, until the user sorts it', () => {
+  const state = parseListState(new URLSearchParams(''))
+  expect(withUsualSort(state, { sort: '-expiresAt' })).toMatchObject({
+    sort: 'expiresAt',
+    isDescending: true,
+  })
+  const sorted = parseListState(new URLSearchParams('sort=method'))
+  expect(withUsualSort(sorted, { sort: '-expiresAt' })).toEqual(sorted)
 })

@@ -62,6 +62,10 @@ describe.skipIf(browserMissing !== null)('The console’s Home page', () => {
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
     expect(new URL(page.url()).search).toBe('?is-hosts=none')
     await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await network.create('edge-routers', { name: 'gate' })
+    await page.goto(network.url(1))
+    const routers = page.locator('.amounts a', { hasText: 'Edge routers' })
+    await routers.getByText('2 online, 1 not enrolled').waitFor()
   })
 
   test('shows a user who may read only services nothing but services and their history, and no link that would be refused', async () => {
@@ -69,7 +73,7 @@ describe.skipIf(browserMissing !== null)('The console’s Home page', () => {
     await page.getByRole('link', { name: texts.home.matters.unhosted(1) }).waitFor()
     expect(await page.locator('.matters li').count()).toBe(1)
     expect(await page.locator('.amounts a').allTextContents()).toEqual([
-      `Services1${texts.home.hosted(0)}`,
+      `Services1${texts.home.states([{ text: 'With a host', amount: 0 }])}`,
     ])
     expect(await page.locator('nav.nav a').allTextContents()).toEqual([
       'Home',

@@ -9,7 +9,21 @@ import { type ConsoleNetwork, consoleNetwork } from './support/console-network.t
 
 const network = consoleNetwork(async (made: ConsoleNetwork) => {
   const [router] = await made.rowsOf('edge-routers', 'name = "router1"')
-  const hosted = await made.create('services', { name: 'hosted', encryptionRequired: false })
+  const configs = await Promise.all(
+    Object.entries({
+      'intercept.v1': {
+        protocols: ['tcp'],
+        addresses: ['wiki.internal'],
+        portRanges: [{ low: 443, high: 443 }],
+      },
+      'host.v1': { protocol: 'tcp', address: '127.0.0.1', port: 8000 },
+    }).map(async ([type, data]) => {
+      const { id: configTypeId } = await made.recordOf('config-types', type)
+      return await made.create('configs', { name: `hosted ${type}`, configTypeId, data })
+    }),
+  )
+  const service = { name: 'hosted', encryptionRequired: false, configs }
+  const hosted = await made.create('services', service)
   await made.create('services', { name: 'unhosted', encryptionRequired: true })
   await made.create('terminators', {
     service: hosted,
@@ -39,6 +53,11 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
       page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
     await rowOf('hosted').getByText(texts.cell.hosted(1, 1), { exact: true }).waitFor()
     await rowOf('unhosted').getByText(texts.cell.noHost, { exact: true }).waitFor()
+    await rowOf('hosted').getByText('wiki.internal:443').waitFor()
+    await rowOf('hosted').getByText('tcp 127.0.0.1:8000').waitFor()
+    await rowOf('hosted').getByRole('link').click()
+    await page.locator('.facts').getByText('wiki.internal:443').waitFor()
+    await page.goto(network.url(1, 'services'))
     await rowOf('unhosted').getByRole('link').click()
     await page.getByRole('heading', { level: 1 }).getByText(texts.cell.noHost).waitFor()
     expect(await axeFindings(page)).toEqual([])
@@ -57,6 +76,16 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByRole('heading', { name: texts.wizards.titles.signer }).waitFor()
   })
 
+  test('without rows shows the button that creates a first row, and no filter', async () => {
+    const page = await network.open(1, 'cas')
+    const create = page.getByRole('button', { name: texts.list.create('certificate authority') })
+    await page.locator('.empty').getByRole('button').waitFor()
+    expect(await create.count()).toBe(1)
+    expect(await page.getByRole('searchbox').count()).toBe(0)
+    await create.click()
+    await page.waitForURL(/cas\/new$/)
+  })
+
   test('shows a record without a name with the names of the records to which it belongs', async () => {
     const page = await network.open(1, 'terminators')
     await page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') }).waitFor()
@@ -64,16 +93,18 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
   })
 
   test('shows its active filters, each with a button that removes it', async () => {
-    const page = await network.open(1, 'identities?is-type=device&is-admin=yes')
+    const page = await network.open(1, 'identities?is-ends=some&is-admin=yes')
     const active = page.getByRole('group', { name: texts.list.active })
-    await active.getByText('Type: Devices').waitFor()
+    await active.getByText('Ends: With a role attribute that ends').waitFor()
     await page.getByText(texts.list.noMatch).waitFor()
     await active
       .getByRole('button', { name: texts.picker.remove('Rights: Administrators') })
       .click()
-    await page.getByRole('link', { name: 'laptop' }).waitFor()
-    expect(new URL(page.url()).search).toBe('?is-type=device')
-    await active.getByRole('button', { name: texts.picker.remove('Type: Devices') }).click()
+    await page.waitForURL(/\?is-ends=some$/)
+    await page.getByText(texts.list.noMatch).waitFor()
+    await active
+      .getByRole('button', { name: texts.picker.remove('Ends: With a role attribute that ends') })
+      .click()
     await active.waitFor({ state: 'detached' })
     expect(new URL(page.url()).search).toBe('')
   })
@@ -121,5 +152,27 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await dialog.locator('.was').count()).toBe(0)
     const sign = "getComputedStyle(document.querySelector('.diff .is'), '::before').content"
     expect(await page.evaluate(sign)).toBe('"+"')
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The search of the console', () => {
+  test('shows only matches of the typed text, and selects none before the controller has answered', async () => {
+    const page = await network.open(1)
+    await page.keyboard.press('Control+k')
+    const dialog = page.getByRole('dialog')
+    const options = dialog.getByRole('option')
+    await options.first().waitFor()
+    let answer = (): void => undefined
+    const answered = new Promise<void>((resolve) => (answer = resolve))
+    await page.route('**/edge/management/v1/services?*', async (route) => {
+      await answered
+      await route.continue()
+    })
+    await dialog.getByRole('combobox').fill('unhost')
+    await dialog.getByText(texts.picker.searching).waitFor()
+    expect(await options.count()).toBe(0)
+    await page.keyboard.press('Enter')
+    answer()
+    await page.getByRole('heading', { level: 1 }).getByText('unhosted').waitFor()
   })
 })

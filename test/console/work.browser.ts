@@ -63,6 +63,8 @@ describe.skipIf(browserMissing !== null)('The access page of the console', () =>
     const { id } = await network.recordOf('services', 'wiki')
     const page = await network.open(1, `access?service=${id}`)
     await page.getByRole('heading', { name: texts.access.reaching(5, true) }).waitFor()
+    await page.getByRole('columnheader', { name: texts.access.grantedBy }).waitFor()
+    await page.getByRole('row').filter({ hasText: 'laptop-01' }).locator('a').nth(1).waitFor()
     const names = page.locator('tbody th')
     expect(await names.allTextContents()).toEqual([
       formula,
@@ -217,7 +219,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
         .click()
     await tab('access')
     await page.getByRole('heading', { name: texts.access.reached(1, true) }).waitFor()
-    await page.getByRole('link', { name: 'wiki' }).waitFor()
+    await page.getByRole('link', { name: 'wiki', exact: true }).waitFor()
     await tab('sessions')
     await page.getByText(texts.live.none['api-sessions']).waitFor()
     await tab('edit')
@@ -260,6 +262,28 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
     const [after] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     expect(after?.['token']).not.toBe(before?.['token'])
+  })
+
+  test('offers a new token in place of a token that has expired, and lists the token as expired', async () => {
+    const identityId = await network.create('identities', {
+      name: 'late',
+      type: 'User',
+      isAdmin: false,
+    })
+    const endMs = Date.now() + 8000
+    const expiresAt = new Date(endMs).toISOString()
+    await network.create('enrollments', { method: 'ott', identityId, expiresAt })
+    await until('the token has expired', () => Promise.resolve(Date.now() > endMs))
+    const page = await network.open(1, 'enrollments')
+    const row = page.getByRole('row').filter({ hasText: 'late' })
+    await row.locator('.badge.plain', { hasText: texts.home.words.expired }).waitFor()
+    await page.goto(network.url(1, `identities/${identityId}`))
+    await page.getByText(texts.acts.tokenExpired).waitFor()
+    expect(await page.getByRole('button', { name: texts.acts.showToken }).count()).toBe(0)
+    await page.locator('.button.primary', { hasText: texts.acts.invite }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.acts.invite }).click()
+    await page.getByRole('button', { name: texts.acts.showToken }).waitFor()
+    await page.getByText(texts.acts.tokenEnds).waitFor()
   })
 
   test('re-enrolls an identity: refuses its certificate, and its new token keeps the ID', async () => {

@@ -50,7 +50,7 @@ function useSuggestions(
   const isOpen = useSignal(isFocused)
   const at = useSignal(0)
   /** Typed text to which the suggestions belong; null before the first ones. */
-  const foundFor = useRef<string | null>(null)
+  const foundFor = useSignal<string | null>(null)
   const isPickWanted = useRef(false)
   useEffect(() => {
     if (!isOpen.value) return undefined
@@ -61,7 +61,7 @@ function useSuggestions(
           found.value = options
           fault.value = false
           at.value = 0
-          foundFor.current = typed.value
+          foundFor.value = typed.value
           if (isPickWanted.current) onWanted(options.options[0])
         },
         (error: unknown) => {
@@ -81,10 +81,16 @@ function useSuggestions(
 export function Picker(props: PickerProps) {
   const { onPick, placeholder, label } = props
   const suggestions = useSuggestions(props, (option) => pick(option))
-  const { typed, found, fault, isOpen, at, isPickWanted } = suggestions
+  const { typed, found, fault, isOpen, isPickWanted } = suggestions
   const listId = useId()
   const root = useRef<HTMLDivElement>(null)
-  const options = found.value?.options ?? []
+  // Until the server has answered, the earlier suggestions that contain the typed text are shown,
+  // and none of them is selected: Enter waits for the answer.
+  const isAnswered = suggestions.foundFor.value === typed.value
+  const options = (found.value?.options ?? []).filter(
+    ({ text }) => isAnswered || text.toLowerCase().includes(typed.value.trim().toLowerCase()),
+  )
+  const at = isAnswered ? suggestions.at.value : -1
   const pick = (option: PickerOption | undefined): void => {
     if (option === undefined) return
     isPickWanted.current = false
@@ -97,11 +103,13 @@ export function Picker(props: PickerProps) {
       event.preventDefault()
       isOpen.value = true
       const step = event.key === 'ArrowDown' ? 1 : -1
-      if (options.length > 0) at.value = (at.value + step + options.length) % options.length
+      if (isAnswered && options.length > 0) {
+        suggestions.at.value = (at + step + options.length) % options.length
+      }
     } else if (event.key === 'Enter' && isOpen.value) {
       event.preventDefault()
       // The suggestions for the typed text may still be on their way.
-      if (suggestions.foundFor.current === typed.value) pick(options[at.value])
+      if (isAnswered) pick(options[at])
       else isPickWanted.current = true
     } else if (event.key === 'Escape' && isOpen.value) {
       event.stopPropagation()
@@ -129,7 +137,7 @@ export function Picker(props: PickerProps) {
         aria-expanded={isOpen.value}
         aria-controls={listId}
         aria-activedescendant={
-          isOpen.value && options.length > 0 ? `${listId}-${at.value}` : undefined
+          isOpen.value && at >= 0 && options.length > 0 ? `${listId}-${at}` : undefined
         }
         aria-describedby={props['aria-describedby']}
         aria-invalid={props['aria-invalid']}
@@ -148,8 +156,14 @@ export function Picker(props: PickerProps) {
         listId={listId}
         isOpen={isOpen.value}
         options={options}
-        at={at.value}
-        note={fault.value ? texts.picker.failed : noteOf(found.value)}
+        at={at}
+        note={
+          fault.value
+            ? texts.picker.failed
+            : found.value !== null && !isAnswered
+              ? texts.picker.searching
+              : noteOf(found.value)
+        }
         onPick={pick}
       />
     </div>

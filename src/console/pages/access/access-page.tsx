@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { downloadText } from '../../app/download.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { navigateTo, currentPage } from '../../app/navigation.ts'
+import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
@@ -189,6 +189,7 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
   const { access, list } = texts
   const isOfIdentity = query.identity !== ''
   const hasReasons = page.rows.some((row) => firstMissingRequirement(row) !== undefined)
+  const hasPolicies = page.rows.some((row) => grantingPolicies(row).length > 0)
   const go = (offset: number) => (): void => onQuery({ ...query, offset })
   return (
     <section class="panel" aria-label={texts.pages.access}>
@@ -203,6 +204,11 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                 <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
                 <th scope="col">{access.dial}</th>
                 <th scope="col">{access.bind}</th>
+                {hasPolicies ? (
+                  <th scope="col" class="minor">
+                    {access.grantedBy}
+                  </th>
+                ) : null}
                 {hasReasons ? (
                   <th scope="col" class="minor">
                     {access.why}
@@ -216,6 +222,7 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                   key={`${row.identity.id} ${row.service.id}`}
                   row={row}
                   isOfIdentity={isOfIdentity}
+                  hasPolicies={hasPolicies}
                   hasReasons={hasReasons}
                 />
               ))}
@@ -342,10 +349,13 @@ function ExportButton({
 function PairRow({
   row,
   isOfIdentity,
+  hasPolicies,
   hasReasons,
 }: {
   readonly row: AccessExplained
   readonly isOfIdentity: boolean
+  /** Whether a row of the table has a policy that the user may read. */
+  readonly hasPolicies: boolean
   /** Whether a row of the table has a reason why it is not reachable. */
   readonly hasReasons: boolean
 }) {
@@ -363,10 +373,43 @@ function PairRow({
       <td>
         <DirectionBadge direction={row.bind} />
       </td>
+      {hasPolicies ? (
+        <td class="minor">
+          <GrantingPolicies row={row} />
+        </td>
+      ) : null}
       {hasReasons ? (
         <td class="soft minor">{firstMissingRequirement(row)?.message ?? '–'}</td>
       ) : null}
     </tr>
+  )
+}
+
+/** Policies that grant a pair of identity and service, each once. */
+function grantingPolicies({ dial, bind }: AccessExplained) {
+  const policies = [...(dial.policies ?? []), ...(bind.policies ?? [])]
+  return [...new Map(policies.map((policy) => [policy.id, policy])).values()]
+}
+
+const SHOWN_POLICIES = 2
+
+function GrantingPolicies({ row }: { readonly row: AccessExplained }) {
+  const policies = grantingPolicies(row)
+  const amount = (row.dial.policiesCount ?? 0) + (row.bind.policiesCount ?? 0)
+  const shown = policies.slice(0, SHOWN_POLICIES)
+  if (shown.length === 0) return <span class="faint">–</span>
+  return (
+    <>
+      {shown.map((policy, at) => (
+        <span key={policy.id}>
+          {at === 0 ? '' : ', '}
+          <a href={consolePath('service-policies', policy.id)}>{recordReferenceText(policy)}</a>
+        </span>
+      ))}
+      {amount > shown.length ? (
+        <span class="faint tiny"> {texts.cell.more(amount - shown.length)}</span>
+      ) : null}
+    </>
   )
 }
 

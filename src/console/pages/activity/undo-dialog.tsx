@@ -26,6 +26,7 @@ export function UndoDialog(props: {
     <ConfirmDialog
       title={undo.title}
       verb={undo.button}
+      isDangerous={preview?.changes.some(({ after }) => after === null) === true}
       refused={isReadOnly.value ? texts.banner.refused : preview === null ? undo.notPossible : null}
       run={run}
       done={undo.done}

@@ -3,6 +3,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { parseRowPage, type RowPage } from '../records/record-data.ts'
+import type { ListFacet } from '../records/list-facets.ts'
 import type { RecordStateName } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 
@@ -124,29 +125,34 @@ export async function readAttentionItems(
 }
 
 async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
-  const options = findKindAtPath(matter.kind)?.facets.find(
-    ({ name }) => name === matter.facet,
-  )?.options
-  const filter = options?.find(({ value }) => value === matter.option)?.filter(Date.now())
-  if (filter === undefined) throw new Error(`${matter.kind} has no facet ${matter.facet}`)
+  const filter = facetOption(matter.kind, matter.facet, matter.option).filter(Date.now())
   const query = { limit: String(SHOWN), filter, sort: matter.sort }
   return { ...matter, page: await readRows(matter.kind, query, signal) }
 }
 
-/** The number of all records of a kind, and of those that are online now. */
+function facetOption(kind: string, facet: string, option: string): ListFacet['options'][number] {
+  const options = findKindAtPath(kind)?.facets.find(({ name }) => name === facet)?.options
+  const found = options?.find(({ value }) => value === option)
+  if (found === undefined) throw new Error(`${kind} has no facet ${facet} with ${option}`)
+  return found
+}
+
+/** The number of all records of a kind, and of those in some states. */
 export interface RecordCount {
   readonly kind: string
   readonly all: number
-  /** Records in use now; null for a kind whose records are neither in use nor out of use. */
-  readonly online: number | null
-  readonly onlineText: (amount: number) => string
+  readonly states: readonly { readonly text: string; readonly amount: number }[]
 }
 
 const counted = [
-  { kind: 'identities', online: 'hasEdgeRouterConnection = true', onlineText: texts.home.online },
-  { kind: 'services', online: 'not isEmpty(terminators)', onlineText: texts.home.hosted },
-  { kind: 'edge-routers', online: 'online = true', onlineText: texts.home.online },
-  { kind: 'service-policies', online: null, onlineText: texts.home.online },
+  { kind: 'identities', facet: 'state', options: ['online'] },
+  { kind: 'services', facet: 'hosts', options: ['some'] },
+  {
+    kind: 'edge-routers',
+    facet: 'state',
+    options: ['online', 'offline', 'unverified', 'disabled'],
+  },
+  { kind: 'service-policies', facet: '', options: [] },
 ] as const
 
 export async function readRecordCounts(signal: AbortSignal): Promise<readonly RecordCount[]> {
@@ -157,12 +163,13 @@ export async function readRecordCounts(signal: AbortSignal): Promise<readonly Re
   return await Promise.all(
     counted
       .filter(({ kind }) => isReadable(kind))
-      .map(async ({ kind, online, onlineText }) => ({
-        kind,
-        onlineText,
-        all: await count(kind, null),
-        online: online === null ? null : await count(kind, online),
-      })),
+      .map(async ({ kind, facet, options }) => {
+        const states = options.map(async (option) => {
+          const { text, filter } = facetOption(kind, facet, option)
+          return { text, amount: await count(kind, filter(Date.now())) }
+        })
+        return { kind, all: await count(kind, null), states: await Promise.all(states) }
+      }),
   )
 }
 

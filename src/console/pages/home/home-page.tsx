@@ -154,10 +154,11 @@ function nameOf(row: RecordRow): string {
 }
 
 function Amounts({ amounts }: { readonly amounts: readonly RecordCount[] | null }) {
+  const { home } = texts
   if (amounts === null) return null
   return (
     <ul class="amounts">
-      {amounts.map(({ kind, all, online, onlineText }) => (
+      {amounts.map(({ kind, all, states }) => (
         <li class="panel" key={kind}>
           <a href={consolePath(kind)}>
             <span class="amount-label">
@@ -165,7 +166,7 @@ function Amounts({ amounts }: { readonly amounts: readonly RecordCount[] | null 
               {findKindAtPath(kind)?.many}
             </span>
             <span class="amount">{all.toLocaleString('en')}</span>
-            <span class="faint small">{online === null ? '' : onlineText(online)}</span>
+            <span class="faint small">{home.states(states)}</span>
           </a>
         </li>
       ))}

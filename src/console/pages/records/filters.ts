@@ -77,9 +77,13 @@ export function parseListState(query: URLSearchParams): ListState {
   }
 }
 
-/** Sorts by the usual field of the kind unless the user chose another one. */
+/**
+ * Sorts by the usual field of the kind unless the user chose another one.
+ * @param kind.sort the field; `-` before it sorts in descending order, as in the page's address.
+ */
 export function withUsualSort(state: ListState, { sort }: { readonly sort: string }): ListState {
-  return state.sort === '' ? { ...state, sort } : state
+  if (state.sort !== '') return state
+  return { ...state, sort: sort.replace(/^-/, ''), isDescending: sort.startsWith('-') }
 }
 
 /** The query of the page's address; '' when everything has its default. */

@@ -16,8 +16,8 @@ import {
 } from './field-hints.ts'
 import {
   DAY_MS,
-  expiresWithinDayFilter,
   createFacet,
+  expiryFacet,
   formatFilterTime,
   type ListFacet,
   routerStateFacet,
@@ -55,7 +55,7 @@ export interface ConsoleKind {
   readonly wizard: WizardName | null
   /** Heading of the first column of the list, for records without a name. */
   readonly titleLabel: string
-  /** Field by which the list is sorted at first; '': by name. */
+  /** Field by which the list is sorted at first, with `-` for descending order; '': by name. */
   readonly sort: string
   /** Prefix of the permissions for this kind: `<permission>.<action>`. */
   readonly permission: string
@@ -183,7 +183,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
-      columns: ['hosts', 'roleAttributes', 'configs', 'encryptionRequired'],
+      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes', 'configs'],
       facets: [
         createFacet(
           'hosts',
@@ -540,15 +540,9 @@ export const kinds: readonly ConsoleKind[] = [
       titleLabel: texts.list.titles.enrollments,
       tasks: ['identity', 'router'],
       columns: ['expiresAt', 'method', 'username'],
-      sort: 'expiresAt',
-      facets: [
-        createFacet(
-          'expiry',
-          'Expiry',
-          ['day', 'Expires within a day', expiresWithinDayFilter],
-          ['over', 'Expired', (nowMs) => `expiresAt <= ${formatFilterTime(nowMs)}`],
-        ),
-      ],
+      // The tokens that can still be used come first.
+      sort: '-expiresAt',
+      facets: [expiryFacet],
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },
@@ -585,8 +579,10 @@ export const kinds: readonly ConsoleKind[] = [
 
 /** Columns that a list computes from several fields or from records of other kinds. */
 export const computedColumns: ReadonlySet<string> = new Set([
+  'clientAddress',
   'configCount',
   'host',
+  'hostAddress',
   'hosts',
   'isRouterOnline',
   'requires',

@@ -48,7 +48,7 @@ export function unseenForFilter(days: number) {
   }
 }
 
-export function expiresWithinDayFilter(nowMs: number): string {
+function expiresWithinDayFilter(nowMs: number): string {
   return `expiresAt > ${formatFilterTime(nowMs)} and expiresAt <= ${formatFilterTime(nowMs + DAY_MS)}`
 }
 
@@ -59,4 +59,12 @@ export const routerStateFacet = createFacet(
   ['offline', 'Offline', 'connected = false and fingerprint != null and disabled = false'],
   ['unverified', 'Not enrolled', 'fingerprint = null'],
   ['disabled', 'Disabled', 'disabled = true'],
+)
+
+export const expiryFacet = createFacet(
+  'expiry',
+  'Expiry',
+  ['open', 'Not expired', (nowMs) => `expiresAt > ${formatFilterTime(nowMs)}`],
+  ['day', 'Expires within a day', expiresWithinDayFilter],
+  ['over', 'Expired', (nowMs) => `expiresAt <= ${formatFilterTime(nowMs)}`],
 )

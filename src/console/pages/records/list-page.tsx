@@ -83,6 +83,8 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   const latest = data ?? last.current
   const shown: ListPageData | null =
     latest === null ? null : { ...latest, columns: chosenColumns(kind, latest.available) }
+  // Rows of an earlier filter do not count: while they are replaced, the filter keeps the focus.
+  const isEmpty = data?.page.totalCount === 0 && !isFiltered(state)
   const selection = useSelection(kind)
   const create = (): void =>
     navigateTo(
@@ -97,19 +99,21 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   return (
     <>
       <PageHead title={kind.many} lead={kind.what}>
-        {shown?.canCreate === true ? (
+        {shown?.canCreate === true && !isEmpty ? (
           <Button icon="plus" kind="primary" refused={refused} onClick={create}>
             {list.create(kind.one)}
           </Button>
         ) : null}
       </PageHead>
-      <FilterBar
-        key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
-        kind={kind}
-        state={state}
-        shown={shown}
-        total={data?.page.totalCount ?? null}
-      />
+      {isEmpty ? null : (
+        <FilterBar
+          key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
+          kind={kind}
+          state={state}
+          shown={shown}
+          total={data?.page.totalCount ?? null}
+        />
+      )}
       <ActiveFilters kind={kind} state={state} />
       {shown === null ? null : (
         <BulkActionBar
@@ -133,6 +137,7 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
               state={state}
               shown={shown}
               selection={selection}
+              creation={{ refused, onCreate: create }}
             />
           </div>
         </>
@@ -215,9 +220,7 @@ function FilterBar(props: {
       </div>
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
-        {total === null || (total === 0 && !isFiltered(state))
-          ? ''
-          : list.total(total, isFiltered(state))}
+        {total === null ? '' : list.total(total, isFiltered(state))}
       </span>
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">

@@ -1,6 +1,7 @@
 import { consoleApiClient } from '../../app/console-state.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { serviceAddresses } from './config-address.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { parseRowPage, readRecordNames, type RecordRow, type RowPage } from './record-data.ts'
 import { readHostCounts } from './service-hosts.tsx'
@@ -23,22 +24,35 @@ function idList(rows: readonly RecordRow[]): string {
   return `[${rows.map(({ id }) => JSON.stringify(id)).join(', ')}]`
 }
 
-/** The names of a service's configs, and the number of its hosts. */
+/** The names of a service's configs, the addresses in them, and the number of its hosts. */
 const relateServices: Relate = async (rows, signal) => {
   const ids = rows.flatMap(({ configs }) => (Array.isArray(configs) ? configs.map(String) : []))
-  const [names, hosts] = await Promise.all([
-    readRecordNames('configs', [...new Set(ids)], signal).catch(() => new Map<string, string>()),
+  const [configRows, hosts] = await Promise.all([
+    readConfigs([...new Set(ids)], signal).catch(() => []),
     readHostCounts(
       rows.map(({ id }) => id),
       signal,
     ).catch(() => null),
   ])
+  const known = new Map(configRows.map((row) => [row.id, row]))
   return ({ id, configs }) => ({
     ...(Array.isArray(configs)
-      ? { configsDisplay: configs.map((one) => ({ id: one, name: names.get(String(one)) })) }
+      ? {
+          configsDisplay: configs.map((one) => ({ id: one, name: known.get(one)?.['name'] })),
+          ...serviceAddresses(configs.flatMap((one) => known.get(one) ?? [])),
+        }
       : {}),
     ...(hosts === null ? {} : { hosts: hosts.get(id) }),
   })
+}
+
+async function readConfigs(
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly RecordRow[]> {
+  if (ids.length === 0 || !hasPermission('config.read')) return []
+  const filter = `id in [${ids.map((id) => JSON.stringify(id)).join(', ')}]`
+  return (await readRows(`${MANAGEMENT_API_PATH}/configs`, filter, signal)).rows
 }
 
 /** The services that use a config; none if there are more than one response contains. */

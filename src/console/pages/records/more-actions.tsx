@@ -10,6 +10,7 @@ import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { collectionApiPath, recordApiPath, type RecordRow, writeRecord } from './record-data.ts'
+import { hasExpiredToken } from './outstanding-token.ts'
 import { readApiSessions } from './record-sessions.tsx'
 import { routerState } from './record-state.tsx'
 
@@ -50,7 +51,7 @@ export function availableRecordActions(
       ? [act(acts.invite, acts.replaceTokenWhat, run)]
       : [act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })]
   }
-  if (kind.path === 'enrollments') return [refreshAct(id)]
+  if (kind.path === 'enrollments') return [refreshAct(id, hasExpiredToken(kind, record))]
   if (kind.path === 'cas') return record['isVerified'] === true ? [] : [verifyAct(record)]
   if (kind.path === 'authenticators') {
     return record['method'] === 'cert' ? [reEnrollAct(id)] : []
@@ -60,7 +61,9 @@ export function availableRecordActions(
   const [enrollmentId] = outstanding.filter(isObject).map((one) => one['id'])
   const own = isObject(record['authenticators']) ? record['authenticators'] : {}
   return [
-    ...(typeof enrollmentId === 'string' ? [refreshAct(enrollmentId)] : [inviteAct(id)]),
+    ...(typeof enrollmentId === 'string'
+      ? [refreshAct(enrollmentId, hasExpiredToken(kind, record))]
+      : [inviteAct(id)]),
     ...(isObject(own['cert']) ? [reEnrollAct(String(own['cert']['id']))] : []),
     passwordAct(id, isObject(own['updb']) ? own['updb']['id'] : undefined),
     ...(record['isMfaEnabled'] === true
@@ -81,12 +84,13 @@ export function availableRecordActions(
 
 const inADay = (): string => new Date(Date.now() + DAY_MS).toISOString()
 
-function refreshAct(enrollmentId: string): Act {
+function refreshAct(enrollmentId: string, isExpired: boolean): Act {
   const { acts } = texts
   const path = `${recordApiPath('enrollments', enrollmentId)}/refresh`
-  return act(acts.refresh, acts.refreshWhat, () =>
-    writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } }),
-  )
+  const run = () => writeRecord({ method: 'POST', path, body: { expiresAt: inADay() } })
+  return isExpired
+    ? act(acts.invite, acts.renewWhat, run)
+    : act(acts.refresh, acts.refreshWhat, run)
 }
 
 function inviteAct(identityId: string): Act {
@@ -166,6 +170,7 @@ export function MoreActions(props: {
   const own = availableRecordActions(kind, record).map((one): ActionButton => ({
     label: one.label,
     refused,
+    isPrimary: one.label === texts.acts.invite && hasExpiredToken(kind, record),
     onClick: () => (chosen.value = one),
   }))
   const all = [...first, ...own]
@@ -197,13 +202,16 @@ export interface ActionButton {
   readonly refused: string | null
   readonly isBusy?: boolean
   readonly isDangerous?: boolean
+  readonly isPrimary?: boolean
   readonly onClick: () => void
 }
 
-function ActionControl({ label, refused, isBusy, isDangerous, onClick }: ActionButton) {
+function ActionControl(props: ActionButton) {
+  const { label, refused, isBusy, isDangerous, isPrimary, onClick } = props
   return (
     <Button
       key={label}
+      {...(isPrimary === true ? { kind: 'primary', icon: 'key' } : {})}
       {...(isDangerous === true ? { kind: 'danger', icon: 'trash' } : {})}
       refused={refused}
       isBusy={isBusy === true}

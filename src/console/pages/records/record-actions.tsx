@@ -3,37 +3,14 @@ import { useSignal } from '@preact/signals'
 import { FailureNotice } from '../../app/failure.tsx'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
+import { Notice } from '../../controls/status.tsx'
+import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { isObject } from './json-values.ts'
 import { TokenCard } from '../wizards/token-card.tsx'
 import type { ConsoleKind } from './kinds.ts'
 import { MoreActions } from './more-actions.tsx'
+import { findOutstandingToken, hasExpiredToken } from './outstanding-token.ts'
 import { recordApiPath, type RecordRow, writeRecord } from './record-data.ts'
-
-interface Outstanding {
-  readonly jwt: string
-  readonly expiresAt: string
-}
-
-/** The token with which an identity or router can still enroll; null if there is none. */
-export function findOutstandingToken(
-  kind: Pick<ConsoleKind, 'path'>,
-  record: RecordRow,
-): Outstanding | null {
-  if (kind.path === 'edge-routers' || kind.path === 'transit-routers') {
-    return tokenIn(record['enrollmentJwt'], record['enrollmentExpiresAt'])
-  }
-  if (kind.path === 'enrollments') return tokenIn(record['jwt'], record['expiresAt'])
-  const { enrollment } = record as { readonly enrollment?: unknown }
-  if (kind.path !== 'identities' || !isObject(enrollment)) return null
-  const [one] = Object.values(enrollment).filter(isObject)
-  return one === undefined ? null : tokenIn(one['jwt'], one['expiresAt'])
-}
-
-function tokenIn(jwt: unknown, expiresAt: unknown): Outstanding | null {
-  if (typeof jwt !== 'string' || jwt === '') return null
-  return { jwt, expiresAt: typeof expiresAt === 'string' ? expiresAt : '' }
-}
 
 interface RecordActionsProps {
   readonly kind: ConsoleKind
@@ -103,7 +80,7 @@ export function RecordActions(props: RecordActionsProps) {
   )
 }
 
-/** Shows the enrollment token of a record that has not enrolled yet. */
+/** Shows the enrollment token of a record that has not enrolled yet, or when it expired. */
 export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kind' | 'record'>) {
   const { wizards } = texts
   const isShown = useSignal(false)
@@ -111,10 +88,19 @@ export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kin
   if (found === null) return null
   const name = String(record['name'] ?? record.id)
   const isRouter = kind.path.endsWith('routers')
+  if (hasExpiredToken(kind, record)) {
+    return (
+      <Notice tone="warn">
+        {texts.acts.waits} {texts.acts.tokenExpired} <Time at={found.expiresAt} />.
+      </Notice>
+    )
+  }
   if (!isShown.value) {
     return (
       <div class="panel panel-body row">
-        <span class="soft">{texts.acts.waits}</span>
+        <span class="soft">
+          {texts.acts.waits} {texts.acts.tokenEnds} <Time at={found.expiresAt} />.
+        </span>
         <Button icon="key" kind="primary" onClick={() => (isShown.value = true)}>
           {texts.acts.showToken}
         </Button>

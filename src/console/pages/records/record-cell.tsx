@@ -9,7 +9,7 @@ import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
-import { IdentityState, OnlineState, RouterState } from './record-state.tsx'
+import { IdentityState, OnlineState, RouterState, StateBadge } from './record-state.tsx'
 import { HostState } from './service-hosts.tsx'
 import { attributeWithExpiryText } from './role-expiry-input.tsx'
 
@@ -86,13 +86,16 @@ function methodName(method: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1)
 }
 
-/** When a record expires; with a color if it expires within a day. */
+/** When a record expires; with a color if it expires within a day, gray if it has expired. */
 function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   const ms = Date.parse(String(row['expiresAt']))
   if (Number.isNaN(ms)) return <span class="faint">–</span>
   const left = ms - Date.now()
-  if (left <= 0) return <PolicyExpiryState row={{ ...row, isEnded: true }} />
+  if (left <= 0 && typeof row['isEnded'] === 'boolean') {
+    return <PolicyExpiryState row={{ ...row, isEnded: true }} />
+  }
   const time = <Time at={String(row['expiresAt'])} />
+  if (left <= 0) return <StateBadge state="expired">{time}</StateBadge>
   return left > DAY_MS ? (
     time
   ) : (

@@ -33,7 +33,14 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledUntil',
   ],
   'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
-  services: ['roleAttributes', 'encryptionRequired', 'terminatorStrategy', 'maxIdleTimeMillis'],
+  services: [
+    'clientAddress',
+    'hostAddress',
+    'roleAttributes',
+    'encryptionRequired',
+    'terminatorStrategy',
+    'maxIdleTimeMillis',
+  ],
   'edge-routers': [
     'roleAttributes',
     'versionInfo',

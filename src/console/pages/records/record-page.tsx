@@ -28,6 +28,7 @@ import type { AccessQuery } from '../access/explain-data.ts'
 import { lazyComponent } from '../../app/lazy.tsx'
 import { RouterDependents } from './router-dependents.tsx'
 import { RecordOverview } from './record-overview.tsx'
+import { withRelated } from './list-relations.ts'
 import { RecordSessions } from './record-sessions.tsx'
 import { readRecord, type RecordRow } from './record-data.ts'
 import { OutstandingToken, RecordActions } from './record-actions.tsx'
@@ -36,7 +37,7 @@ import { ServiceConfigs } from './service-configs.tsx'
 import { TokenTest } from './token-test.tsx'
 import { RelatedLists } from './related-lists.tsx'
 import { rowTitle } from './row-title.ts'
-import { type HostCount, HostState, readHostCounts } from './service-hosts.tsx'
+import { type HostCount, HostState } from './service-hosts.tsx'
 
 const TrafficPanel = lazyComponent(() =>
   import('../traffic/traffic-panel.tsx').then((one) => one.TrafficPanel),
@@ -45,6 +46,8 @@ const TrafficPanel = lazyComponent(() =>
 interface RecordPageData {
   /** Null while a new record is being created. */
   readonly record: RecordRow | null
+  /** The record with values of other records, such as the hosts and addresses of a service. */
+  readonly related: RecordRow | null
   readonly etag: string | null
   /** Null: no field can be changed. */
   readonly fields: readonly FormField[] | null
@@ -54,8 +57,6 @@ interface RecordPageData {
   readonly canDelete: boolean
   readonly lists: readonly string[]
   readonly prefilled: PrefilledRecord | null
-  /** Hosts of a service; null for other kinds, and if they are not known. */
-  readonly hosts: HostCount | null
 }
 
 async function load(
@@ -79,21 +80,20 @@ async function load(
   if (id === null) {
     const values = emptyDraft(fields ?? [])
     const prefilled = await prefilledFor(kind, signal)
-    return { ...common, record: null, etag: null, values, lists: [], prefilled, hosts: null }
+    return { ...common, record: null, related: null, etag: null, values, lists: [], prefilled }
   }
-  const [{ record, etag }, hosts] = await Promise.all([
-    readRecord(kind.path, id, signal),
-    kind.path === 'services' ? readHostCounts([id], signal).catch(() => null) : null,
-  ])
+  const { record, etag } = await readRecord(kind.path, id, signal)
   const values = draftFromRecord(record, fields ?? [])
+  const page = { rows: [record], totalCount: 1, filterableFields: [] }
+  const related = kind.path === 'services' ? await withRelated(kind, page, signal) : page
   return {
     ...common,
     record,
+    related: related.rows[0] ?? record,
     etag,
     values,
     lists: served.listsBelow(path),
     prefilled: null,
-    hosts: hosts?.get(id) ?? null,
   }
 }
 
@@ -276,8 +276,10 @@ function Shown(props: {
           {kind.path === 'edge-routers' && routerState(record) !== 'notEnrolled' ? (
             <RouterDependents record={record} />
           ) : null}
-          {shown.hosts?.all === 0 ? <Unhosted id={record.id} /> : null}
-          <RecordOverview kind={kind} record={record} />
+          {(shown.related?.['hosts'] as HostCount | undefined)?.all === 0 ? (
+            <Unhosted id={record.id} />
+          ) : null}
+          <RecordOverview kind={kind} record={shown.related ?? record} />
           {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
           <RelatedLists kind={kind} id={record.id} lists={shown.lists} />
@@ -358,7 +360,7 @@ function HeadState({
 }) {
   const record = shown?.record ?? null
   if (record === null) return null
-  if (kind.path === 'services') return <HostState row={{ hosts: shown?.hosts }} />
+  if (kind.path === 'services') return <HostState row={shown?.related ?? {}} />
   if (kind.path === 'identities') return <IdentityState row={record} />
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <PolicyExpiryState row={record} isBadge />

@@ -3,7 +3,6 @@ import { useEffect, useRef } from 'preact/hooks'
 
 import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
-import { isReadOnly } from '../../app/console-state.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { EmptyState, Skeleton } from '../../controls/status.tsx'
@@ -37,14 +36,22 @@ export interface ListPageData extends LoadedList {
   readonly columns: readonly string[]
 }
 
+/** How the user creates a record of the list. */
+interface Creation {
+  /** Why the user cannot create a record now. */
+  readonly refused: string | null
+  readonly onCreate: () => void
+}
+
 /** The table of a list; it scrolls over all records, loaded or not. */
 export function RecordTable(props: {
   readonly kind: ConsoleKind
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly selection: Selection
+  readonly creation: Creation
 }) {
-  const { kind, state, shown, selection } = props
+  const { kind, state, shown, selection, creation } = props
   const { list } = texts
   const at = useSignal(-1)
   const rows = shown?.page.rows ?? []
@@ -71,7 +78,7 @@ export function RecordTable(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return <NoRows kind={kind} shown={shown} isFiltered={isFiltered(state)} />
+    return <NoRows kind={kind} shown={shown} isFiltered={isFiltered(state)} creation={creation} />
   }
   const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
   return (
@@ -146,14 +153,16 @@ const COLUMNS_WITH_CREATION = 5
 
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise says what
- * follows from it and offers the tasks that create records.
+ * follows from it and offers the tasks and the form that create records.
  */
 function NoRows(props: {
   readonly kind: ConsoleKind
   readonly shown: ListPageData
   readonly isFiltered: boolean
+  readonly creation: Creation
 }) {
   const { kind, shown, isFiltered } = props
+  const { refused, onCreate } = props.creation
   const { list } = texts
   if (isFiltered) {
     return (
@@ -165,14 +174,16 @@ function NoRows(props: {
       </div>
     )
   }
-  const isWritable = shown.mayCreate && !isReadOnly.value
+  const tasks = refused === null && shown.mayCreate ? kind.tasks : []
+  // The button for a new record of some kinds opens the first task.
+  const hasForm = shown.canCreate && (kind.wizard === null || tasks.length === 0)
   return (
     <div class="panel">
       <EmptyState icon={kind.icon} title={list.none(kind.many)}>
         <p>{kind.empty}</p>
-        {isWritable ? (
+        {tasks.length > 0 || hasForm ? (
           <div class="row">
-            {kind.tasks.map((task, at) => (
+            {tasks.map((task, at) => (
               <LinkButton
                 key={task}
                 kind={at === 0 ? 'primary' : 'plain'}
@@ -181,6 +192,16 @@ function NoRows(props: {
                 {texts.wizards.titles[task]}
               </LinkButton>
             ))}
+            {hasForm ? (
+              <Button
+                icon="plus"
+                kind={tasks.length === 0 ? 'primary' : 'plain'}
+                refused={refused}
+                onClick={onCreate}
+              >
+                {list.create(kind.one)}
+              </Button>
+            ) : null}
           </div>
         ) : null}
       </EmptyState>

@@ -1,3 +1,5 @@
+import type { ComponentChildren } from 'preact'
+
 import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { Badge } from '../../controls/status.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
@@ -28,17 +30,23 @@ export const recordStates = {
   down: { tone: 'bad', word: topology.down },
   locked: { tone: 'warn', word: home.words.locked },
   expiresSoon: { tone: 'warn', word: home.words.soon },
-  expired: { tone: 'plain', word: home.words.expired },
+  expired: { tone: 'plain', word: home.words.expired, icon: 'minus' },
   unused: { tone: 'plain', word: home.words.unused },
 } as const satisfies Readonly<Record<string, ShownState>>
 
 export type RecordStateName = keyof typeof recordStates
 
-export function StateBadge({ state }: { readonly state: RecordStateName }) {
+export function StateBadge(props: {
+  readonly state: RecordStateName
+  /** Follows the word of the state, such as the time since when. */
+  readonly children?: ComponentChildren
+}) {
+  const { state, children } = props
   const { tone, word, icon }: ShownState = recordStates[state]
   return (
     <Badge tone={tone} {...(icon === undefined ? {} : { icon })}>
       {word}
+      {children === undefined ? null : <> {children}</>}
     </Badge>
   )
 }
