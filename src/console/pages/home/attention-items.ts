@@ -168,7 +168,10 @@ export async function readRecordCounts(signal: AbortSignal): Promise<readonly Re
           const { text, filter } = facetOption(kind, facet, option)
           return { text, amount: await count(kind, filter(Date.now())) }
         })
-        return { kind, all: await count(kind, null), states: await Promise.all(states) }
+        // Awaited together: if one read fails, for example because the user leaves the page, no
+        // rejection of another read stays unhandled.
+        const [all, known] = await Promise.all([count(kind, null), Promise.all(states)])
+        return { kind, all, states: known }
       }),
   )
 }
