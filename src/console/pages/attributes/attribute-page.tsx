@@ -114,9 +114,7 @@ function UsesPanel({ kind, filter, page }: Uses) {
     <section class="panel" aria-labelledby={id}>
       <div class="panel-head">
         <h2 id={id}>{texts.count(totalCount, kind.one, kind.many)}</h2>
-        {totalCount > SHOWN_MAX ? (
-          <a href={consolePath(kind.path) + formatListState(state)}>{texts.attributes.open}</a>
-        ) : null}
+        <a href={consolePath(kind.path) + formatListState(state)}>{texts.attributes.open}</a>
       </div>
       <ul class="panel-body uses-list">
         {rows.map((row) => (
