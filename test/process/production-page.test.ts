@@ -69,7 +69,13 @@ const standIns: Readonly<Record<string, string>> = {
     case $unit in flotilla-router@*)
       folder="$SYSTEM/etc/flotilla/\${unit#flotilla-router@}"
       setsid "$SYSTEM/opt/flotilla/bin/flotilla" router run "$folder/router.yml" >> "$SYSTEM/output.log" 2>&1 < /dev/null &
-      echo $! > "$folder/pid"
+      pid=$!
+      echo $pid > "$folder/pid"
+      # The end of the calling script kills its process group, which the router has to leave first.
+      session=
+      while [ "$session" != $pid ] && kill -0 $pid; do
+        read -r _ _ _ _ _ session _ < /proc/$pid/stat || :
+      done
       exit 0 ;;
     esac
     id=\${unit#flotilla-controller@}
@@ -267,5 +273,9 @@ async function backupTaken(): Promise<void> {
 }
 
 async function routerOnline(lines: string): Promise<void> {
-  await until('edge1 is connected', async () => (await type(1, lines)).includes('yes'))
+  await until('edge1 is connected', async () => (await type(1, lines)).includes('yes')).catch(
+    (error: unknown) => {
+      throw new Error(`${String(error)}\n${log(1)}`)
+    },
+  )
 }
