@@ -171,7 +171,8 @@ export class Clients {
   }
 
   /**
-   * Writes once through each controller.
+   * Writes once through each controller, without a request ID: after a reset of log time, the
+   * cluster refuses all new IDs for five minutes.
    * @returns the controllers that have answered, updated as answers arrive.
    */
   probe(controllers: readonly Controller[]): ReadonlySet<Controller> {
@@ -180,7 +181,7 @@ export class Clients {
       while (!answered.has(controller) && controller.isRunning && this.#world.isServing) {
         const before = this.acknowledged
         this.#open += 1
-        await this.#write(controller, 1)
+        await this.#write(controller, { attemptsMax: 1, hasId: false })
         this.#open -= 1
         if (this.acknowledged > before) answered.add(controller)
         else await this.#world.asker.pause(20)
@@ -212,7 +213,10 @@ export class Clients {
     return running[this.#world.chance.integer(0, running.length - 1)] ?? null
   }
 
-  async #write(controller: Controller, attemptsMax = ATTEMPTS_MAX): Promise<void> {
+  async #write(
+    controller: Controller,
+    { attemptsMax = ATTEMPTS_MAX, hasId = true } = {},
+  ): Promise<void> {
     const { chance, load, loop } = this.#world
     const operation: Operation = {
       number: this.#nextNumber,
@@ -224,7 +228,7 @@ export class Clients {
     this.#operations.set(operation.number, operation)
     const register = chance.next() < 0.6 ? REGISTERS[chance.integer(0, 2)] : undefined
     const padding = 'x'.repeat(chance.integer(0, load.bodyBytesMax))
-    const isIdentified = register === undefined || chance.next() < 0.7
+    const isIdentified = hasId && (register === undefined || chance.next() < 0.7)
     const idMs = controller.life?.machine.logTimeMs ?? 0
     let asked: Controller | null = controller
     for (let attempt = 0; asked !== null && attempt < attemptsMax; attempt += 1) {
