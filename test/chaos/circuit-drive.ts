@@ -87,6 +87,7 @@ check('all circuits go on without the one that left', all())
 
 const cutMs = await phase('a link is cut, and does not come back', async () => {
   const { cable } = network
+  await cable.complete(network.pids('left', 'right'))
   let sockets = 0
   const moved = await network.moved(() => {
     cable.isOut = true

@@ -40,6 +40,7 @@ test('circuits continue when the leader that owns them is killed, because anothe
 
 test('circuits are rerouted when their link is interrupted', async () => {
   const { cable } = network
+  await cable.complete(network.pids('left', 'right'))
   const moved = await network.moved(() => {
     cable.isOut = true
     expect(cable.cutBusiest(network.pids('left', 'right'))).toBeGreaterThan(1)

@@ -41,6 +41,9 @@ function portIn(address: string): number {
   return Number.parseInt(address.split(':')[1] ?? '', 16)
 }
 
+/** Relayed sockets with the bytes that each has carried. */
+type LinkSockets = [Socket, { readonly bytes: number }][]
+
 /** Relays the links to one router, so that a test can cut them. */
 class LinkCable {
   readonly #sockets = new Map<Socket, { bytes: number; readonly other: Socket }>()
@@ -80,16 +83,29 @@ class LinkCable {
    * @returns how many sockets the link had.
    */
   cutBusiest(dialers: readonly number[]): number {
+    const carried = (link: LinkSockets): number =>
+      link.reduce((sum, [, { bytes }]) => sum + bytes, 0)
+    const [busiest = []] = this.#links(dialers).sort((a, b) => carried(b) - carried(a))
+    for (const [socket] of busiest) socket.destroy()
+    return busiest.length
+  }
+
+  /**
+   * Resolves when each link has at least two sockets: a router opens the others after the first.
+   */
+  async complete(dialers: readonly number[]): Promise<void> {
+    await until('each link has two sockets', () =>
+      Promise.resolve(this.#links(dialers).every(({ length }) => length > 1)),
+    )
+  }
+
+  /** The sockets of the link from each of these processes. */
+  #links(dialers: readonly number[]): LinkSockets[] {
     const { port } = this.#server.address() as AddressInfo
-    const links = dialers.map((pid) => {
+    return dialers.map((pid) => {
       const ports = portsOf(pid, port)
       return Array.from(this.#sockets).filter(([{ remotePort = 0 }]) => ports.has(remotePort))
     })
-    const carried = (link: (typeof links)[number]): number =>
-      link.reduce((sum, [, { bytes }]) => sum + bytes, 0)
-    const [busiest = []] = links.sort((a, b) => carried(b) - carried(a))
-    for (const [socket] of busiest) socket.destroy()
-    return busiest.length
   }
 
   close(): void {
