@@ -44,6 +44,8 @@ export class SocketApplication implements CircuitApplication {
       return
     }
     if (this.#isClosed) return
+    // If the peer sends no data, its end of the stream can arrive before the circuit exists.
+    this.#hasReadAll = socket.readableEnded
     socket.on('data', (chunk: Uint8Array) => {
       this.#unsent = chunk
       this.#send()
@@ -111,8 +113,11 @@ export class SocketApplication implements CircuitApplication {
     this.#isSending = false
     if (this.#isClosed) return
     if (this.#isBlocked) this.#socket.pause()
-    else if (this.#hasReadAll) this.#finish(end)
-    else this.#socket.resume()
+    else if (!this.#hasReadAll) this.#socket.resume()
+    else {
+      this.#finish(end)
+      if (this.#socket.destroyed) this.#onSocketClosed()
+    }
   }
 
   /**
@@ -129,6 +134,8 @@ export class SocketApplication implements CircuitApplication {
   #onSocketClosed(): void {
     const end = this.#end
     if (this.#isClosed || end === null) return
+    // A socket that both sides have ended closes while the circuit accepts no data.
+    if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) return
     const reason = this.#fault ?? 'the socket is closed'
     if (this.#fault !== null || !this.#socket.writableFinished) end.failWrite(reason)
     end.close(reason)

@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+
+import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
+import type { CircuitEndpoint } from '../../../src/overlay/circuits/circuit-endpoint.ts'
+import { SocketApplication } from '../../../src/overlay/sockets/socket-application.ts'
+import { eventually } from '../support.ts'
+
+// Goal: a circuit carries everything that its socket received, and then the end of the stream.
+// Method: real TCP sockets; the test plays the circuit endpoint, and decides when it has room.
+
+const cleanups: (() => void)[] = []
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup()
+})
+
+/** A circuit endpoint that accepts one piece at a time while it is full. */
+class Endpoint implements CircuitEndpoint {
+  readonly circuitId = 'c1'
+  isClosed = false
+  isFull = false
+  /** What the application has called, in order; pieces by their text. */
+  readonly calls: string[] = []
+
+  send({ body, edgeFlags }: PayloadContent): boolean {
+    this.calls.push(edgeFlags === 0 ? Buffer.from(body).toString() : 'FIN')
+    return !this.isFull
+  }
+
+  finish(): void {
+    this.calls.push('finish')
+  }
+
+  failWrite(): void {
+    this.calls.push('failWrite')
+  }
+
+  resume(): void {}
+
+  close(reason: string): void {
+    this.calls.push(`close: ${reason}`)
+  }
+}
+
+async function connected(): Promise<{ readonly inner: Socket; readonly outer: Socket }> {
+  const server = createServer({ allowHalfOpen: true })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const accepted = once(server, 'connection') as Promise<[Socket]>
+  const { port } = server.address() as AddressInfo
+  const outer = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const [inner] = await accepted
+  cleanups.push(() => {
+    outer.destroy()
+    inner.destroy()
+    server.close()
+  })
+  return { inner, outer }
+}
+
+describe('An application of a socket', () => {
+  test('sends the rest of the data before it closes, if the socket closes while the circuit is full', async () => {
+    const { inner, outer } = await connected()
+    const endpoint = new Endpoint()
+    const application = new SocketApplication(inner)
+    application.start(endpoint)
+    endpoint.isFull = true
+    application.onFinished()
+    // Two pieces: the circuit accepts the first, and the second has to wait.
+    const [first, second] = ['a'.repeat(32 * 1024), 'b'.repeat(1000)]
+    outer.end(first + second)
+    outer.resume()
+    await eventually(() => inner.destroyed).toBe(true)
+    expect(endpoint.calls).toEqual([first])
+    endpoint.isFull = false
+    application.onWritable()
+    expect(endpoint.calls).toEqual([first, second, 'FIN', 'finish', 'close: the socket is closed'])
+  })
+
+  test('ends its stream, if the peer of the socket had ended its own before the circuit existed', async () => {
+    const { inner, outer } = await connected()
+    outer.end()
+    await eventually(() => inner.readableEnded).toBe(true)
+    const endpoint = new Endpoint()
+    new SocketApplication(inner).start(endpoint)
+    expect(endpoint.calls).toEqual(['FIN', 'finish'])
+  })
+})
