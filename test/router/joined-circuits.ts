@@ -90,7 +90,7 @@ export class JoinedEnd implements CircuitEndpoint {
     this.#flushSoon()
   }
 
-  failWrite(reason: string): void {
+  abort(reason: string): void {
     if (this.#other !== null) this.#other.#isWhole = false
     this.#other?.close(reason)
     this.close(reason)

@@ -20,7 +20,10 @@ export const circuitContentType = {
 export const circuitDataTypes: ReadonlySet<number> = new Set(Object.values(circuitContentType))
 
 export const payloadFlag = {
-  /** Flag: the circuit ends; the receiver handles it like `endOfFile`. */
+  /**
+   * Flag: the circuit ends; the receiver handles it like `endOfFile`. Together with `writeFailed`:
+   * the stream of the sender is incomplete (an addition to OpenZiti's protocol).
+   */
   circuitEnd: 1,
   /**
    * Flag: the frame comes from the circuit endpoint at the terminator; also set in acknowledgments.

@@ -45,10 +45,11 @@ export interface CircuitEndpoint {
   /** Ends the application's stream; the application can still receive. */
   finish(): void
   /**
-   * Reports that the application cannot receive any more. The other endpoint stops sending, and the
-   * circuit closes.
+   * Closes this endpoint because the application has failed. Pieces that were sent before are still
+   * delivered; then the other application learns that data may be missing. Endpoints of OpenZiti
+   * report a regular end of the stream instead.
    */
-  failWrite(reason: string): void
+  abort(reason: string): void
   /**
    * Sends a request for a route trace to a hop; the response may be lost. Absent if the endpoint
    * does not support traces.

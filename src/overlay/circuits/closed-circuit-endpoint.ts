@@ -15,7 +15,7 @@ export function closedCircuitEndpoint(
     isClosed: true,
     send: () => true,
     finish: () => undefined,
-    failWrite: () => undefined,
+    abort: () => undefined,
     resume: () => undefined,
     close: () => undefined,
   }

@@ -32,6 +32,8 @@ interface OutboxDeps {
 const empty = new Uint8Array(0)
 /** Flags with either of which a payload ends the stream of its sender. */
 export const STREAM_END_FLAGS = payloadFlag.endOfFile | payloadFlag.circuitEnd
+/** Flags with both of which a payload ends a stream whose application has failed. */
+export const ABORT_FLAGS = payloadFlag.circuitEnd | payloadFlag.writeFailed
 
 /**
  * Payloads of one circuit endpoint with their sequence numbers, from the application's call until
@@ -188,9 +190,10 @@ export class PayloadOutbox {
 
   /**
    * Sends the payload that ends the circuit, once; if it is lost, the controller ends the circuit.
+   * @param isWhole false if data of the application may be missing.
    */
-  transmitEnd(): void {
-    const flags = payloadFlag.circuitEnd | this.#deps.sideFlag
+  transmitEnd(isWhole: boolean): void {
+    const flags = (isWhole ? payloadFlag.circuitEnd : ABORT_FLAGS) | this.#deps.sideFlag
     const sequence = this.#takeSequence()
     const end = { sequence, flags, body: empty, edgeFlags: 0, traceId: null, capabilities: null }
     this.#transmitOne(end, 'payload')

@@ -1,10 +1,9 @@
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { encodeText } from '../../channel/headers.ts'
-import type { Clock } from '../../lib/clock.ts'
 import { circuitLimits } from './limits.ts'
 import { ChunkJoiner, splitPayloadBody } from './chunks.ts'
-import type { CircuitApplication, CircuitEndpoint } from './circuit-endpoint.ts'
-import { STREAM_END_FLAGS, PayloadOutbox, type TransmitFrame } from './payload-outbox.ts'
+import type { CircuitEndpoint } from './circuit-endpoint.ts'
+import { ABORT_FLAGS, PayloadOutbox, STREAM_END_FLAGS } from './payload-outbox.ts'
 import {
   acknowledgementMessage,
   END_OF_FILE_CAPABILITY,
@@ -24,44 +23,7 @@ import {
   type TraceRequest,
   traceRequestMessage,
 } from '../../channel/messages/route-trace.ts'
-import type { XgressOptions } from './xgress-options.ts'
-
-/**
- * Memory budget that circuit endpoints share for payloads that are not acknowledged or delivered.
- */
-export interface BufferBudget {
-  /** Whether an endpoint that already buffers data may buffer more. */
-  readonly hasRoom: () => boolean
-  /** @param bytes negative to release memory. */
-  readonly take: (bytes: number) => void
-}
-
-export interface XgressDeps {
-  readonly circuitId: string
-  readonly isTerminator: boolean
-  readonly options: XgressOptions
-  readonly application: CircuitApplication
-  readonly clock: Pick<Clock, 'monotonicMs'>
-  readonly transmit: TransmitFrame
-  /**
-   * Called once, as the last callback; the owner then forgets this endpoint.
-   * @param endsCircuit false if this router had already removed the circuit.
-   */
-  readonly onClosed: (reason: string, endsCircuit: boolean) => void
-  /**
-   * Called once, before `onClosed`, when both streams are complete. After that, this endpoint only
-   * answers the other one.
-   */
-  readonly onEnded?: () => void
-  /** Identification of this endpoint in responses to route traces. */
-  readonly traced?: { readonly type: string; readonly id: string }
-  /** Called with the number of bytes of each delivered payload. */
-  readonly onDelivered?: (bytes: number) => void
-  /** Memory budget for this endpoint; absent: no limit. */
-  readonly room?: BufferBudget
-  /** Random numbers in [0, 1) for the option `randomDrops`. */
-  readonly random?: () => number
-}
+import type { XgressDeps } from './xgress-deps.ts'
 
 /** Time after completion in which this endpoint acknowledges retransmitted payloads again. */
 const LINGER_MS = 5000
@@ -240,12 +202,14 @@ export class Xgress implements CircuitEndpoint {
   }
 
   finish(): void {
-    this.#finish()
+    this.#finish(payloadFlag.endOfFile)
     this.#run()
   }
 
-  failWrite(reason: string): void {
-    this.close(reason)
+  abort(reason: string): void {
+    if (this.#isApplicationGone) return
+    this.#leave(reason, ABORT_FLAGS)
+    this.#run()
   }
 
   resume(): void {
@@ -255,7 +219,7 @@ export class Xgress implements CircuitEndpoint {
 
   close(reason: string): void {
     if (this.#isApplicationGone) return
-    this.#leave(reason)
+    this.#leave(reason, payloadFlag.endOfFile)
     this.#run()
   }
 
@@ -288,18 +252,20 @@ export class Xgress implements CircuitEndpoint {
     this.#over('the application sends without waiting', true)
   }
 
-  #finish(): void {
+  /** @param flags of the last payload. */
+  #finish(flags: number): void {
     if (this.#sendHalf !== 'open') return
     this.#sendHalf = 'finishing'
     this.#finishCalledMs = this.#nowMs()
-    this.#push(payloadFlag.endOfFile, nothing)
+    this.#push(flags, nothing)
   }
 
   /**
    * Handles that the application has closed its endpoint: it receives nothing more, but all data
    * that it sent is transmitted.
+   * @param endFlags flags of the payload that ends its stream.
    */
-  #leave(reason: string): void {
+  #leave(reason: string, endFlags: number): void {
     this.#reason ||= reason
     this.#chunks = null
     if (this.#receiveHalf === 'open') {
@@ -309,7 +275,7 @@ export class Xgress implements CircuitEndpoint {
         this.#outbox.pushAhead(payloadFlag.writeFailed, null)
       }
     }
-    this.#finish()
+    this.#finish(endFlags)
     this.#releaseApplication()
   }
 
@@ -421,7 +387,8 @@ export class Xgress implements CircuitEndpoint {
   #deliver(payload: Payload): void {
     const { flags, capabilities } = payload
     if ((flags & STREAM_END_FLAGS) !== 0) {
-      this.#onEnded()
+      if ((flags & ABORT_FLAGS) === ABORT_FLAGS) this.#onAborted()
+      else this.#onEnded()
       return
     }
     if (capabilities !== null) this.#onCapabilities(capabilities)
@@ -457,6 +424,15 @@ export class Xgress implements CircuitEndpoint {
     if (wasOpen) this.#callApplication(() => this.#deps.application.onFinished())
   }
 
+  /** The other application has failed, so the end of its stream is missing. */
+  #onAborted(): void {
+    if (this.#receiveHalf === 'ended') return
+    this.#reason ||= 'the other end has failed'
+    this.#chunks = null
+    this.#receiveHalf = 'ended'
+    this.#cutSendHalf()
+  }
+
   /**
    * Calls the application. If it throws, its endpoint closes as if the application had closed it.
    */
@@ -464,7 +440,7 @@ export class Xgress implements CircuitEndpoint {
     try {
       call()
     } catch (error) {
-      this.#leave(error instanceof Error ? error.message : String(error))
+      this.#leave(error instanceof Error ? error.message : String(error), ABORT_FLAGS)
     }
   }
 
@@ -571,7 +547,8 @@ export class Xgress implements CircuitEndpoint {
     if (this.#isOver) return
     this.#isOver = true
     this.#reason ||= reason
-    if (endsCircuit && this.#isStarted) this.#outbox.transmitEnd()
+    const isSentWhole = this.#sendHalf === 'closed' || this.#isSentWhole
+    if (endsCircuit && this.#isStarted) this.#outbox.transmitEnd(isSentWhole && !this.#hasLostSent)
     this.#cutSendHalf()
     this.#receiveHalf = 'ended'
     this.#received.clear()

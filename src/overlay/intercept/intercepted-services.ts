@@ -69,7 +69,7 @@ export interface InterceptedServicesDeps {
 /** A service with intercepted connections, and its open circuits. */
 interface Taken {
   readonly key: string
-  readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
+  readonly ends: Set<Pick<CircuitEndpoint, 'abort'>>
 }
 
 interface Wanted extends InterceptedService {
@@ -374,7 +374,7 @@ export class InterceptedServices {
     if (taken === undefined) return
     this.#taken.delete(serviceId)
     this.#deps.log.info({ serviceId, reason }, 'service intercepted no more')
-    for (const end of Array.from(taken.ends)) end.close(reason)
+    for (const end of Array.from(taken.ends)) end.abort(reason)
   }
 
   /** Logs the faults of a service once. @param isTaken whether other parts are intercepted. */
@@ -478,13 +478,13 @@ export class InterceptedServices {
     }
   }
 
-  #enter({ ends }: Taken, end: Pick<CircuitEndpoint, 'close'>, { text }: IpAddress): void {
+  #enter({ ends }: Taken, end: Pick<CircuitEndpoint, 'abort'>, { text }: IpAddress): void {
     ends.add(end)
     this.#open += 1
     this.#clients.set(text, (this.#clients.get(text) ?? 0) + 1)
   }
 
-  #leave({ ends }: Taken, end: Pick<CircuitEndpoint, 'close'>, { text }: IpAddress): void {
+  #leave({ ends }: Taken, end: Pick<CircuitEndpoint, 'abort'>, { text }: IpAddress): void {
     if (!ends.delete(end)) return
     this.#open -= 1
     const left = (this.#clients.get(text) ?? 1) - 1

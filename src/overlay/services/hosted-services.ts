@@ -42,7 +42,7 @@ interface HostedServicesDeps {
 interface HostedTerminator extends DialedTerminator {
   readonly id: string
   readonly probes: HealthProbes
-  readonly ends: Set<Pick<CircuitEndpoint, 'close'>>
+  readonly ends: Set<Pick<CircuitEndpoint, 'abort'>>
   offered: RequestedTunnelTerminator
 }
 
@@ -174,7 +174,7 @@ export class HostedServices {
     at: number,
   ): HostedTerminator {
     const { identityId, terminators } = this.#deps
-    const ends = new Set<Pick<CircuitEndpoint, 'close'>>()
+    const ends = new Set<Pick<CircuitEndpoint, 'abort'>>()
     const instanceId = instanceOf(terms, identity)
     const id = terminatorId(identityId, service.id, at, instanceId)
     const isKeyed = this.#deps.hasKeyPerTerminator && service.encryptionRequired
@@ -234,7 +234,7 @@ export class HostedServices {
 function release({ probes, ends }: HostedTerminator, reason: string): void {
   probes.stop()
   // @guard circuits-of-a-tunnel--ended
-  for (const end of Array.from(ends)) end.close(reason)
+  for (const end of Array.from(ends)) end.abort(reason)
 }
 
 /**

@@ -100,8 +100,8 @@ export class SecureStream implements CircuitApplication, CircuitEndpoint {
     this.#end?.finish()
   }
 
-  failWrite(reason: string): void {
-    this.#end?.failWrite(reason)
+  abort(reason: string): void {
+    this.#end?.abort(reason)
   }
 
   resume(): void {
@@ -154,8 +154,7 @@ export class SecureStream implements CircuitApplication, CircuitEndpoint {
   }
 
   #fail(reason: string): boolean {
-    this.#end?.failWrite(reason)
-    this.#end?.close(reason)
+    this.#end?.abort(reason)
     return true
   }
 }

@@ -37,7 +37,7 @@ export interface DialedTerminator {
    * Registers a new circuit, which closes when its service is no longer hosted.
    * @returns a function that removes the registration.
    */
-  readonly hold: (end: Pick<CircuitEndpoint, 'close'>) => () => void
+  readonly hold: (end: Pick<CircuitEndpoint, 'abort'>) => () => void
 }
 
 interface TunnelDialerDeps {

@@ -47,8 +47,7 @@ export class DatagramApplication implements CircuitApplication {
 
   /** @param reason why the peer cannot be reached any more. */
   fail(reason: string): void {
-    this.#end?.failWrite(reason)
-    this.#end?.close(reason)
+    this.#end?.abort(reason)
   }
 
   deliver({ body }: PayloadContent): boolean {

@@ -137,7 +137,7 @@ export class SocketApplication implements CircuitApplication {
     // A socket that both sides have ended closes while the circuit accepts no data.
     if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) return
     const reason = this.#fault ?? 'the socket is closed'
-    if (this.#fault !== null || !this.#socket.writableFinished) end.failWrite(reason)
-    end.close(reason)
+    if (this.#fault !== null || !this.#socket.writableFinished) end.abort(reason)
+    else end.close(reason)
   }
 }

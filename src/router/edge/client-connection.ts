@@ -115,7 +115,7 @@ export class ClientConnection implements CircuitApplication {
   abandon(reason: string): void {
     this.#over()
     this.#dropQueue()
-    this.#end?.close(reason)
+    this.#end?.abort(reason)
   }
 
   /** @returns false if no response will come. */

@@ -205,7 +205,7 @@ export class ConnectRequests {
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {
-      circuits.open(circuit, nobody).close('the client is gone')
+      circuits.open(circuit, nobody).abort('the client is gone')
     } catch (error) {
       log.warn({ circuitId: circuit.id, err: error }, 'a circuit without a client was not ended')
     }

@@ -30,7 +30,8 @@ import { closedCircuitEndpoint } from '../../overlay/circuits/closed-circuit-end
 import { remainingTraceHops, withRemainingHops } from '../../channel/messages/route-trace.ts'
 import { type RoutedCircuits, RouteHandler } from './route-handler.ts'
 import { circuitEndpointSide, CircuitTraffic } from './circuit-traffic.ts'
-import { type BufferBudget, Xgress } from '../../overlay/circuits/xgress.ts'
+import type { BufferBudget } from '../../overlay/circuits/xgress-deps.ts'
+import { Xgress } from '../../overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { UsageCounterKind } from '../../channel/messages/reports.ts'
 

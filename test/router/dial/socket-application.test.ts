@@ -32,8 +32,8 @@ class Endpoint implements CircuitEndpoint {
     this.calls.push('finish')
   }
 
-  failWrite(): void {
-    this.calls.push('failWrite')
+  abort(): void {
+    this.calls.push('abort')
   }
 
   resume(): void {}

@@ -74,9 +74,18 @@ describe('A dialed TCP target', () => {
     socket.on('error', (error: NodeJS.ErrnoException) => errors.push(error.code ?? ''))
     socket.on('end', () => (hasEnded = true))
     socket.resume()
-    far.end.failWrite('the client is gone')
+    far.end.abort('the client is gone')
     await eventually(() => socket.destroyed).toBe(true)
     expect([errors, hasEnded]).toEqual([['ECONNRESET'], false])
+  })
+
+  test('that resets its connection is reported to the client as failed, not as a regular end of the stream', async () => {
+    const { far, socket } = await bridged()
+    socket.write('half of the')
+    await eventually(() => far.text).toBe('half of the')
+    socket.resetAndDestroy()
+    await eventually(() => far.isWhole).toBe(false)
+    expect(far.isFinished).toBe(false)
   })
 
   test('receives the circuit’s data and responds, and the controller receives the addresses of the socket', async () => {

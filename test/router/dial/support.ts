@@ -50,6 +50,8 @@ export class FarEnd implements CircuitApplication {
   readonly end: CircuitEndpoint
   isFinished = false
   closedFor: string | null = null
+  /** Whether all data was delivered, according to the last report; null while the circuit is open. */
+  isWhole: boolean | null = null
   /** If false, this end accepts one piece, and no more until `takeAll`. */
   takes = true
   #onWritable: (() => void) | null = null
@@ -97,7 +99,8 @@ export class FarEnd implements CircuitApplication {
     this.#onWritable?.()
   }
 
-  onClosed(reason: string): void {
+  onClosed(reason: string, isWhole: boolean): void {
+    this.isWhole = isWhole
     this.closedFor = reason
   }
 }

@@ -53,7 +53,7 @@ export class TestEnd implements CircuitEndpoint {
     this.isClosed = true
   }
 
-  failWrite(reason: string): void {
+  abort(reason: string): void {
     this.close(reason)
   }
 

@@ -1,5 +1,6 @@
 import type { ChannelMessage } from '../../../src/channel/frame.ts'
-import { Xgress, type XgressDeps } from '../../../src/overlay/circuits/xgress.ts'
+import type { XgressDeps } from '../../../src/overlay/circuits/xgress-deps.ts'
+import { Xgress } from '../../../src/overlay/circuits/xgress.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { arrivedFrom, ScriptedApplication } from './xgress-pair.ts'
 

@@ -101,7 +101,7 @@ describe('Two circuit endpoints over a path that loses, delays, reorders, repeat
         const steps = [
           () => xgress.finish(),
           () => xgress.close('gone'),
-          () => xgress.failWrite('broken'),
+          () => xgress.abort('broken'),
           () => xgress.unrouted(),
           () => xgress.end('stopped'),
           () => (pair.isCut = random.next() < 0.5),

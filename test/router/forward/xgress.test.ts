@@ -189,18 +189,45 @@ describe('A circuit endpoint reports to its application whether all data was del
     expect(terminator.application.isWhole).toBe(false)
   })
 
+  test('as false if the other application has failed, after all data that it had sent', () => {
+    const { initiator, terminator, time } = new XgressPair().start()
+    for (const { application } of [initiator, terminator]) application.finishesAtEnd = false
+    time.runFor(1000)
+    terminator.application.write([pieceOf(10), pieceOf(20)])
+    terminator.xgress.abort('the target has reset the connection')
+    time.runFor(1000)
+    const { delivered, isFinished, isWhole, reasons } = initiator.application
+    expect(delivered.map(({ body }) => body.length)).toEqual([10, 20])
+    expect({ isFinished, isWhole, reasons }).toEqual({
+      isFinished: false,
+      isWhole: false,
+      reasons: ['the other end has failed'],
+    })
+  })
+
+  test('as false if the other endpoint ends while its application is still sending', () => {
+    const { initiator, terminator, time } = new XgressPair().start()
+    for (const { application } of [initiator, terminator]) application.finishesAtEnd = false
+    terminator.application.write([pieceOf(10)])
+    time.runFor(1000)
+    terminator.xgress.end('the router stops')
+    time.runFor(1000)
+    const { isFinished, isWhole } = initiator.application
+    expect({ isFinished, isWhole }).toEqual({ isFinished: false, isWhole: false })
+  })
+
   test('as false immediately if the other application stops reading', () => {
     const { initiator, terminator, time } = new XgressPair().start()
     initiator.application.finishesAtEnd = false
     time.runFor(100)
-    terminator.xgress.failWrite('broken pipe')
+    terminator.xgress.abort('broken pipe')
     time.runFor(100)
     expect(initiator.application.isWhole).toBe(false)
   })
 })
 
 describe('A circuit endpoint closes', () => {
-  test('when its application throws; then the other endpoint finishes', () => {
+  test('when its application throws; then the other application learns that data may be missing', () => {
     const pair = new XgressPair().start()
     const { initiator, terminator, time } = pair
     terminator.application.takesMore = () => {
@@ -210,7 +237,10 @@ describe('A circuit endpoint closes', () => {
     initiator.application.write([pieceOf(10), pieceOf(20)])
     expect(time.runUntil(() => isOver(pair), 60_000)).toBe(true)
     expect(terminator.closed).toEqual([['the disk is full', true]])
-    expect(initiator.application.isFinished).toBe(true)
+    expect([initiator.application.isFinished, initiator.application.isWhole]).toEqual([
+      false,
+      false,
+    ])
     expect(terminator.application.delivered).toHaveLength(1)
   })
 
@@ -241,7 +271,7 @@ describe('A circuit endpoint closes', () => {
     initiator.application.write(Array.from({ length: 2000 }, () => pieceOf(10_000)))
     time.runFor(1000)
     const { payload } = initiator.counts
-    terminator.xgress.failWrite('broken pipe')
+    terminator.xgress.abort('broken pipe')
     time.runFor(100)
     expect(initiator.xgress.bufferedBytes).toBe(0)
     expect(initiator.xgress.send(pieceOf(1))).toBe(false)
@@ -331,7 +361,7 @@ describe('A circuit endpoint closes', () => {
     end.xgress.start()
     end.xgress.finish()
     end.xgress.close('again')
-    end.xgress.failWrite('again')
+    end.xgress.abort('again')
     end.xgress.resume()
     end.xgress.unrouted()
     end.xgress.onLinkWritable()

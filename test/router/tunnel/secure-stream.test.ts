@@ -48,8 +48,9 @@ class Wire implements CircuitEndpoint {
 
   finish(): void {}
 
-  failWrite(reason: string): void {
+  abort(reason: string): void {
     this.reason = reason
+    this.isClosed = true
   }
 
   resume(): void {}
