@@ -20,7 +20,7 @@ class Endpoint implements CircuitEndpoint {
   readonly circuitId = 'c1'
   isClosed = false
   isFull = false
-  /** What the application has called, in order; pieces by their text. */
+  /** Calls of the application in their order; a piece is shown as its text. */
   readonly calls: string[] = []
 
   send({ body, edgeFlags }: PayloadContent): boolean {
