@@ -70,8 +70,8 @@ export type LogInCredential =
   | ({ readonly by: 'password' } & PasswordCredential)
 
 /**
- * The request of a log-in: its caller, as the password hash queue identifies it, and the origin of
- * its write.
+ * A log-in request: the caller, as the queue of password hashes identifies the caller, and the
+ * origin of the log entry that opens the session.
  */
 export interface LogInRequest {
   readonly write: WriteRequest

@@ -28,8 +28,8 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
- * process, read at each scrape.
+ * Opens a service session if the client's posture passes the checks of a policy that grants access.
+ * Evaluates the posture again if a check or its record changes before the log entry is applied.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,
