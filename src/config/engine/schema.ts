@@ -53,8 +53,8 @@ interface OptionSettings<T> extends Effective {
   /** Alternative names of the key. */
   readonly aliases?: readonly string[]
   /**
-   * Set for a deprecated key: the warning that is reported when the key is present; it names the
-   * replacement.
+   * Set for a deprecated key: the warning that is reported when the key is present. The warning
+   * names the replacement.
    */
   readonly deprecated?: string
 }

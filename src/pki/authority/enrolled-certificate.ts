@@ -258,7 +258,7 @@ function identityUri({ trustDomain }: EnrolledCertificateInput, identityId: stri
 }
 
 /**
- * Checks the form of a SPIFFE id.
+ * Checks that a SPIFFE id is valid and has the expected number of path segments.
  * @param segments expected number of path segments: an id that contains a slash would give more
  * segments, and the SPIFFE id would name something else.
  */
