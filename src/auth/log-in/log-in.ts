@@ -51,7 +51,9 @@ import type { CredentialProof } from './proof.ts'
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: ExternalJwtChallenge | null
-  /** Shown to operators only; undefined if the credential was not checked. */
+  /**
+   * Cause of the refusal, which only operators see; undefined if the credential was not checked.
+   */
   readonly cause?: RefusalCause
 }
 

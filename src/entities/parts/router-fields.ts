@@ -34,7 +34,10 @@ const listeners = {
  */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
-/** Network interfaces that the router with this id reports; null while it reports none. */
+/**
+ * Network interfaces that the router whose id equals the record's id reports; null while the router
+ * reports none.
+ */
 export const interfacesField = computedField(
   { from: 'routerStatus', shows: 'interfaces' },
   interfaceListSchema,

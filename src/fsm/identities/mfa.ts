@@ -140,7 +140,10 @@ export function consumeMfaCode(
   return acceptedOutcome(identityId)
 }
 
-/** Records the session that passes with a time-based code; every other use clears that record. */
+/**
+ * Records the session that passes the second factor with a time-based code; every other use of a
+ * code clears this record.
+ */
 function stepUse(
   { featureLevel }: State,
   { id }: ApiSession,
