@@ -40,7 +40,7 @@ export interface EnrollmentActor {
   readonly signerId: string
 }
 
-/** The fields of which exactly one is not ''. */
+/** Names of the fields of an {@link EnrollmentActor} of which exactly one is not ''. */
 export type CredentialIdField = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
 /** An identity that acts through its API session. */

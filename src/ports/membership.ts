@@ -69,7 +69,7 @@ export interface JoinRequest {
   readonly certificateRequestPem: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
-  /** host:port of its mesh. */
+  /** host:port of the new controller's mesh listener. */
   readonly address: string
   /** DNS names and IP addresses that the new controller's certificate must contain. */
   readonly hosts: readonly string[]

@@ -20,7 +20,7 @@ export type Outcome =
 /** A command to propose, with its actor and request. */
 export interface ProposalInput {
   readonly kind: CommandKind
-  /** The encoded payload message of that kind. */
+  /** The encoded protobuf message that belongs to `kind`. */
   readonly payload: Uint8Array
   /**
    * The feature level that the payload requires, if it is higher than the level of its kind of

@@ -94,7 +94,7 @@ export interface LogInClientInfo {
   readonly oidc?: OidcSessionOptions
 }
 
-/** How the code flow opens a session. */
+/** Options with which the OAuth code flow opens a session. */
 export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string

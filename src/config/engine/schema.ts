@@ -50,7 +50,7 @@ interface OptionSettings<T> extends Effective {
    * show it.
    */
   readonly isSecret?: boolean
-  /** Alternative names of the key. */
+  /** Alternative names that the file may use for the key. */
   readonly aliases?: readonly string[]
   /**
    * Set for a deprecated key: the warning that is reported when the key is present. The warning

@@ -147,7 +147,10 @@ export const versionInfoField = computedField(
   },
 )
 
-/** Fingerprint of the router's enrolled certificate; null before enrollment. */
+/**
+ * Rules of the field `fingerprint`, which contains the SHA-1 of the router's enrolled certificate;
+ * null before enrollment.
+ */
 export const uniqueFingerprintRules = {
   settable: 'proposer',
   charactersMax: 128,

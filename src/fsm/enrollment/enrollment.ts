@@ -233,7 +233,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // A pending next certificate is removed.
+    // Removes a pending certificate from an earlier extension.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })

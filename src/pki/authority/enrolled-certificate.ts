@@ -65,7 +65,7 @@ export interface EnrolledCertificate {
   readonly leafPem: string
   /** Leaf certificate and intermediates in PEM, leaf first, without the root. */
   readonly chainPem: string
-  /** SHA-1 of the DER, lowercase hex. */
+  /** SHA-1 of the leaf certificate in DER, lowercase hex. */
   readonly fingerprint: string
   /** SHA-256 of the SubjectPublicKeyInfo, lowercase hex. */
   readonly publicKeyPrint: string
