@@ -29,7 +29,8 @@ export interface ServiceSessionDeps {
 
 /**
  * Opens a service session if the client's posture passes the checks of a policy that grants access.
- * Evaluates the posture again if a check or its record changes before the log entry is applied.
+ * If the state machine refuses the entry because a posture check has changed, evaluates the posture
+ * again, `judgementsMax` times in total.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,
