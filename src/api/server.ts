@@ -65,7 +65,7 @@ interface ListenerOptions {
   readonly hasOpenMetrics?: boolean
   /** Folders of static files that are served in addition to the APIs. */
   readonly mounts?: readonly FileMount[]
-  /** null: plain HTTP, without TLS, for tests. */
+  /** TLS settings; null: plain HTTP without TLS, for the admin socket and for tests. */
   readonly https: ServerOptions | null
   /**
    * Determines the callers of requests without a session. Only for the admin socket: never set it

@@ -144,7 +144,7 @@ export class ClusterClient<R extends ClusterRequest> {
 
   /**
    * Sends a write; if a controller refuses the write as too old because log time was reset, sends
-   * it again with a later ID (`LATER_ID_MS`).
+   * it again with a later ID (`POST_RESET_ID_OFFSET_MS`).
    */
   async #askLater(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { clock, requestId } = this.#options

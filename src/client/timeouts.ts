@@ -3,8 +3,8 @@ export interface ClientTimeouts {
   /** Time without a response after which the client tries the next member. */
   readonly answerMs: number
   /**
-   * Time without a response after which the client also sends a read to the next member; 0: it
-   * sends a request to one member at a time.
+   * Time without a response after which the client also sends a read to the next member; 0: the
+   * client sends a request to one member at a time.
    */
   readonly hedgeMs: number
   /** Minimum timeout for the last member that is tried. */

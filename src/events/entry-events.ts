@@ -30,7 +30,7 @@ interface EntryChanges {
   readonly policyIds: ReadonlyMap<string, string>
 }
 
-/** The controller that emits the events. */
+/** Identifies the controller that emits the events. */
 interface EventSource {
   readonly generation: number
   readonly selfId: string

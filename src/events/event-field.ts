@@ -70,7 +70,7 @@ export interface NewEvent {
   readonly fields: () => EventFields
   /** Value that filters compare: the entity type of a change, or the name of a metric. */
   readonly about?: string
-  /** Source of a metric. */
+  /** Id of the source of a metric, which filters compare. */
   readonly source?: string
   /** Approximate number of characters; the ring's limits use it until the text exists. */
   readonly weight: number

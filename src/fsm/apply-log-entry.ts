@@ -176,8 +176,8 @@ function perform(state: ClusterState, command: Command, place: Place): Performed
   const now = { index: place.index, logTimeMs: state.logTimeMs }
   const audit = entryAuditRecord(state, command, now, { outcome, touched, changes })
   if (audit !== null) state.remember(audit)
-  // The result omits the changes: its users store it for a long time, and followers receive the
-  // changes through `ChangeFeed`.
+  // The result omits the changes: code that uses the result stores it for a long time, and
+  // subscribers receive the changes through `ChangeFeed`.
   return {
     outcome,
     audit: audit === null || audit.change === '' ? audit : { ...audit, change: '' },

@@ -37,8 +37,8 @@ import { ClusterState } from './access/cluster-state.ts'
 interface MachineDeps {
   readonly store: StateStore
   /**
-   * Used only by reads, which must know whether an identity is disabled at present. Apply never
-   * uses the clock.
+   * Used only by reads, which must know whether an identity is disabled at present. The apply step
+   * never uses the clock.
    */
   readonly clock: Clock
   readonly schedule?: ScheduleTimer
@@ -63,7 +63,10 @@ export class StateMachine
    * Called in the apply step, after the entry that completes a restore of a backup; must not throw.
    */
   onRecordsReplaced: (index: Index) => void = () => undefined
-  /** Status of the connected routers, for the details of routers. Apply never reads it. */
+  /**
+   * Status of the connected routers, for the details of routers. The apply step never reads the
+   * status.
+   */
   routers: RouterStatuses = noRouterStatuses
   /** The data model that edge routers receive, and with which they decide about access. */
   readonly routerModel: RouterModel = createRouterModel(this, () => this.state)
@@ -201,7 +204,7 @@ export class StateMachine
     return this.#followers.add(kinds, of)
   }
 
-  /** Notifies followers that one log entry replaced all records. */
+  /** Notifies subscribers that one log entry replaced all records. */
   #notifyReplaced(): void {
     this.#followers.onReplaced()
     this.onRecordsReplaced(this.state.position.index)
@@ -260,8 +263,8 @@ class Followers {
   readonly #all = new Set<{ readonly kinds: ReadonlySet<KindName>; readonly of: ChangeListener }>()
 
   /**
-   * Adds a follower for some kinds of records.
-   * @returns a function that removes the follower.
+   * Adds a subscriber for some kinds of records.
+   * @returns a function that removes the subscriber.
    */
   add(kinds: readonly KindName[], of: ChangeListener): () => void {
     const follower = { kinds: new Set(kinds), of }
@@ -288,8 +291,8 @@ class Followers {
       try {
         if (own.length > 0) of.onEntry(index, own, facts)
       } catch {
-        // An error of a follower must not stop the apply step, because the follower can rebuild its
-        // data from the records.
+        // An error of a subscriber must not stop the apply step, because the subscriber can rebuild
+        // its data from the records.
         of.onReplaced()
       }
     }

@@ -43,9 +43,9 @@ export function quorumOrLocalNowMs({
 
 /**
  * The time for checking pauses, lockouts and disablements before a proposal: the later of the local
- * clock and log time. Apply uses log time alone, which is ahead of the local clock if the clocks of
- * a majority were ahead. If the check used the local clock alone, this controller would refuse
- * requests for some time after a pause has ended by log time.
+ * clock and log time. The state machine uses log time alone, which is ahead of the local clock if
+ * the clocks of a majority were ahead. If the check used the local clock alone, this controller
+ * would refuse requests for some time after a pause has ended by log time.
  */
 export function proposalNowMs({
   state,

@@ -49,7 +49,9 @@ export function newShortId(): string {
 
 const SHORT_ID = /^[0-9A-Za-z_][0-9A-Za-z_-]{11}$/
 
-/** Whether an id has the form of the ids that {@link newShortId} creates. */
+/**
+ * Whether a string has the length and the characters of the ids that {@link newShortId} creates.
+ */
 export function isShortId(text: string): boolean {
   return SHORT_ID.test(text)
 }

@@ -1,6 +1,6 @@
 import { type FieldFault, Problem, type ProblemCode } from './problems.ts'
 
-/** The problem for a write that apply refused. */
+/** The problem for a write that the state machine refused. */
 export function refusalProblem(refusal: {
   readonly code: ProblemCode
   readonly fault: FieldFault | null

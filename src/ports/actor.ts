@@ -1,8 +1,8 @@
 import { isSessionPermission, type SessionPermission } from '../lib/permissions.ts'
 
 /**
- * Author of a write, with the rights that apply checks. It is a closed union, like the `actor`
- * field of the logged command; apply refuses a command without an actor.
+ * Author of a write, with the rights that the state machine checks. It is a closed union, like the
+ * `actor` field of the logged command; the state machine refuses a command without an actor.
  */
 export type Actor =
   | { readonly case: 'system'; readonly value: SystemActor }
@@ -40,7 +40,7 @@ export interface EnrollmentActor {
   readonly signerId: string
 }
 
-/** The fields of which exactly one is not ''. */
+/** Names of the fields of an {@link EnrollmentActor} of which exactly one is not ''. */
 export type CredentialIdField = 'enrollmentId' | 'caId' | 'routerId' | 'signerId'
 
 /** An identity that acts through its API session. */
@@ -49,8 +49,8 @@ export interface SessionActor {
   readonly sessionId: string
   readonly address: string
   /**
-   * Permission with which the API admitted the session's request; apply checks the permission
-   * again.
+   * Permission with which the API admitted the session's request; the state machine checks the
+   * permission again.
    */
   readonly permission: SessionPermission
   /**

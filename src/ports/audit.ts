@@ -28,11 +28,11 @@ export interface AuditRecord {
   readonly fields: readonly string[]
   readonly also: readonly string[]
   /**
-   * `done`; the error code with which apply refused the entry; or `requested` for an action that
-   * the log records before the action starts.
+   * `done`; the error code with which the state machine refused the entry; or `requested` for an
+   * action that the log records before the action starts.
    */
   readonly outcome: string
-  /** The reason that apply or the caller gave; otherwise ''. */
+  /** The reason that the state machine or the caller gave; otherwise ''. */
   readonly reason: string
   /**
    * JSON of the records before and after the entry, without secrets (`AuditedChange`); '' if no
@@ -41,9 +41,9 @@ export interface AuditRecord {
   readonly change: string
 }
 
-/** A record that an entry changed, in the form that the audit log stores. */
+/** A record that an entry changed, as the audit log stores it. */
 export interface AuditedChange {
-  /** Kind of record to which the table of the record belongs. */
+  /** Kind that owns the table in which the record is stored. */
   readonly kind: string
   readonly id: string
   /** Name of the record after the entry or, if the entry deleted the record, before it. */

@@ -4,7 +4,7 @@ import type { AuditRecord } from './audit.ts'
 
 /** A record before and after one entry. */
 export interface RecordChange<K extends KindName = KindName> {
-  /** Kind of record to which the table of the record belongs. */
+  /** Kind that owns the table in which the record is stored. */
   readonly kind: K
   readonly id: string
   /** The record before the entry; undefined if it did not exist. */
@@ -41,8 +41,8 @@ export interface LogEntryFacts {
 /** Listens for the changes of each entry, and for a replacement of the whole state. */
 export interface ChangeListener {
   /**
-   * Called within apply, after an entry that has changed records of the followed kinds; `changes`
-   * is not empty. Must neither throw nor write.
+   * Called in the apply step, after an entry that has changed records of the followed kinds;
+   * `changes` is not empty. Must neither throw nor write.
    */
   onEntry(index: Index, changes: readonly RecordChange[], facts: LogEntryFacts): void
   /** Called after a snapshot or backup replaced the state, so that any record may differ. */
@@ -52,7 +52,7 @@ export interface ChangeListener {
 /** Publishes the changes of each entry to code that keeps data derived from records. */
 export interface ChangeFeed {
   /**
-   * Calls the follower for changes of some kinds.
+   * Calls the listener for changes to records of some kinds.
    * @param kinds the kinds of records to follow.
    * @returns a function that stops the calls.
    */

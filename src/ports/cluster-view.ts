@@ -14,7 +14,7 @@ export const ROUTER_ADDRESS_NAME = 'router-control'
 /** A member as this controller sees it now: the replicated record, with live data. */
 export interface MemberView {
   readonly id: NodeId
-  /** host:port of the mesh. */
+  /** host:port of the member's mesh listener. */
   readonly address: string
   readonly voter: boolean
   readonly leader: boolean

@@ -6,8 +6,8 @@ export interface EvaluatedPosture {
   passes(check: RecordOf<'postureCheck'>): boolean
   queryOf(check: RecordOf<'postureCheck'>): PostureQuery
   /**
-   * The values that the check expects and the values that the client has; the form depends on the
-   * type of the check.
+   * The values that the check expects and the values that the client has. The members of the object
+   * depend on the type of the check.
    */
   valuesOf(check: RecordOf<'postureCheck'>): JsonObject
 }

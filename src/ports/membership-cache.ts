@@ -1,9 +1,9 @@
 import type { Index, NodeId, Term } from '../raft/types.ts'
 
 /**
- * The last members known to be committed, stored in addition to log and state. Until this
- * controller has read the log, the record says which peers to admit and to dial, and which
- * positions their disks must have reached.
+ * The last committed membership configuration that this controller knows, stored in addition to log
+ * and state. Until this controller has read the log, the record says which peers to admit and to
+ * dial, and which positions their disks must have reached.
  */
 export interface MembershipRecord {
   /** membership.v1.Configuration, encoded. */
@@ -43,13 +43,15 @@ export interface PeerDiskRecord {
    */
   readonly generation: number
   readonly storeId: Uint8Array
-  /** Number of starts of the store. */
+  /** How many times the store has been started. */
   readonly boot: bigint
   readonly startedAtMs: bigint
-  /** Promise since that start, from streams that the peer dialed. */
+  /** Position that the peer promised since its last start, on streams that the peer dialed. */
   readonly heard: DurablePosition
-  /** Promise since that start, from streams that this controller dialed. */
+  /**
+   * Position that the peer promised since its last start, on streams that this controller dialed.
+   */
   readonly answered: DurablePosition
-  /** Promise from earlier starts of the store. */
+  /** Position that the peer promised before its last start. */
   readonly past: DurablePosition
 }

@@ -4,9 +4,9 @@ import type { Actor } from './actor.ts'
 
 /** Membership changes for operators. A repeated change succeeds and changes nothing. */
 export type MembershipChange =
-  /** Makes a learner that has caught up a voter. */
+  /** Promotes a learner that has caught up to voter. */
   | { readonly verb: 'promote'; readonly id: NodeId }
-  /** Makes a voter a learner. */
+  /** Demotes a voter to learner. */
   | { readonly verb: 'demote'; readonly id: NodeId }
   /**
    * Removes a member. `isCompromised`: all secrets that the controller knew become invalid, so
@@ -14,7 +14,7 @@ export type MembershipChange =
    */
   | { readonly verb: 'remove'; readonly id: NodeId; readonly isCompromised: boolean }
   /**
-   * Makes `newId` (a learner that has caught up) a voter and removes the voter `oldId`, in one
+   * Promotes `newId`, a learner that has caught up, to voter and removes the voter `oldId`, in one
    * joint change.
    */
   | { readonly verb: 'replace'; readonly oldId: NodeId; readonly newId: NodeId }
@@ -69,7 +69,7 @@ export interface JoinRequest {
   readonly certificateRequestPem: string
   /** 16 bytes. */
   readonly storeId: Uint8Array
-  /** host:port of its mesh. */
+  /** host:port of the new controller's mesh listener. */
   readonly address: string
   /** DNS names and IP addresses that the new controller's certificate must contain. */
   readonly hosts: readonly string[]

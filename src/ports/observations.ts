@@ -109,7 +109,7 @@ export type Observation =
       readonly severity: string
       readonly text: string
       readonly details: readonly string[]
-      /** IDs by entity type. */
+      /** IDs of the entities that the alert concerns, by entity type. */
       readonly relatedEntities: Readonly<Record<string, string>>
       /** UTC ms; absent if the router reports no time. */
       readonly atMs?: number

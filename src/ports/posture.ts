@@ -119,8 +119,8 @@ export interface PostureFailure {
     readonly name: string
     readonly typeId: string
     /**
-     * The values that the check expects and the values that the client has; the form depends on the
-     * type of the check.
+     * The values that the check expects and the values that the client has. The members of the
+     * object depend on the type of the check.
      */
     readonly values: JsonObject
   }[]

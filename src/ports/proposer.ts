@@ -5,8 +5,8 @@ import type { TraceContext } from '../lib/trace-context.ts'
 import type { Actor } from './actor.ts'
 
 /**
- * Decision of apply about a command. It is a value in the replicated result, equal on every
- * controller, and never contains a secret.
+ * Decision of the state machine about a command. It is a value in the replicated result, equal on
+ * every controller, and never contains a secret.
  */
 export type Outcome =
   | { readonly ok: true; readonly id: string }
@@ -20,7 +20,7 @@ export type Outcome =
 /** A command to propose, with its actor and request. */
 export interface ProposalInput {
   readonly kind: CommandKind
-  /** The encoded payload message of that kind. */
+  /** The encoded protobuf message that belongs to `kind`. */
   readonly payload: Uint8Array
   /**
    * The feature level that the payload requires, if it is higher than the level of its kind of
@@ -54,8 +54,8 @@ export interface AppliedProposal {
 export interface Proposer {
   /**
    * Proposes through the current leader, retries with a new leader if that one fails, and resolves
-   * after this controller has applied the command. If apply refuses the command, the promise
-   * resolves with that outcome and does not reject.
+   * after this controller has applied the command. If the state machine refuses the command, the
+   * promise resolves with that outcome and does not reject.
    * @throws {Problem} UNAUTHORIZED: the actor has no right in any state. CLUSTER_NO_LEADER: no
    * leader received the command, and nothing changed. OUTCOME_UNKNOWN: a leader received it, and
    * its outcome is unknown at the deadline. SERVER_TOO_MANY_REQUESTS: this controller has too many

@@ -16,7 +16,7 @@ export interface AppliedEntry {
     readonly boot: number
     readonly sequence: number
   } | null
-  /** Decision of apply; null for a no-op and for a configuration entry. */
+  /** Decision of the state machine; null for a no-op and for a configuration entry. */
   readonly outcome: Outcome | null
   /**
    * Audit record of the entry; null if the entry changed nothing, and for commands that are not
@@ -29,8 +29,8 @@ export interface AppliedEntry {
 export interface StateDigests {
   readonly index: Index
   /**
-   * Digest, in hex, of everything that apply reads. `entities` is the digest, in hex, of everything
-   * that clients can see.
+   * Digest, in hex, of everything that the apply step reads. `entities` is the digest, in hex, of
+   * everything that clients can see.
    */
   readonly state: string
   readonly entities: string
@@ -60,8 +60,8 @@ export interface ReplicatedStateMachine {
    */
   apply(entry: Entry): AppliedEntry
   /**
-   * True when the store has not yet written too many of the applied entries: apply should wait, and
-   * check again at `onPersisted`.
+   * True when the store has not yet written too many of the applied entries: the caller should
+   * apply no further entry, and check again at `onPersisted`.
    */
   readonly isBehind: boolean
   digests(): StateDigests

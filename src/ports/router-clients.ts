@@ -113,7 +113,7 @@ export interface RouterClients {
    */
   tokensOf(sessionId: string): readonly string[]
   /**
-   * Calls the follower when sessions change.
+   * Calls the listener when sessions change.
    * @returns a function that stops the calls.
    */
   follow(follower: ClientSessionListener): () => void

@@ -137,7 +137,8 @@ export type ModelEvent =
 /** Listens for the model events of each entry, and for a replacement of the whole model. */
 export interface ModelListener {
   /**
-   * Called within apply, after an entry that has changed the model. Must neither throw nor write.
+   * Called in the apply step, after an entry that has changed the model. Must neither throw nor
+   * write.
    */
   onEntry(index: Index, events: readonly ModelEvent[]): void
   /** Called after a snapshot or backup replaced the whole model. */
@@ -163,7 +164,7 @@ export interface RouterModel {
    */
   disabledForNow(): Iterable<{ readonly id: string; readonly untilMs: number }>
   /**
-   * Calls the follower when the model changes.
+   * Calls the listener when the model changes.
    * @returns a function that stops the calls.
    */
   follow(follower: ModelListener): () => void

@@ -35,9 +35,12 @@ export type SoftTopicTable = Readonly<Record<string, SoftTopicDefinition<unknown
 
 export type SoftTopicValue<D> = D extends SoftTopicDefinition<infer T> ? T : never
 
-/** Numbers of values from other controllers that this controller rejected since its start. */
+/**
+ * Size of the soft state, and numbers of values from other controllers that this controller
+ * rejected since its start.
+ */
 export interface SoftStateCounts {
-  /** Keys and values of all owners, in bytes. */
+  /** Total bytes of the keys and values of all owners. */
   readonly bytes: number
   /** Number of received values whose topic this release does not know. */
   readonly unknownTopics: number

@@ -53,8 +53,8 @@ function messages<S extends DescMessage>(
 }
 
 /**
- * Defines a topic that stores its values in a smaller form than messages, because there may be very
- * many.
+ * Defines a topic whose values this controller stores as smaller objects than protobuf messages,
+ * because there may be very many values.
  */
 function values<S extends DescMessage, T>(
   schema: S,
@@ -69,8 +69,8 @@ function values<S extends DescMessage, T>(
 }
 
 /**
- * Defines a topic that stores its values in encoded form: there may be one for each identity, and
- * few are read.
+ * Defines a topic whose values this controller stores encoded: there may be one value for each
+ * identity, and few are read.
  */
 function packed(schema: DescMessage, bounds: Bounds): SoftTopicDefinition<Uint8Array> {
   return {
@@ -141,8 +141,8 @@ export const softTopics = {
   /**
    * Circuits by id. The controller that owns a circuit publishes it, so that another controller can
    * take over the circuit. The limit is enough for some 30,000 circuits. When the owner fails, no
-   * controller takes over the circuits beyond the limit; they continue as long as their routers
-   * carry them.
+   * controller takes over the circuits beyond the limit; these circuits continue as long as their
+   * routers carry them.
    */
   circuits: packed(CircuitRecordSchema, { ttlMs: 4000, ownerBytesMax: 16 * 1024 * 1024 }),
   /** Traced identities, by id. The limit exceeds the size of `tracesMax` traces. */

@@ -302,7 +302,10 @@ export interface StateView extends RecordSource {
    */
   nextAccessEndMs(): number | null
 
-  /** Expired API sessions, with their stored activity: at most `max`, in any order. */
+  /**
+   * API sessions for which `isOver` returns true, with the last activity in their records: at most
+   * `max`, in any order.
+   */
   sessionsThat(
     isOver: (session: RecordOf<'apiSession'>) => boolean,
     max: number,

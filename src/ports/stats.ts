@@ -11,8 +11,8 @@ interface ThreadMemory {
 export const NO_MEMORY: ThreadMemory = { heapUsedBytes: 0, heapTotalBytes: 0, externalBytes: 0 }
 
 /**
- * Statistics of the disk with the log in this process. Contains only plain numbers, so that threads
- * can send it to each other.
+ * Statistics of this process about the disk that holds the Raft log. Contains only plain numbers,
+ * so that threads can send it to each other.
  */
 export interface DiskStats {
   /** Durations of fdatasync for the log and its meta slots. */
@@ -39,7 +39,7 @@ export interface ConsensusStats {
   readonly loopDelayP99Ms: number
   /** Memory of the thread that runs consensus and mesh. */
   readonly memory: ThreadMemory
-  /** Number of entries in memory that members still lack. */
+  /** Number of Raft log entries that this process holds in memory. */
   readonly logEntries: number
   readonly logBytes: number
   /** Number of pre-votes that this member has started. */

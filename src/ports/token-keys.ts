@@ -17,8 +17,9 @@ export interface TokenKey {
  */
 export interface TokenKeys {
   /**
-   * Versions in ascending order. Returns the same array until the keys change. It is empty before
-   * the state has keys, and has no current version if this controller cannot decrypt that one.
+   * Versions in ascending order. Returns the same array until the keys change. The array is empty
+   * before the state has keys. It lacks the current version if this controller cannot decrypt that
+   * version.
    */
   clusterKeys(): readonly TokenKey[]
   /**

@@ -42,7 +42,7 @@ export interface RecordTraffic {
 /** Sums of the traffic of all records of a kind. */
 export interface TrafficTotals {
   readonly rows: readonly RecordTraffic[]
-  /** Sums of all traffic that belongs to no row. */
+  /** Sums of the traffic of all records that `rows` does not contain. */
   readonly other: TrafficSeries
 }
 

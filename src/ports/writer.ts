@@ -34,21 +34,21 @@ export interface WriteOrigin extends WriteRequest {
 }
 
 /**
- * A command for the proposer, without its origin (the number by which apply
- * recognizes a repeated command).
+ * A command for the proposer, without its origin (the number by which the state machine recognizes
+ * a repeated command).
  */
 export type WriteCommand = Pick<ProposalInput, 'kind' | 'payload' | 'level' | 'judgedOn'>
 
 /**
- * Proposes writes to the cluster. If apply refuses a write, the method throws the refusal as a
- * {Problem}.
+ * Proposes writes to the cluster. If the state machine refuses a write, the method throws the
+ * refusal as a {Problem}.
  */
 export interface CommandWriter {
   /**
    * Proposes a write.
    * @returns the id of the written record; for a repeated request, the id that the first request
    * returned.
-   * @throws {Problem} the refusal of apply, or the reason why the outcome is unknown.
+   * @throws {Problem} the refusal by the state machine, or the reason why the outcome is unknown.
    */
   write(origin: WriteOrigin, command: WriteCommand): Promise<string>
 }

@@ -309,7 +309,7 @@ export class PostureEnforcer {
   }
 }
 
-/** Gives other work a turn. */
+/** Resolves in the next turn of the event loop, so that other work can run first. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

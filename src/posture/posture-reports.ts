@@ -223,7 +223,7 @@ export class PostureReports {
   /**
    * Drops facts that were reported to this controller.
    * @param isIdle called with such a fact, and with the fact that currently counts for the same
-   * subject; returns true if the former is to be dropped.
+   * subject; returns true if the fact that was reported to this controller is to be dropped.
    */
   #dropWhere(
     identityId: string,

@@ -242,7 +242,7 @@ function refusal(
   }
 }
 
-/** The failures, in the form that a failed request record contains. */
+/** The failures, as the record of a failed request contains them. */
 function shownFailures(failures: readonly PostureFailure[]): JsonObject[] {
   const shown = (isWhole: boolean): JsonObject[] =>
     failures.map(({ policyId, policyName, checks }) => ({

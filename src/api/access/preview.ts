@@ -207,7 +207,10 @@ export function buildPreviewResponse(
   }
 }
 
-/** One page of the rows of all requested changes, in the order of the changes. */
+/**
+ * One page of the pairs of records that gain or lose a right. Contains only the rights and changes
+ * in the query, in the order of `pairs`.
+ */
 function rowsOf(
   call: RequestContext,
   pairs: readonly PairChanges[],

@@ -30,7 +30,7 @@ export const restoreBeginSchema = objectSchema(
     chunks: count,
     bytes: count,
     featureLevel: count,
-    // Id of the cluster that the backup contains.
+    // Id of the cluster from which the backup was taken.
     clusterId: { type: 'string', maxLength: 64 },
     allowsOtherCluster: isTrue,
   },

@@ -9,9 +9,11 @@ import type { certificateRequestSchema } from './pki-schema.ts'
  */
 export interface ActiveServerCertificate {
   readonly path: string
-  /** The certificate in use; null if no version of these files was accepted so far. */
+  /**
+   * The certificate in use; null if the controller has never accepted the content of these files.
+   */
   readonly certificate: InspectedCertificate | null
-  /** Reason why the current files are not in use; null if they are. */
+  /** Reason why the controller does not use the current files; null if it uses them. */
   readonly refused: string | null
 }
 
@@ -28,7 +30,7 @@ export interface ActiveCertificates {
   readonly isRenewedHere: boolean
   /** Time of the automatic renewal, UTC ms; null for a leaf that another authority issued. */
   readonly renewAtMs: number | null
-  /** Reason why the current files are not in use; null if they are. */
+  /** Reason why the controller does not use the current files; null if it uses them. */
   readonly refused: string | null
   readonly alarm: string | null
   readonly serverCertificates: readonly ActiveServerCertificate[]

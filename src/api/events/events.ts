@@ -89,7 +89,8 @@ function streamAnswer(call: RequestContext, deps: EventOperationsDeps): Reply | 
   const filter = filterOf(call, deps)
   const isOfRecords = [...filter.namespaces].some((one) => RECORD_NAMESPACES.has(one))
   const after = resumeAfter(call, deps)
-  // Runs after all waiting, because creating the reader checks the limit on open streams.
+  // Runs after any wait for the position, because creating the reader checks the limit on open
+  // streams.
   const answer = (): Reply => {
     const reader = {
       ...createEventReader(requireCaller(call), call, deps, () => isOfRecords),

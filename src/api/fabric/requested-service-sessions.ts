@@ -185,7 +185,8 @@ export class RequestedServiceSessions {
     const wanted = { id, identityId, serviceId, type, tags: {} }
     try {
       const opened = await openServiceSession(this.#deps, originFor(apiSession), apiSession, wanted)
-      // Between the writes, the client may have lost the right again.
+      // After the log entry that opened the session, the client may have lost the right again,
+      // which ended the session.
       // @guard ended-service-sessions--opened
       if (this.#deps.state.get('session', opened) === undefined) {
         return { ok: false, fault: 'session' }

@@ -53,8 +53,8 @@ export function auditRow(
     actor: reader.mayReadIdentities
       ? { id: record['actor'] ?? '', name: record['actorName'] ?? '' }
       : { id: '', name: '' },
-    // Hides session and address from callers who may read only certain kinds: they must not learn
-    // from which addresses others log in.
+    // Hides session and address from callers who may read only certain kinds: these callers must
+    // not learn from which addresses other identities log in.
     // @guard history-and-undo--address
     session: isAll ? (session ?? '') : '',
     address: isAll ? (address ?? '') : '',

@@ -32,7 +32,7 @@ export interface InverseWrite {
 
 type Records = Pick<StateView, 'get'>
 
-/** Actions that an undo supports: it writes the previous values of the changed records. */
+/** Actions that an undo supports. An undo writes the previous values of the changed records. */
 const undoable: ReadonlySet<string> = new Set(['create', 'replace', 'patch', 'delete'])
 
 /**

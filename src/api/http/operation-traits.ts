@@ -2,8 +2,8 @@ import type { NamedSchema } from '../../entities/operations.ts'
 import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
- * Form of error responses without the envelope `{error, meta}`: the error object alone, or the
- * OAuth form.
+ * Format of error responses that lack the envelope `{error, meta}`. `bare`: the error object alone;
+ * `oauth`: an OAuth error (RFC 6749, 5.2).
  */
 export type ErrorResponseFormat = 'bare' | 'oauth'
 
@@ -29,8 +29,8 @@ export interface OperationTraits {
   /** Maximum bytes of the body, if lower than the listener's limit; above that: 413. */
   readonly bodyBytesMax?: number
   /**
-   * Form of error responses, if it is not the error envelope: `bare` is `{code, message, cause}`,
-   * `oauth` is the form of RFC 6749, 5.2.
+   * Format of error responses, if they lack the error envelope. `bare`: `{code, message, cause}`;
+   * `oauth`: an OAuth error (RFC 6749, 5.2).
    */
   readonly refusalShape?: ErrorResponseFormat
   /**

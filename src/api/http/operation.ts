@@ -16,8 +16,9 @@ export interface QueryParameter {
 }
 
 /**
- * Form of a successful response. `detail`: `{data, meta}`; `list`: the same, with a list in `data`
- * and the pagination in `meta`; `bare`: no envelope, and the schema describes the whole body.
+ * Format of a successful response. `detail`: `{data, meta}`; `list`: the same, with a list in
+ * `data` and the pagination in `meta`; `bare`: no envelope, and the schema describes the whole
+ * body.
  */
 export interface ResponseShape {
   readonly kind: 'detail' | 'list' | 'bare'
@@ -61,7 +62,7 @@ export interface Operation extends OperationTraits {
   /** 202: the work has begun; another operation reports its result. */
   readonly success: 200 | 201 | 202
   readonly response: ResponseShape
-  /** Another success status, with the same form of response. */
+  /** Another success status, with the same response format. */
   readonly alsoAnswers?: number
   /**
    * Error statuses in addition to the statuses that follow from method, permission, body and ETag

@@ -27,8 +27,8 @@ import type {
 const utf8 = new TextEncoder()
 
 /**
- * Request data for a write by a background task: it starts a new trace, and has no request ID,
- * because no client repeats it.
+ * Request data for a write by a background task. The write starts a new trace and has no request
+ * ID, because no client repeats the write.
  */
 export function backgroundWriteRequest(): WriteRequest {
   return {

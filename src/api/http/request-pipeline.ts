@@ -182,7 +182,7 @@ export class RequestPipeline {
       // Checks the limit on waiting requests before a write is proposed, because the client must
       // receive the outcome of a proposed write.
       if (operation.method !== 'GET') this.#checkCrowd(call)
-      // Handles a request immediately, except for the few that must wait for a log index.
+      // Handles a request immediately, except for the few requests that must wait for a log index.
       const { minIndex, isLinearizable } = call.metadata
       if (isLinearizable || (minIndex > 0 && minIndex > this.#deps.state.appliedIndex)) {
         this.#wait(reply, call, this.#handleLater(call, operation, body))

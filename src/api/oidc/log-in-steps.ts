@@ -303,8 +303,8 @@ interface FactorAsk {
   readonly onPage: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
-   * Members of the auth query (the description of the required factor) that differ from the REST
-   * API.
+   * Members of the auth query (the description of the required factor) whose values differ from
+   * those that the REST API returns.
    */
   readonly query: Readonly<Record<string, unknown>>
 }

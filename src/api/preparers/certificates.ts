@@ -15,8 +15,8 @@ export function parseSingleCertificate(pem: string, code: ProblemCode): Certific
 }
 
 /**
- * Refuses a certificate with a weak key, and names its field. No chain with this certificate would
- * ever be accepted.
+ * Refuses a certificate with a weak key; the error names the request's field `field`. No chain with
+ * this certificate would ever be accepted.
  * @throws {Problem}
  */
 export function checkKeyStrength({ contents }: Certificate, field: string): void {

@@ -34,8 +34,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // An external ID claim of a third-party CA opened this session, so it has no stored
-    // authenticator; its view contains the id `internal`.
+    // An external ID claim of a third-party CA opened this session, so no authenticator record
+    // belongs to the session. The view of the session contains the id `internal`.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),

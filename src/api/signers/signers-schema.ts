@@ -32,8 +32,8 @@ export const discoveryResponseSchema: NamedSchema = {
 }
 
 /**
- * The schema limits the token's length in no way, because a validation error would quote the token
- * in the response. The test itself refuses a token that is too long.
+ * The schema does not limit the token's length, because a validation error would quote the token in
+ * the response. The test itself refuses a token that is too long.
  */
 export const tokenTestRequestSchema = objectSchema(
   'externalJwtSignerTest',
@@ -53,8 +53,7 @@ export const providerEndpointSchema: NamedSchema = {
 }
 
 /**
- * The schema limits `code` and `codeVerifier` in no way, because a validation error would quote
- * them.
+ * The schema does not limit `code` and `codeVerifier`, because a validation error would quote them.
  */
 export const providerTokenRequestSchema = objectSchema(
   'providerLogInCode',

@@ -26,7 +26,9 @@ import {
 } from './client-certificate.ts'
 import { ControllerHosts } from './controller-hosts.ts'
 
-/** Maximum host names in a record, equal to the maximum in a server certificate. */
+/**
+ * Maximum host names that a router's record stores, equal to the maximum in a server certificate.
+ */
 const NAMES_MAX = 64
 
 interface Adopted {
@@ -35,8 +37,8 @@ interface Adopted {
     readonly value: string
   }
   /**
-   * `names`: hosts in the certificate. `allowedNames`: those of these hosts that the router may
-   * keep.
+   * `names`: hosts in the certificate. `allowedNames`: the hosts among them that later certificates
+   * of the router may contain.
    */
   readonly names?: string[]
   readonly allowedNames?: string[]
@@ -101,8 +103,8 @@ export class CertificateAdoption {
   }
 
   /**
-   * The holder whose migrated record may store the presented certificate at log-in; null if there
-   * is none.
+   * The holder in whose migrated record the controller may store the presented certificate at
+   * log-in; null if there is none.
    */
   adoptableHolder(chain: PeerChain): CertificateHolder | null {
     const [leaf] = chain

@@ -41,7 +41,10 @@ export interface CertificateHolder {
    * allowed.
    */
   readonly leafTime: LeafValidity
-  /** True if the chain ends at an authority of the network that is not one of its trust anchors. */
+  /**
+   * True if the chain ends at an authority of the network that is not one of the network's trust
+   * anchors.
+   */
   readonly hasImproperChain: boolean
 }
 
@@ -105,8 +108,8 @@ function holderBy(
   if (authenticator === undefined || !matchesRecordedCertificate(leaf, authenticator.certPem)) {
     return { reason: 'it belongs to no identity', code: 'CERTIFICATE_UNKNOWN' }
   }
-  // A certificate that the network issued must chain to the network: another CA could issue one
-  // with the same names.
+  // A certificate that the network issued must chain to a CA of the network: another CA could issue
+  // a certificate with the same names.
   // @guard certificate-of-a-ca--network
   if (authenticator.isIssuedByNetwork && ca !== null) {
     const reason = 'it was issued by the network and chains to another CA'
@@ -140,7 +143,7 @@ type NetworkChain =
 
 /**
  * Builds the chain to a root from the presented intermediates or, if that fails, from the
- * authorities known here.
+ * authorities that this controller knows.
  */
 export function buildNetworkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
@@ -167,8 +170,9 @@ type RouterVerification =
 
 /**
  * Finds the router that owns the leaf certificate (index 0). Checks that the leaf equals the
- * certificate in the router's record, that this network issued it, and that it is within its
- * validity period. The other certificates of the chain do not prove possession of the key.
+ * certificate in the router's record, that this network issued the leaf, and that the leaf is
+ * within its validity period. The other certificates of the chain do not prove possession of the
+ * key.
  */
 export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): RouterVerification {
   const [leaf] = chain

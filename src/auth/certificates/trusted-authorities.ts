@@ -87,7 +87,8 @@ type CommandCertificate = Readonly<
 >
 
 /**
- * Converts a certificate that this network issued to the form used in commands: without a CA id.
+ * Returns the fields with which a command describes a certificate that this network issued; the CA
+ * id is ''.
  */
 export function toNetworkCommandCertificate({
   chainPem,
@@ -98,8 +99,8 @@ export function toNetworkCommandCertificate({
 }
 
 /**
- * Converts a certificate that a third-party CA issued and a client presented to the form used in
- * commands.
+ * Returns the fields with which a command describes a certificate that a third-party CA issued and
+ * a client presented.
  */
 export function toThirdPartyCommandCertificate(
   leaf: Certificate,

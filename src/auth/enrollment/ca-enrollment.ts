@@ -27,8 +27,8 @@ interface CaEnrollmentDeps {
 }
 
 /**
- * Enrolls a client with a certificate as an identity, without a token. The certificate's CA must be
- * verified and enabled for automatic enrollment.
+ * Creates an identity for a client that presents a certificate, without an enrollment token. The
+ * certificate's CA must be verified and enabled for automatic enrollment.
  */
 export class CaEnrollment {
   readonly #deps: CaEnrollmentDeps

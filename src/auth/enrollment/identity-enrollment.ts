@@ -175,7 +175,7 @@ export class IdentityEnrollment {
     return state.find('authenticator', 'enrolledBy', enrollmentTokenDigest(token))
   }
 
-  /** Writes the enrollment in one log entry. */
+  /** Stores the credential and uses up the enrollment, in one log entry. */
   async #enroll(
     request: EnrollRequest,
     enrollment: Enrollment,

@@ -39,9 +39,9 @@ interface TokenEnrollmentDeps {
 }
 
 /**
- * Enrolls a client with an external JWT as an identity, if the signer is enabled for it. As its
- * credential, the identity gets a certificate for the key of the request, or uses the JWT at later
- * log-ins.
+ * Creates an identity for a client that presents an external JWT, if the signer's record allows
+ * enrollment. As its credential, the identity gets a certificate for the key of the request, or
+ * uses the JWT at later log-ins.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -124,7 +124,7 @@ export class TokenEnrollment {
     return issued.chainPem
   }
 
-  /** Creates the identity with its credential in one entry. */
+  /** Creates the identity with its credential in one log entry. */
   async #write(
     request: EnrollRequest,
     { signer, ...holder }: NewHolder,

@@ -94,8 +94,8 @@ export class FactorEncryption {
   }
 
   /**
-   * Finds the key of a version. If it is unknown, reads the latest state once, because another
-   * controller may have just rotated the key.
+   * Finds the key of a version. If the version is unknown, reads the latest state once, because
+   * another controller may have just rotated the key.
    */
   async #keyOf(version: number): Promise<TokenKey | undefined> {
     const { keys } = this.#deps

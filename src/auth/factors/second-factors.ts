@@ -24,7 +24,7 @@ import { writeOriginForPrincipal } from '../principal/principal.ts'
 
 type Proof = MessageInitShape<typeof MfaProveSchema>['proof'] & {}
 
-/** A submitted code, with the address of its source. */
+/** A submitted code, with the address of the client that submitted it. */
 interface ProofGiven {
   readonly purpose: FactorCodePurpose
   readonly code: string

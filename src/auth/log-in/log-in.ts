@@ -51,7 +51,9 @@ import type { CredentialProof } from './proof.ts'
 export interface LogInRefusal {
   readonly code: 'INVALID_AUTH' | 'UNAUTHORIZED'
   readonly challenge: ExternalJwtChallenge | null
-  /** Shown to operators only; undefined if the credential was not checked. */
+  /**
+   * Cause of the refusal, which only operators see; undefined if the credential was not checked.
+   */
   readonly cause?: RefusalCause
 }
 
@@ -70,8 +72,8 @@ export type LogInCredential =
   | ({ readonly by: 'password' } & PasswordCredential)
 
 /**
- * The request of a log-in: its caller, as the password hash queue identifies it, and the origin of
- * its write.
+ * A log-in request: the caller, as the queue of password hashes identifies the caller, and the
+ * origin of the log entry that opens the session.
  */
 export interface LogInRequest {
   readonly write: WriteRequest
@@ -92,7 +94,7 @@ export interface LogInClientInfo {
   readonly oidc?: OidcSessionOptions
 }
 
-/** How the code flow opens a session. */
+/** Options with which the OAuth code flow opens a session. */
 export interface OidcSessionOptions {
   readonly sessionId: string
   readonly clientId: string

@@ -60,8 +60,8 @@ export class FlowSessions {
   }
 
   /**
-   * The session of a flow with its validity; null if the session does not exist, or if a second
-   * factor is still missing.
+   * The session of a flow, as `sessionValidity` returns it; null if the session does not exist, or
+   * if a second factor is still missing.
    */
   complete({ sessionId }: StartedLogInFlow): ReturnType<typeof sessionValidity> {
     const validity = sessionValidity(this.#deps.state.recordsNow, sessionId)
@@ -145,8 +145,9 @@ export class FlowSessions {
   }
 
   /**
-   * Proof from a session that already has all factors: it contains the session's identity, but no
-   * authenticator. Null if the session does not exist, or if a second factor is still missing.
+   * Proof from a session that already has all factors. The proof contains the session's identity,
+   * but no authenticator. Null if the session does not exist, or if a second factor is still
+   * missing.
    */
   #recordedProof(flow: StartedLogInFlow): CredentialProof | null {
     const validity = this.complete(flow)

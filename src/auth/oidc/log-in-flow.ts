@@ -323,7 +323,7 @@ export class LogInFlow {
   }
 
   /**
-   * The session to which a token belongs; it lacks no second factor.
+   * The session to which a token belongs; a session that lacks a second factor is refused.
    * @throws {OAuthError} in the same cases as `renew`.
    */
   async holderOf(

@@ -12,7 +12,8 @@ import {
 import { OAuthError } from './oauth-error.ts'
 
 /**
- * Maximum characters of a certificate request; it is sent inside the code, which is part of a URL.
+ * Maximum characters of a certificate request. The authorization code, which is part of a URL,
+ * contains the request.
  */
 const REQUEST_CHARACTERS_MAX = 4096
 const UNREADABLE = 'unreadable'
@@ -43,7 +44,8 @@ export class TokenKeyBinding {
   }
 
   /**
-   * Issues a certificate for the key of a request; its session need not exist yet.
+   * Issues a certificate for the key of a request; the session of the certificate need not exist
+   * yet.
    * @returns null if the client requested no certificate.
    * @throws {OAuthError} invalid_request.
    */
@@ -63,7 +65,7 @@ export class TokenKeyBinding {
 
   /**
    * Stores the certificate with its session, so that every controller accepts it, and replaces the
-   * previous certificate: clients cannot renew tokens with the old key then.
+   * previous certificate. After that, clients cannot renew tokens with the old key.
    * @throws {OAuthError} invalid_grant if the session has ended.
    */
   async keep(

@@ -6,7 +6,7 @@ import type { Actor } from '../../ports/actor.ts'
  * request's principal.
  */
 export interface CallerCredentials {
-  /** Address of the peer, without its port. */
+  /** IP address of the client, without its port. */
   readonly address: string
   /** The source address, or for IPv6 its /64 network, which rate limits count as one client. */
   readonly source: string

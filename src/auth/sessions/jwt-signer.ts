@@ -45,7 +45,7 @@ export interface JwtSigner {
   publicJwks(): readonly JsonObject[]
   /**
    * Signs a string unchanged, as JWS does (RFC 7518, 3). `signature` is base64url; for an EC key it
-   * is the concatenation of both numbers.
+   * is the concatenation of the numbers r and s.
    */
   signText(text: string): Promise<{
     readonly algorithm: string

@@ -181,7 +181,7 @@ export class OidcTokens {
     }
   }
 
-  /** The session that an id token used as a hint identifies; the token may have expired. */
+  /** The session that an ID token in `id_token_hint` identifies; the ID token may have expired. */
   async sessionOfHint(
     text: string,
     source: string,

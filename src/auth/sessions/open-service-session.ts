@@ -28,8 +28,9 @@ export interface ServiceSessionDeps {
 }
 
 /**
- * Adds metrics of consensus, the log, the state machine, the mesh and the event loops of this
- * process, read at each scrape.
+ * Opens a service session if the client's posture passes the checks of a policy that grants access.
+ * If the state machine refuses the entry because a posture check has changed, evaluates the posture
+ * again, `judgementsMax` times in total.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,

@@ -18,8 +18,8 @@ export interface AcceptedSessionToken {
 }
 
 /**
- * `unknown-version`: newer than any key known here; another controller may have just rotated the
- * key. `no-key`: this controller has no key, so it cannot verify the token.
+ * `unknown-version`: newer than any key that this controller knows; another controller may have
+ * just rotated the key. `no-key`: this controller has no key, so it cannot verify the token.
  */
 type TokenFinding = AcceptedSessionToken | 'invalid' | 'unknown-version' | 'no-key'
 

@@ -63,8 +63,9 @@ export async function fetchProviderDocument(
 }
 
 /**
- * Fetches the discovery document of an issuer, and the keys that it names. The rules for key
- * endpoints of signers apply to both addresses, because the provider chooses the second one.
+ * Fetches the discovery document of an issuer, and the keys at the address that the document
+ * contains. The rules for key endpoints of signers also apply to that address, because the provider
+ * chooses it.
  * @throws {KeyFetchError} in the same cases as `fetchProviderDocument`.
  */
 export async function discoverProvider(

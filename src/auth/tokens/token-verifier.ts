@@ -279,8 +279,8 @@ export class TokenVerifier {
     if (this.#clock.monotonicMs() >= endsAtMs) return false
     const signer = this.#state.get('externalJwtSigner', verified.signerId)
     if (signer === undefined || !this.isInForce(verified)) return false
-    // If newer keys were fetched, the token must be verified again: they may lack the key that
-    // verified it.
+    // If newer keys were fetched, the token must be verified again: the newer keys may lack the key
+    // that verified the token.
     // @guard forged-tokens--withdrawn
     return keySet === null || this.#keySets.known(signer) === keySet
   }

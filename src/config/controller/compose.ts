@@ -6,7 +6,10 @@ import { DEFAULT_WEB_API_NAMES } from './options.ts'
 /** Values that differ between controllers of a cluster; addresses are `host:port`. */
 interface ComposedConfig {
   readonly id: string
-  /** Path as written into the file; a relative path is relative to the file's folder. */
+  /**
+   * Path of the data folder, as written into the configuration file; a relative path is relative to
+   * that file's folder.
+   */
   readonly data: string
   readonly trustDomain: string
   readonly meshBind: string

@@ -8,8 +8,8 @@ type Times = Pick<
 
 /**
  * Times that replace the defaults, by profile. With 200 ms latency each way and 5 % packet loss,
- * `wan` causes no election in ten minutes (test/sim/wan.test.ts); the disadvantage is that a
- * failover takes 3 to 6 s.
+ * `wan` causes no election in ten minutes (test/sim/wan.ts); the disadvantage is that a failover
+ * takes 3 to 6 s.
  */
 export const raftProfiles: Readonly<Record<(typeof RAFT_PROFILES)[number], Partial<Times>>> = {
   lan: {},

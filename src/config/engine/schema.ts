@@ -50,11 +50,11 @@ interface OptionSettings<T> extends Effective {
    * show it.
    */
   readonly isSecret?: boolean
-  /** Alternative names of the key. */
+  /** Alternative names that the file may use for the key. */
   readonly aliases?: readonly string[]
   /**
-   * Set for a deprecated key: the warning that is reported when the key is present; it names the
-   * replacement.
+   * Set for a deprecated key: the warning that is reported when the key is present. The warning
+   * names the replacement.
    */
   readonly deprecated?: string
 }

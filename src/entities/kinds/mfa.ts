@@ -40,8 +40,8 @@ export const mfa = defineEntity({
       /** The latest accepted time step; codes of this step and of earlier steps are refused. */
       lastStep: integerField(hidden),
       /**
-       * The session that passed with the code of `lastStep`; empty if that code was used for
-       * another purpose since.
+       * The session that passed the second factor with the code of `lastStep`; empty if that code
+       * was used for another purpose since.
        */
       stepSessionId: textField({ ...hidden, since: 3 }),
       /** Positions of the used recovery codes, in order of use. */

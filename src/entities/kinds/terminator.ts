@@ -27,7 +27,10 @@ export const terminator = defineEntity({
     ...terminatorFields,
     /** Distinguishes several hosts of a service; request bodies call it `identity`. */
     instanceId: textField({ settable: 'proposer', shown: 'never', charactersMax: 512 }),
-    /** Secret in base64; no response or event contains it. */
+    /**
+     * Secret that all hosts of a service instance must share, in base64; no response or event
+     * contains the secret.
+     */
     ...markHiddenFromEvents({
       instanceSecret: textField({
         settable: 'proposer',

@@ -34,7 +34,10 @@ const listeners = {
  */
 const hosts = { since: 2, itemsMax: 64, charactersMax: 255 } as const
 
-/** Network interfaces that the router with this id reports; null while it reports none. */
+/**
+ * Network interfaces that the router whose id equals the record's id reports; null while the router
+ * reports none.
+ */
 export const interfacesField = computedField(
   { from: 'routerStatus', shows: 'interfaces' },
   interfaceListSchema,
@@ -144,7 +147,10 @@ export const versionInfoField = computedField(
   },
 )
 
-/** Fingerprint of the router's enrolled certificate; null before enrollment. */
+/**
+ * Rules of the field `fingerprint`, which contains the SHA-1 of the router's enrolled certificate;
+ * null before enrollment.
+ */
 export const uniqueFingerprintRules = {
   settable: 'proposer',
   charactersMax: 128,

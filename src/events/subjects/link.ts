@@ -69,8 +69,8 @@ export function linkEvent({ type, link: of }: LinkFact, atMs: number): NewEvent 
 }
 
 /**
- * Strings in a router's report about a link. The router determines their length, so their size
- * counts.
+ * Strings in a router's report about a link. The router determines their length, so the weight of
+ * the event includes them.
  */
 function textsOf({ id, protocol, dialAddress, connections }: LinkFact['link']): string[] {
   const ends = connections.map((each) => each.type + each.sourceAddress + each.destAddress)

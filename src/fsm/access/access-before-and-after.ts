@@ -16,8 +16,8 @@ import type { AccessChanges, KindChangesById, AccessRelevantKind } from './acces
 export type BeforeOrAfter = 'before' | 'after'
 
 /**
- * Maximum number of services for which the evaluation of one entry caches the policies or the roles
- * that select them.
+ * Maximum number of services for which the evaluation of one log entry caches the policies or the
+ * roles that select them.
  */
 const rememberedMax = 100_000
 
@@ -34,7 +34,10 @@ export class AccessBeforeAndAfter {
   readonly configTypes: KindChangesById<'configType'>
   readonly overrides: KindChangesById<'serviceConfig'>
   readonly identities: KindChangesById<'identity'>
-  /** Whether any posture check exists. Without posture checks, services show no policies. */
+  /**
+   * Whether any posture check exists. Without posture checks, the details of services list no
+   * policies.
+   */
   readonly hasChecks: Readonly<Record<BeforeOrAfter, boolean>>
   readonly #state: State
   readonly #policiesOf = new Map<string, readonly ServicePolicy[]>()

@@ -28,8 +28,8 @@ export type KindChangesById<K extends AccessRelevantKind> = ReadonlyMap<string, 
 export type AccessChanges = { readonly [K in AccessRelevantKind]: KindChangesById<K> }
 
 /**
- * Creates the recorder for writes that affect access. Followers of changes have separate recorders,
- * because the apply step clears this recorder at the end of each entry.
+ * Creates the recorder for writes that affect access. Subscribers of `ChangeFeed` have separate
+ * recorders, because the apply step clears this recorder at the end of each entry.
  */
 export function createAccessChangeRecorder(): RecordChanges {
   return new RecordChanges(Object.keys(nothingChanged()) as AccessRelevantKind[])
@@ -56,8 +56,8 @@ export function takeAccessChanges(
 }
 
 /**
- * The change in the scope of the kind: before and after, a record outside of that scope counts as
- * missing, and so does an expired policy.
+ * The change as it appears within the scope of its kind: a record outside of this scope, or an
+ * expired policy, counts as missing before or after the change.
  */
 export function changeWithinScope<K extends KindName>(
   entity: Entity,

@@ -116,7 +116,10 @@ export class AccessClassCache {
     this.#ids -= view.weight
   }
 
-  /** Assigns the view to another access class, to which all members of its class have moved. */
+  /**
+   * Assigns the view of the class `from` to the class `to`, to which all members of `from` have
+   * moved.
+   */
   transfer(from: AccessClass, to: AccessClass): void {
     const view = this.#views.get(from)
     if (view === undefined) return

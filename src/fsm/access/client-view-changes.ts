@@ -194,8 +194,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * The policies that the group lost, in their form before the changes, and the policies that it
-   * gained, in their form after the changes.
+   * The policies that the group lost, as they were before the changes, and the policies that the
+   * group gained, as they are after the changes.
    */
   #differences(
     group: AccessClassTransition,

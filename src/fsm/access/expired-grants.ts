@@ -6,7 +6,10 @@ import type { DialBind } from '../../ports/state-view.ts'
 import { isEffectivePolicy, matchesRoles, allPoliciesSelecting } from '../records/roles.ts'
 import type { State } from '../records/state.ts'
 
-/** Expiries because of which a pair lost a right: without them, a policy would grant the right. */
+/**
+ * The expiries because of which an identity may no longer dial or bind a service; without these
+ * expiries, a policy would grant the right.
+ */
 export interface ExpiredGrants {
   /** Expired policies that select both records, in id order. */
   readonly policies: readonly ServicePolicy[]
@@ -23,7 +26,7 @@ function endsOf({ roleAttributesExpireAt }: Identity): ReadonlyMap<string, numbe
   )
 }
 
-/** Finds the expiries because of which an identity lost a right that no policy grants now. */
+/** Finds the expiries because of which an identity may no longer dial or bind a service. */
 export function findExpiredGrants(
   state: State,
   identity: Identity,

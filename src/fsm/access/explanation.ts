@@ -24,8 +24,8 @@ import type { ClusterState } from './cluster-state.ts'
 import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './nearest-policy.ts'
 
 /**
- * Limits for the lists in the explanation of one pair. The counts next to the lists are not
- * limited.
+ * Limits for the lists in an explanation of the access of one identity to one service. The counts
+ * next to the lists are not limited.
  */
 export const explanationLimits = {
   /** Maximum policies in each list of one explanation; further policies are only counted. */

@@ -261,7 +261,8 @@ export class RelationChangeFinder {
   }
 
   /**
-   * Splits the groups of left records, token by token, until each token covers only whole groups.
+   * Splits the groups of left records until each token (a set of right ids with the left records
+   * that have this grant) covers only whole groups.
    */
   *#grouped(
     lefts: ReadonlySet<string>,

@@ -12,7 +12,7 @@ import { type IdScope, SetScope } from '../records/sorted-ids.ts'
 import type { State } from '../records/state.ts'
 import type { Table } from '../records/table.ts'
 
-/** The role list in policies of one kind that selects records of the other kind. */
+/** The role list with which policies of kind `policyKind` select records of kind `kind`. */
 function roleFieldOf(policyKind: KindName, kind: string): string {
   const found = Object.entries(findEntity(policyKind).fields).find(
     ([, field]) => field.kind === 'roleList' && field.reference?.to === kind,

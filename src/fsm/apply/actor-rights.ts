@@ -41,9 +41,9 @@ export const identityOwnedKinds: ReadonlySet<string> = new Set([
 
 /**
  * Rights of a command's actor at the time when the command is applied; null: none. The receiving
- * controller has checked the rights with its own state. Apply checks them again, because a log-out
- * or a revoked permission may precede this entry in the log. A missing field or an unknown
- * permission grants nothing.
+ * controller has checked the rights with its own state. The state machine checks them again,
+ * because a log-out or a revoked permission may precede this entry in the log. A missing field or
+ * an unknown permission grants nothing.
  */
 export function actorRights(state: State, actor: LoggedActor, kind: number): ActorRights | null {
   // @guard authority-from-absence--apply
@@ -78,10 +78,11 @@ const shownFor: ReadonlyMap<number, CredentialIdField> = new Map([
 ])
 
 /**
- * Commands that are refused for every session. The first ones replace all records, or set the time
- * by which sessions and tokens expire; only the host of a controller sends them. The next one
- * follows from the removal of a compromised controller. Controllers send the last ones for the
- * holder of a credential who has proved it but has no session yet.
+ * Commands that are refused for every session. RESTORE_… and LOG_TIME_RESET replace all records, or
+ * set the time by which sessions and tokens expire; only the host user of a controller causes them.
+ * ACCESS_REVOKE follows the removal of a compromised controller. Controllers send CERTIFICATE_ADOPT
+ * and PASSWORD_REHASH for a client that has proved its credential but has no session yet, and
+ * ACCESS_END and ROUTER_PRESENCE on their own initiative.
  */
 // @guard access-after-a-compromise--actor, log-time-of-an-attacker--session
 // @guard hashes-of-a-migrated-network--session

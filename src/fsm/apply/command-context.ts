@@ -23,8 +23,8 @@ export interface CompletedWrite<R extends EntityRecord = EntityRecord> {
 }
 
 /**
- * Operations for the consequences of a write. They are part of the same log entry and cannot be
- * refused.
+ * Operations for the consequences of a write. The consequences are part of the same log entry and
+ * cannot be refused.
  */
 export interface WriteConsequences {
   readonly state: State
@@ -40,8 +40,8 @@ export interface WriteConsequences {
 
 /**
  * Rules for writes of one kind that depend on other records (in addition to uniqueness and
- * references), and the consequences of these writes. Apply evaluates them, so they must depend only
- * on state and entry.
+ * references), and the consequences of these writes. The state machine evaluates both when it
+ * applies an entry, so they must depend only on the state and that entry.
  */
 export interface KindRules<R extends EntityRecord = EntityRecord> {
   /** Reason why a write is refused; null when it is allowed. */

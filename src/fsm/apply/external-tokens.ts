@@ -6,8 +6,8 @@ import type { RecordSource } from '../../ports/state-view.ts'
 import type { PendingFactor } from './authentication.ts'
 
 // Checks of external JWTs that need the replicated state. Controllers verify signatures and times
-// before the proposal. They make the checks in this file at authentication, and again in the apply
-// step with the records at that time.
+// before the proposal. They make the checks in this file at authentication, and again when they
+// apply the log entry, with the records at that time.
 
 /** The signer of a request's external JWT, as it was when the controller verified the JWT. */
 interface ShownSigner {

@@ -4,7 +4,7 @@ import type { Outcome } from '../../ports/proposer.ts'
 export type Refusal = Extract<Outcome, { ok: false }>
 
 /**
- * The outcome of a command that apply accepted.
+ * The outcome of a command that the state machine accepted.
  * @param id id of the record that the command created or changed; '' if there is none.
  */
 export function acceptedOutcome(id: string): Outcome {

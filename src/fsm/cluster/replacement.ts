@@ -51,8 +51,8 @@ export interface KindReplacement {
 }
 
 /**
- * Changes with which the records of a backup replace the records of a state, kind by kind. Preview
- * and apply use this function.
+ * Changes with which the records of a backup replace the records of a state, kind by kind. The
+ * preview of a restore and the restore itself use this function.
  * @param revision revision that every record gets if the backup is from another cluster, because
  * the revisions in that backup refer to another log; null: records keep their revisions.
  */

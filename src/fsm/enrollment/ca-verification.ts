@@ -6,8 +6,8 @@ import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, notFoundOutcome, refusedOutcome } from '../apply/outcome.ts'
 
 /**
- * Marks a CA as verified. Its certificates may then enroll and log in, if the CA is enabled for
- * that. A verification cannot be undone.
+ * Marks a CA as verified. Clients may then enroll and log in with certificates from this CA, if the
+ * CA is enabled for enrollment or log-in. A verification cannot be undone.
  */
 export function verifyCa(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const { id } = fromBinary(CaVerifySchema, payload)

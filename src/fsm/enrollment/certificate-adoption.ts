@@ -19,8 +19,8 @@ type Holder = Pick<Authenticator | Router, 'adoptableFingerprint' | 'certPem' | 
 
 /**
  * Whether a record was migrated without its certificate and may adopt the certificate with this
- * SHA-1. The record's mark for migration contains the fingerprint, so the mark becomes invalid when
- * the record gets another certificate.
+ * SHA-1. The field `adoptableFingerprint` contains the SHA-1 of the migrated certificate, so the
+ * permission to adopt becomes invalid when the record gets another certificate.
  */
 export function canAdoptCertificate(
   { adoptableFingerprint, certPem, fingerprint }: Holder,
@@ -35,8 +35,8 @@ export function canAdoptCertificate(
 
 /**
  * Stores the certificate of a router or an authenticator for which the migrated network had only
- * the SHA-1. The proposer has verified chain, name and key; apply decides whether the record may
- * still adopt the certificate.
+ * the SHA-1. The proposer has verified chain, name and key; the state machine decides whether the
+ * record may still adopt the certificate.
  */
 export function adoptCertificate(
   state: State,

@@ -148,7 +148,11 @@ export function createSessionCertificate(
   return acceptedOutcome(id)
 }
 
-/** Removes expired certificates: they are useless, and would count toward the limit. */
+/**
+ * Removes the session's expired certificates, which are useless and would count toward the limit.
+ * If the new certificate replaces the others (`replacesOthers`), removes all certificates of the
+ * session.
+ */
 function forgetOthers(
   state: State,
   { apiSessionId, replacesOthers }: SessionCertificateCreate,

@@ -31,8 +31,9 @@ import { withdrawEnrollments } from '../apply/withdraw-enrollments.ts'
 import { createWriteConsequences } from '../apply/references.ts'
 
 /**
- * Uses an enrollment token. The proposer has already created and validated the credentials. Apply
- * validates the token, because the log orders the uses: of two concurrent uses, one is refused.
+ * Uses an enrollment token. The proposer has already created and validated the credentials. The
+ * state machine validates the token, because the log orders the uses: of two concurrent uses, one
+ * is refused.
  */
 export function enrollByEnrollmentToken(
   state: State,
@@ -232,7 +233,7 @@ function certify(
     serverCertPem: serverPem,
     isVerified: true,
     certificateNames: serverNames,
-    // A pending next certificate is removed.
+    // Removes a pending certificate from an earlier extension.
     ...noNext,
   }
   context.touched.push({ action: 'patch', entity: 'router', id, fields: Object.keys(fields) })

@@ -13,8 +13,8 @@ import { createWriteConsequences } from '../apply/references.ts'
 
 /**
  * Creates an identity for a client that presents an external JWT. The JWT was verified before the
- * proposal, and the signer must still have the revision that it had then. Apply also checks what
- * the signer and its auth policy allow.
+ * proposal, and the signer must still have the revision that it had then. The state machine also
+ * checks what the signer and its auth policy allow.
  */
 export function enrollByExternalJwt(
   state: State,

@@ -93,7 +93,7 @@ export class PendingExpiryIndex implements DerivedIndex {
     for (const position of found) this.#ends.add(position)
   }
 
-  /** At most `max` expiries after one position, up to and including another position. */
+  /** At most `max` expiries after position `after`, up to and including position `until`. */
   between(after: string, until: string, max: number): readonly PendingExpiry[] {
     const start = this.#ends.rank(`${after}\0`)
     return this.#ends

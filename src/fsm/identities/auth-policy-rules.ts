@@ -47,8 +47,8 @@ function judgeAuthPolicy(
 }
 
 /**
- * Whether a merged value has the members and types of the example. Apply checks this, because the
- * patch is merged only there.
+ * Whether a merged value has the members and types of the example. The state machine checks this,
+ * because a patch is merged only when its log entry is applied.
  */
 function hasMembersOf(value: Json | undefined, example: Json): boolean {
   if (example === null) return value === null || typeof value === 'string'

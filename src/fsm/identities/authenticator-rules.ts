@@ -57,8 +57,8 @@ const updbNeeds = { username: 'username', passwordHash: 'password' } as const
 const certNeeds = { certPem: 'certPem', fingerprint: 'certPem' } as const
 
 /**
- * Fault of an authenticator without credentials: it would be useless, and would prevent a usable
- * one.
+ * Fault of an authenticator without credentials. Such an authenticator would be useless, and would
+ * prevent the creation of a usable one.
  */
 function missingFault(
   after: Partial<Authenticator>,

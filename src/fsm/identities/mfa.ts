@@ -94,8 +94,8 @@ const changing = (change: Partial<Mfa>): Judgement => ({ refusal: null, change }
 const refusing = (refusal: Refusal): Judgement => ({ refusal })
 
 /**
- * Uses a correct code. Apply decides whether the code is still unused, because the log orders the
- * uses on all controllers: of two concurrent uses, only one succeeds.
+ * Uses a correct code. The state machine decides whether the code is still unused, because the log
+ * orders the uses on all controllers: of two concurrent uses, only one succeeds.
  */
 export function consumeMfaCode(
   state: State,
@@ -140,7 +140,10 @@ export function consumeMfaCode(
   return acceptedOutcome(identityId)
 }
 
-/** Records the session that passes with a time-based code; every other use clears that record. */
+/**
+ * Records the session that passes the second factor with a time-based code; every other use of a
+ * code clears this record.
+ */
 function stepUse(
   { featureLevel }: State,
   { id }: ApiSession,
@@ -151,10 +154,10 @@ function stepUse(
 }
 
 /**
- * Whether the session repeats the code that it passed last, and no one has used the code since.
- * OpenZiti's SDKs request a TOTP token with the code of their log-in, and a client repeats a
- * request whose response was lost. The session gains nothing: it keeps the time at which it passed
- * the code.
+ * Whether the session repeats the code with which it last passed the second factor, and the code
+ * has not been used since. OpenZiti's SDKs request a TOTP token with the code of their log-in, and
+ * a client repeats a request whose response was lost. The session gains nothing: the time at which
+ * it passed the factor stays the same.
  */
 function isRepeated(
   { featureLevel }: State,

@@ -1,4 +1,4 @@
-/** A parsed query. Positions (`at`) are offsets into the query text. */
+/** Types for a parsed query. Positions (`at`) are offsets into the query text. */
 export type Literal =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }

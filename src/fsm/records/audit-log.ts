@@ -221,8 +221,9 @@ export class AuditLog {
   }
 
   /**
-   * Drops the oldest block if it is too old, or if enough records remain without it. In the latter
-   * case, if an actor has too many records, that actor's oldest records are dropped first.
+   * Drops the oldest block if it is too old. If the log has too many records, drops the oldest
+   * records of an actor that has too many or, without such an actor, the oldest block. Otherwise
+   * drops stored changes if they are too large.
    * @param isByActor true from feature level 2.
    * @returns the number of characters by which the store changes.
    */

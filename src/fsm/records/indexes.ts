@@ -52,7 +52,10 @@ export class Indexes {
   readonly #postings = new Map<string, Map<string, SortedIds>>()
   readonly #ordered = new Map<string, SortedIds>()
   readonly #weighed: Entity['weighed']
-  /** Total bytes of the maps with a size limit in the records of each owner. */
+  /**
+   * For each owner of records: total bytes of the map field whose size is limited per owner
+   * (`weighed`), over all records of the owner.
+   */
   readonly #weights: Map<string, number>
   /**
    * Sets that this layer has changed, and therefore owns; null: there is no layer below, so this
@@ -98,7 +101,10 @@ export class Indexes {
     return this.#postings.get(field)?.get(element) ?? emptyIds
   }
 
-  /** Total bytes of the maps with a size limit in an owner's records. */
+  /**
+   * Total bytes of the map field whose size is limited per owner (`weighed`), over all records of
+   * the owner.
+   */
   weight(ownerId: string): number {
     return this.#weights.get(ownerId) ?? 0
   }

@@ -51,7 +51,7 @@ export function routerPresenceMs(
 ): number | null {
   if (shows === 'offlineSince') return connectedMs !== null ? null : (lostMs ?? offlineSince)
   if (connectedMs === null) return null
-  // The stored time takes precedence over the observed one: the router may have connected to
-  // another controller before this controller started.
+  // The stored time `onlineSince` takes precedence over the observed `connectedMs`: the router may
+  // have connected to another controller before this controller started.
   return returnedMs ?? onlineSince ?? connectedMs
 }

@@ -19,7 +19,7 @@ export interface NormalizedRecord {
   readonly lanes: DigestLanes
 }
 
-/** Converts the values of a record to the form of its table. */
+/** Converts the values of a record to a record with exactly the fields of its table. */
 export type RecordNormalizer = (kind: KindName, values: RecordValues) => NormalizedRecord
 
 export type RecordValues = Readonly<Record<string, Json>> & { readonly id: string }

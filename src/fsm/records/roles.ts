@@ -34,10 +34,10 @@ function hasAttributes(record: EntityRecord, roles: readonly string[], semantic:
 }
 
 /**
- * Whether a role list selects the record. It does if it contains the record's `@id` or `#all`, with
- * either semantic. With AllOf it also selects a record that has all of the list's attributes (at
- * least one); with AnyOf, a record that has any of them. The record must be in the scope of the
- * kind to which the list applies.
+ * Whether a role list selects the record. A list that contains the record's `@id` or `#all` selects
+ * it with either semantic. With AllOf, the list also selects a record that has all of the list's
+ * attributes (at least one); with AnyOf, a record that has any of them. The record must be in the
+ * scope of the kind to which the list applies.
  */
 export function matchesRoles(
   record: EntityRecord,

@@ -57,7 +57,10 @@ interface StagedBlock {
   readonly level: number
 }
 
-/** Converts records to the form of their tables at the current feature level. */
+/**
+ * Converts records to records with exactly the fields that their tables have at the current feature
+ * level.
+ */
 interface Shaping {
   readonly featureLevel: number
   shaped(kind: KindName, values: RecordValues): NormalizedRecord

@@ -61,9 +61,9 @@ export interface DerivedIndex {
 }
 
 /**
- * Everything that apply reads and writes, in memory. Each change is collected as a store record
- * (key and value, null for a deletion) until `takeDirty` returns it. The store and the digests
- * contain the same values.
+ * Everything that the state machine reads and writes when it applies entries, in memory. Each
+ * change is collected as a store record (key and value, null for a deletion) until `takeDirty`
+ * returns it. The store and the digests contain the same values.
  */
 export class State {
   /** Tables by kind; kinds that are views of the same table share it. */
@@ -84,7 +84,7 @@ export class State {
   /** Records of a restore in progress; they do not replace the current records yet. */
   readonly staged: StagedRestore
   /**
-   * Changes for followers outside of the apply step. (The apply step reads access from `access`.)
+   * Changes for subscribers outside of the apply step. (The apply step reads access from `access`.)
    */
   readonly changes = new RecordChanges()
   /** Changes by the entry that is being applied, for its audit record. */
@@ -115,7 +115,8 @@ export class State {
 
   /**
    * A layer over this state that receives further writes; this state stays unchanged. The layer is
-   * valid until this state changes. It supports only reads and writes of records, and no followers.
+   * valid until this state changes. It supports only reads and writes of records, and no derived
+   * indexes.
    * @param writesMax after this many writes, `put` and `remove` throw {@link TooManyWritesError}.
    */
   layer(writesMax: number): State {
@@ -205,8 +206,8 @@ export class State {
   }
 
   /**
-   * Converts a record to the form of its table and writes it. `values` must include the base
-   * fields.
+   * Writes a record with exactly the fields of its table: fields that `values` lacks get their zero
+   * value. `values` must include the base fields.
    */
   put(kind: KindName, values: RecordValues): void {
     this.putShaped(this.shaped(kind, values))
@@ -249,8 +250,8 @@ export class State {
   }
 
   /**
-   * Runs a change to any number of records. Afterwards, followers are rebuilt completely, because
-   * notifying them of each record would cost a third more.
+   * Runs a change to any number of records. Afterwards, the derived indexes are rebuilt completely,
+   * because notifying them of each record would cost a third more.
    */
   wholesale(run: () => void): void {
     this.#isWholesale = true

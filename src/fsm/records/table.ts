@@ -90,9 +90,9 @@ export class Table<R extends EntityRecord = EntityRecord, N extends string = Kin
   }
 
   /**
-   * Converts a record to the form of the table. All records have the same order of members, so that
-   * equal records have equal JSON. Omitted fields, and fields of a later feature level, get their
-   * zero value.
+   * Converts values to a record with exactly the fields of the table. All records have the same
+   * order of members, so that equal records have equal JSON. Omitted fields, and fields of a later
+   * feature level, get their zero value.
    */
   shape(values: Readonly<Record<string, Json>>, level: number): R {
     // Copying all zero values and then setting a few members takes much less time than setting

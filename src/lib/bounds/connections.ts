@@ -19,8 +19,8 @@ export interface ConnectionBounds {
   /**
    * Maximum handshakes in progress, in total and per source address. If one source reaches its
    * limit, a new handshake of that source closes its oldest one. If the total is reached, a new
-   * handshake closes the oldest one of the source that has most. Honest clients finish their
-   * handshake quickly, so slow clients cannot block them.
+   * handshake closes the oldest one of the source with the most handshakes in progress. Honest
+   * clients finish their handshake quickly, so slow clients cannot block them.
    */
   readonly handshakesMax?: number
   readonly handshakesPerSourceMax?: number

@@ -1,10 +1,13 @@
 import { KeyedCounts } from './keyed-counts.ts'
 
-/** Maximum fraction for one caller. The rest stays available for callers that arrive later. */
+/**
+ * Maximum fraction of the capacity that one caller may use. The rest stays available for callers
+ * that arrive later.
+ */
 const OWN_PART_MAX = 0.75
 /**
- * If callers together use a larger fraction than this, capacity is scarce, and each caller is
- * limited to an equal share.
+ * If callers together use a larger fraction of the capacity than this, capacity is scarce, and each
+ * caller is limited to an equal share.
  */
 const SCARCE_PART = 0.5
 

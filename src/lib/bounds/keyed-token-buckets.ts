@@ -35,8 +35,8 @@ export class TokenBucket {
 }
 
 /**
- * A token bucket per key; the least recently used keys are evicted first. It does not limit the sum
- * over all keys; use a `Quota` for that.
+ * A token bucket per key; the least recently used keys are evicted first. The class does not limit
+ * the sum over all keys; use a `WindowedQuota` for that.
  */
 export class KeyedTokenBuckets {
   readonly #rate: Rate

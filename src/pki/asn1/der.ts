@@ -57,9 +57,9 @@ export interface DerValue {
 const LENGTH_BYTES_MAX = 3
 
 /**
- * Reads the values of one constructed type strictly: only definite lengths in their shortest form
- * and one-byte tags, so that two different encodings never have the same meaning. The reader copies
- * nothing and does not recurse.
+ * Reads the values inside one constructed value strictly: only definite lengths in their shortest
+ * form and one-byte tags, so that two different encodings never have the same meaning. The reader
+ * copies nothing and does not recurse.
  */
 export class DerReader {
   readonly #bytes: Buffer

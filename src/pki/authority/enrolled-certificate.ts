@@ -65,7 +65,7 @@ export interface EnrolledCertificate {
   readonly leafPem: string
   /** Leaf certificate and intermediates in PEM, leaf first, without the root. */
   readonly chainPem: string
-  /** SHA-1 of the DER, lowercase hex. */
+  /** SHA-1 of the leaf certificate in DER, lowercase hex. */
   readonly fingerprint: string
   /** SHA-256 of the SubjectPublicKeyInfo, lowercase hex. */
   readonly publicKeyPrint: string
@@ -258,7 +258,7 @@ function identityUri({ trustDomain }: EnrolledCertificateInput, identityId: stri
 }
 
 /**
- * Checks the form of a SPIFFE id.
+ * Checks that a SPIFFE id is valid and has the expected number of path segments.
  * @param segments expected number of path segments: an id that contains a slash would give more
  * segments, and the SPIFFE id would name something else.
  */

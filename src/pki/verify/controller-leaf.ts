@@ -54,8 +54,9 @@ export function checkEndsAtRoot(
 }
 
 /**
- * Verifies a controller's path with the rules for identities and routers, which are stricter than
- * `checkCertificateChain`: they also cover name constraints, critical extensions and kinds of keys.
+ * Verifies the certificate path of a controller with the rules for identities and routers, which
+ * are stricter than `checkCertificateChain`: they also cover name constraints, critical extensions
+ * and kinds of keys.
  * @throws {CertificateError} `untrusted`.
  */
 export function checkClientPath(

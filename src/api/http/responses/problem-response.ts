@@ -57,8 +57,8 @@ function bodyIn(
       // Uses OpenZiti's code for status 415, which OpenZiti's tests expect.
       return JSON.stringify(http === 415 ? { ...error, code: 'UNSUPPORTED_MEDIA_TYPE' } : error)
     case 'oauth': {
-      // Temporary errors are not sent in the OAuth form: OpenZiti clients log in again after an
-      // OAuth error, but repeat their request after another error.
+      // Temporary errors are not sent as OAuth errors: OpenZiti clients log in again after an OAuth
+      // error, but repeat their request after another error.
       // @guard oidc/floods--passing
       if (http === 429 || http >= 500) return bodyIn('envelope', error, http)
       const code = oauthCodes[http] ?? 'invalid_request'

@@ -57,8 +57,8 @@ function headerValuesOf({ headers, rawHeaders }: IncomingMessage, name: string):
 }
 
 /**
- * Replaces the session token of a request with two different tokens; it is refused like a forged
- * token.
+ * Used as the session token if a request contains two different tokens; this value is refused like
+ * a forged token.
  */
 const AMBIGUOUS = ''
 

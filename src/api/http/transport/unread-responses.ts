@@ -60,12 +60,12 @@ interface Unread extends ListLinks<Unread> {
 }
 
 /**
- * Sends the bodies of responses no faster than clients read them, and limits the memory that they
- * occupy: the bodies, the copies that Node.js and TLS hold until the system accepts them, and
- * requests that wait behind a response. A larger body is sent in pieces, so that TLS never has an
- * encrypted copy of the whole body. Unsent bytes count against the source address. If a client
- * stops reading or reads too slowly, the controller closes its connection; it does so earlier if
- * other clients need the memory.
+ * Sends the bodies of responses no faster than clients read them, and limits the memory for the
+ * bodies, for the copies that Node.js and TLS hold until the system accepts them, and for requests
+ * that wait behind a response. A larger body is sent in pieces, so that TLS never has an encrypted
+ * copy of the whole body. Unsent bytes count against the source address. If a client stops reading
+ * or reads too slowly, the controller closes its connection; it does so earlier if other clients
+ * need the memory.
  */
 export class UnreadResponses {
   readonly #limits: UnsentLimits
