@@ -7,8 +7,11 @@ export const socketLimits = {
   targetSocketsMax: 32_768,
   /** Maximum bytes of a stream in one payload. */
   pieceBytesMax: 32 * 1024,
-  /** Maximum time after the end of a circuit in which a peer reads its remaining data. */
-  flushMsMax: 30_000,
+  /**
+   * Maximum time after the end of a circuit in which a peer reads nothing of its remaining data; then
+   * its connection is reset.
+   */
+  flushMsMax: 10 * 60_000,
   /**
    * Time after the last byte was sent to a peer, in which data from the peer is read and discarded.
    */

@@ -85,20 +85,26 @@ export class SocketApplication implements CircuitApplication {
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
-      // A TLS peer notices the loss without a reset, because the close_notify alert is missing.
-      if (socket instanceof TLSSocket) socket.destroy()
-      else socket.resetAndDestroy()
+      this.#reset()
       return
     }
     socket.removeAllListeners('data')
     socket.pause()
-    socket.setTimeout(flushMsMax, () => socket.destroy())
+    socket.setTimeout(flushMsMax, () => this.#reset())
     socket.end(() => {
       // Reads and discards the remaining input: with unread bytes, closing the socket would cause a
       // reset, and the peer would lose data that it has not read.
       socket.resume()
       setTimeout(() => socket.destroy(), lingerMs).unref()
     })
+  }
+
+  /** Closes the socket so that the peer notices that data is missing. */
+  #reset(): void {
+    const socket = this.#socket
+    // A TLS peer notices it without a reset, because the close_notify alert is missing.
+    if (socket instanceof TLSSocket) socket.destroy()
+    else socket.resetAndDestroy()
   }
 
   #send(): void {

@@ -78,6 +78,22 @@ describe('An application of a socket', () => {
     expect(endpoint.calls).toEqual([first, second, 'FIN', 'finish', 'close: the socket is closed'])
   })
 
+  test('resets the socket if the peer does not read the rest of the data after the circuit has ended', async () => {
+    const { inner, outer } = await connected()
+    const application = new SocketApplication(inner)
+    application.start(new Endpoint())
+    while (application.deliver({ body: Buffer.alloc(100_000), edgeFlags: 0, traceId: null }));
+    application.onFinished()
+    application.onClosed('both ends have finished', true)
+    const errors: string[] = []
+    outer.on('error', (error: NodeJS.ErrnoException) => errors.push(error.code ?? ''))
+    // Node.js emits this event when the socket has been idle for `flushMsMax`.
+    inner.emit('timeout')
+    outer.resume()
+    await eventually(() => outer.destroyed).toBe(true)
+    expect([errors, outer.readableEnded]).toEqual([['ECONNRESET'], false])
+  })
+
   test('ends its stream, if the peer of the socket had ended its own before the circuit existed', async () => {
     const { inner, outer } = await connected()
     outer.end()
