@@ -8,8 +8,8 @@ export const socketLimits = {
   /** Maximum bytes of a stream in one payload. */
   pieceBytesMax: 32 * 1024,
   /**
-   * Maximum time after the end of a circuit in which a peer reads nothing of its remaining data; then
-   * its connection is reset.
+   * Maximum time after the end of a circuit in which a peer reads nothing of its remaining data;
+   * then its connection is reset.
    */
   flushMsMax: 10 * 60_000,
   /**
