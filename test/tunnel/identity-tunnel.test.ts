@@ -104,6 +104,15 @@ describe.each([
   })
 })
 
+test('The client of a tunnel gets a reset if the target resets its connection', async () => {
+  const { port, target } = await joined()
+  const { socket, said } = await opened(port)
+  expect(await said('half')).toBe('half')
+  const end = once(socket, 'end').catch((error: NodeJS.ErrnoException) => error.code)
+  target.sockets[0]?.resetAndDestroy()
+  expect(await end).toBe('ECONNRESET')
+})
+
 test('A tunnel reaches a service that it also hosts through the same edge router', async () => {
   const target = await echoServer()
   closing.push(target.close)
