@@ -40,7 +40,10 @@ export interface SoftStateOptions {
   readonly batchBytesMax: number
   /** Maximum bytes of keys and values of all owners, including this one. */
   readonly totalBytesMax: number
-  /** Minimum interval between two transmissions of all values to a peer that reports gaps. */
+  /**
+   * Minimum interval between two full transmissions of the values of a controller to a peer that
+   * reports missing batches.
+   */
   readonly resyncMsMin: number
 }
 

@@ -34,7 +34,7 @@ export const joiningLimits = {
   ticketLifetimeMsMax: 7 * 24 * 60 * 60_000,
   /**
    * Tolerance above the maximum lifetime of a ticket: the clock of the issuing controller
-   * determines the expiry, but apply computes the lifetime with log time.
+   * determines the expiry, but the state machine computes the lifetime with log time.
    */
   ticketSlackMs: 5 * 60_000,
   /**

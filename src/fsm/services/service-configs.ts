@@ -9,8 +9,8 @@ import type { CommandContext } from '../apply/command-context.ts'
 import { acceptedOutcome, fieldFaultOutcome, notFoundOutcome } from '../apply/outcome.ts'
 
 /**
- * Maximum config overrides of one identity. They are limited because each list of its services
- * reads all of them.
+ * Maximum config overrides of one identity, because each list of the services of the identity reads
+ * all of its overrides.
  */
 export const serviceConfigsPerIdentityMax = 16_384
 
