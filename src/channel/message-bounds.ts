@@ -62,8 +62,8 @@ interface MessageBound {
   /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Maximum number of tags and lengths of the protobuf encoding. A nested message counts four more,
-   * plus the tags and lengths in it or, if this is higher, the number of its fields.
+   * Maximum number of tags and lengths in the protobuf encoding. Each nested message adds four,
+   * plus its own tags and lengths or the number of its fields, whichever is higher.
    */
   readonly elementsMax: number
   /** Maximum number of tags and lengths within any one field; absent: {@link FIELD_UNITS_MAX}. */

@@ -68,7 +68,7 @@ export const httpLimits = {
    * is closed.
    */
   lingerBytesMax: 8 * 1024 * 1024,
-  /** Maximum duration of reading these bytes (`lingerBytesMax`). */
+  /** Maximum time for reading and discarding the bytes of `lingerBytesMax`. */
   lingerMs: 2 * SECOND_MS,
   /**
    * Maximum requests that wait for a write, a log index or a password hash; shared fairly among
