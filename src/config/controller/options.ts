@@ -313,7 +313,7 @@ export const controllerOptions = {
     }),
     catchUpBytes: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
-      why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written in the meantime, the receiver needs another snapshot.',
+      why: 'Maximum bytes of entries retained while a snapshot is sent. If more bytes are written during the transfer, the receiver needs another snapshot.',
     }),
     segmentBytes: defineOption(integerType(MIB, 1024 * MIB), {
       default: 16 * MIB,
