@@ -578,7 +578,12 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
     'src/api/signers/limits.ts providerLogInsOfOneMax',
     '429',
   ],
-  ['Log-in', 'Token tests of one administrator, per minute', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
+  [
+    'Log-in',
+    'Token tests of one administrator, per minute',
+    'src/api/signers/limits.ts signerTestsOfOneMax',
+    '429',
+  ],
   [
     'Sessions',
     'API sessions of an identity',

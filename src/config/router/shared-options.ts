@@ -287,9 +287,12 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
       why: 'How long the router waits for a controller to report a service session.',
       hasEffect: false,
     }),
-    getSessionTimeout: defineIgnoredSection('configuration generators of OpenZiti write it, and no router reads it', {
-      isQuiet: true,
-    }),
+    getSessionTimeout: defineIgnoredSection(
+      'configuration generators of OpenZiti write it, and no router reads it',
+      {
+        isQuiet: true,
+      },
+    ),
     ...flowControlOptions,
     ...channelOptions,
   }),

@@ -255,9 +255,12 @@ export const routerFields = {
       default: 128,
       why: 'Maximum number of service dials at the same time.',
     }),
-    latencyProbeInterval: defineIgnoredSection('the router measures the latency of links by heartbeats', {
-      isQuiet: true,
-    }),
+    latencyProbeInterval: defineIgnoredSection(
+      'the router measures the latency of links by heartbeats',
+      {
+        isQuiet: true,
+      },
+    ),
     unresponsiveLinkTimeout: defineOption(durationType(5000, DAY_MS), {
       default: MINUTE_MS,
       why: 'Time without a response to a heartbeat after which the link gets no new circuits.',

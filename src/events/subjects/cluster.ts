@@ -8,8 +8,16 @@ export const clusterSubject: EventSubject = {
     'A change of members, leadership or connections in the cluster, as one controller observes it.',
   typeField: 'eventType',
   types: [
-    { name: 'peer.connected', emitter: 'seer', when: 'another controller connected to this controller' },
-    { name: 'peer.disconnected', emitter: 'seer', when: 'another controller disconnected from this controller' },
+    {
+      name: 'peer.connected',
+      emitter: 'seer',
+      when: 'another controller connected to this controller',
+    },
+    {
+      name: 'peer.disconnected',
+      emitter: 'seer',
+      when: 'another controller disconnected from this controller',
+    },
     {
       name: 'members.changed',
       emitter: 'seer',
