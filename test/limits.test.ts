@@ -372,9 +372,9 @@ At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
 as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). The controller builds such a list in steps, and other requests run between the
 steps. The controller refuses a list with more rows or bytes than allowed with 400 and field \`limit\`; callers who are not administrators have a lower limit.
-Each row shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
+Each row of the list shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
-A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message; this takes at most a
+A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message. The check takes at most a
 few milliseconds of the main thread. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual
 machine, at most 15 ms in one turn of the event loop, and other work runs between these turns (\`node bench/router-frames.ts\`).
 
