@@ -325,11 +325,6 @@ const namesakes: ReadonlySet<string> = new Set([
   'src/cluster/soft-state/soft-state.ts tickMs',
 ])
 
-/** The file with the comments of the limits, where it is not the file in the heading. */
-const commentFiles: Readonly<Record<string, string>> = {
-  'src/ports/soft-topics.ts': 'src/ports/soft-state.ts',
-}
-
 /** The comment above the definition of a limit in its file; empty if there is none. */
 function meaningOf(source: string, name: string): string {
   const word = name.slice(name.lastIndexOf(' ') + 1)
@@ -345,7 +340,7 @@ function meaningOf(source: string, name: string): string {
 }
 
 function rows(file: string, limits: object): string {
-  const commented = commentFiles[file] ?? file
+  const commented = file.replace('soft-topics', 'soft-state')
   const source = readFileSync(join(import.meta.dirname, '..', commented), 'utf8')
   return Object.entries(limits)
     .map(([name, value]) => {

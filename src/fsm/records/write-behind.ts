@@ -20,8 +20,8 @@ export interface WriteBehindLimits {
   readonly flushPeriodMs: number
   readonly flushBytes: number
   /**
-   * Maximum characters of changes that the store has not received yet; above this limit, the state
-   * machine applies no further entries.
+   * Maximum characters of changes that the store has not received yet; above this limit, the
+   * controller waits before it applies the next entry.
    */
   readonly dirtyCharactersMax: number
 }
