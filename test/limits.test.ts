@@ -159,15 +159,15 @@ const tables: Readonly<Record<string, object>> = {
   'src/auth/oidc/device-log-ins.ts': deviceLogInLimits,
   'src/fsm/query/scanner.ts': queryLimits,
   'src/fsm/records/deduplication.ts': {
-    requestWindowMs: requestIdRetentionMs,
-    requestAheadMsMax: requestIdAheadMsMax,
-    requestsBytesMax: requestIdsBytesMax,
-    requestsBytesPerCallerMax: requestIdsPerCallerBytesMax,
+    requestIdRetentionMs,
+    requestIdAheadMsMax,
+    requestIdsBytesMax,
+    requestIdsPerCallerBytesMax,
   },
   'src/fsm/sessions/session.ts': {
     apiSessionsMax,
     apiSessionsPerIdentityMax,
-    begunSessionsPerIdentityMax: sessionsAwaitingCodeMax,
+    sessionsAwaitingCodeMax,
   },
   'src/entities/fields.ts': fieldLimits,
   'src/fsm/apply/authentication.ts': { ...mfaLimits, ...lockoutLimits },
@@ -176,7 +176,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/fsm/identities/mfa.ts': { recoveryCodesMax },
   'src/entities/parts/identity-credentials.ts': { disableMinutesMax },
   'src/fsm/services/service-configs.ts': { serviceConfigsPerIdentityMax },
-  'src/fsm/enrollment/ca-rules.ts': { casMax: thirdPartyCasMax },
+  'src/fsm/enrollment/ca-rules.ts': { thirdPartyCasMax },
   'src/fsm/sessions/revocation-rules.ts': revocationLimits,
   'src/fsm/services/hosted-terminator.ts': hostedTerminatorLimits,
   'src/fsm/sessions/service-session.ts': serviceSessionLimits,
@@ -203,12 +203,8 @@ const tables: Readonly<Record<string, object>> = {
   'src/cli/client/session-tokens.ts': sessionRenewalLimits,
   'src/cli/log-in/redirect-listener.ts': redirectListenerLimits,
   'src/cli/network/sections.ts': networkFileLimits,
-  'src/cluster/cluster-node-deps.ts': {
-    ...clusterNode,
-    retainEntries: retention.entries,
-    retainBytes: retention.bytes,
-    catchUpBytes: retention.catchUpBytes,
-  },
+  'src/cluster/cluster-node-deps.ts': clusterNode,
+  'src/cluster/state-transfer/log-retention.ts': retention,
   'src/controller/admin/socket.ts': adminSocketLimits,
   'src/cluster/membership/join-tickets.ts': admissionLimits,
   'src/cluster/mesh/handshake.ts': HELLO_LIMITS,
@@ -261,7 +257,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/store/log/repair-log.ts': { DAMAGED_BYTES_MAX },
   'src/controller/backups/snapshot-folder.ts': snapshotFileLimits,
   'src/raft/options.ts': defaultCoreOptions,
-  'src/raft/node.ts': defaultRaftNodeLimits,
+  'src/raft/node-start.ts': defaultRaftNodeLimits,
 }
 
 function named(name: string, limits: object): object {
@@ -310,11 +306,11 @@ const configured: Readonly<Record<string, string>> = {
   'src/api/enrollment/limits.ts sessionCertificateMs': 'enrollment.sessionCertificateMinutes',
   'src/cluster/cluster-node-deps.ts proposeTimeoutMs': 'limits.writeTimeoutMs',
   'src/cluster/cluster-node-deps.ts outstandingMax': 'limits.outstandingWritesMax',
-  'src/cluster/cluster-node-deps.ts retainEntries': 'log.retainEntries',
-  'src/cluster/cluster-node-deps.ts retainBytes': 'log.retainBytes',
-  'src/cluster/cluster-node-deps.ts catchUpBytes': 'log.catchUpBytes',
+  'src/cluster/state-transfer/log-retention.ts entries': 'log.retainEntries',
+  'src/cluster/state-transfer/log-retention.ts bytes': 'log.retainBytes',
+  'src/cluster/state-transfer/log-retention.ts catchUpBytes': 'log.catchUpBytes',
   'src/cluster/state-transfer/snapshot-sender.ts bytesPerSecond': 'cluster.snapshotBytesPerSecond',
-  'src/raft/node.ts tickMs': 'raft.tickMs',
+  'src/raft/node-start.ts tickMs': 'raft.tickMs',
   'src/raft/options.ts heartbeatTicks': 'raft.heartbeatMs',
   'src/raft/options.ts electionTimeoutTicks': 'raft.electionTimeoutMs',
   'src/raft/options.ts electionTimeoutTicksMax': 'raft.electionTimeoutMaxMs',
@@ -333,7 +329,7 @@ const namesakes: ReadonlySet<string> = new Set([
 function meaningOf(source: string, name: string): string {
   const word = name.slice(name.lastIndexOf(' ') + 1)
   const definition = new RegExp(
-    String.raw`/\*\*((?:(?!\*/)[^])*)\*/\s*(?:export )?(?:const |readonly )?${word}\??\s*[:=,]`,
+    String.raw`/\*\*((?:(?!\*/)[^])*)\*/\s*(?://[^\n]*\s*)*(?:export )?(?:const |readonly )?${word}\??\s*[:=,]`,
   )
   const comment = definition.exec(source)?.[1] ?? ''
   const sentences = comment.replaceAll(/^\s*\* ?/gm, '').replaceAll(/\s+/g, ' ')
@@ -344,7 +340,8 @@ function meaningOf(source: string, name: string): string {
 }
 
 function rows(file: string, limits: object): string {
-  const source = readFileSync(join(import.meta.dirname, '..', file), 'utf8')
+  const commented = file.replace('soft-topics', 'soft-state')
+  const source = readFileSync(join(import.meta.dirname, '..', commented), 'utf8')
   return Object.entries(limits)
     .map(([name, value]) => {
       const option = configured[`${file} ${name}`]
@@ -362,17 +359,17 @@ function text(): string {
   )
   return `# Limits in the code
 
-Everything that can grow has a limit. The name of a limit ends with its unit. If a row has no meaning, see the row above it, or the file in the heading, which
-explains each limit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
+For developers, and for operators who look up a limit that a log line or another page names. Everything that can grow has a limit, and the name of a limit ends
+with its unit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
 [Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know.
 
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
 as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`limit none\`). The controller builds such a list in steps, and other requests run between the
 steps. The controller refuses a list with more rows or bytes than allowed with 400 and field \`limit\`; callers who are not administrators have a lower limit.
-Each row shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
+Each row of the list shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
-A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message; this takes at most a
+A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message. The check takes at most a
 few milliseconds of the main thread. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual
 machine, at most 15 ms in one turn of the event loop, and other work runs between these turns (\`node bench/router-frames.ts\`).
 
@@ -500,7 +497,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   [
     'Writes',
     'Time for which the cluster remembers a `net-request-id`',
-    'src/fsm/records/deduplication.ts requestWindowMs',
+    'src/fsm/records/deduplication.ts requestIdRetentionMs',
     '409 `REQUEST_ID_EXPIRED`',
   ],
   [
@@ -572,11 +569,16 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Log-in',
-    'Requests for provider log-ins of an address in a minute',
+    'Requests of one source address for log-ins at identity providers, per minute',
     'src/api/signers/limits.ts providerLogInsOfOneMax',
     '429',
   ],
-  ['Log-in', 'Token tests in a minute', 'src/api/signers/limits.ts signerTestsOfOneMax', '429'],
+  [
+    'Log-in',
+    'Token tests of one administrator, per minute',
+    'src/api/signers/limits.ts signerTestsOfOneMax',
+    '429',
+  ],
   [
     'Sessions',
     'API sessions of an identity',
@@ -617,9 +619,9 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Events',
-    'Newest events after which a client can resume a stream',
+    'Number of the newest events after which a client can resume a stream',
     'src/events/limits.ts eventsKeptMax',
-    'the stream says that events are missing',
+    'the stream reports that events are missing',
   ],
   [
     'Preview',

@@ -62,8 +62,8 @@ interface MessageBound {
   /** A longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
-   * Maximum number of tags and lengths. A nested message adds four, and counts at least the number
-   * of fields that its decoded form has.
+   * Maximum number of tags and lengths in the protobuf encoding. Each nested message adds four,
+   * plus its own tags and lengths or the number of its fields, whichever is higher.
    */
   readonly elementsMax: number
   /** Maximum number of tags and lengths within any one field; absent: {@link FIELD_UNITS_MAX}. */

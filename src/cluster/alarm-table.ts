@@ -208,7 +208,7 @@ export const alarmTable = {
     text: ({ path, fault }) =>
       `cannot write the addresses of the other controllers to ${path} (${fault}), and cluster.seeds is empty: if the data folder is lost, this controller finds none of them`,
     meaning:
-      'the controller cannot write the file with the addresses of the other controllers (`ID.seeds` in the folder of its key), and its configuration has no `cluster.seeds`. After a loss of its data folder, it could not find the others to get the state from them',
+      'the controller cannot write the file with the addresses of the other controllers (`ID.seeds` in the folder of its key), and its configuration has no `cluster.seeds`. After a loss of its data folder, the controller could not find the others to get the state from them',
     remedy:
       'give the user of the controller write permission for the folder of `identity.key`, or set `cluster.seeds` to mesh addresses of other controllers and restart ([Lost disk](lost-disk.md))',
   }),

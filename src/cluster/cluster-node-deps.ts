@@ -46,8 +46,8 @@ export const defaultClusterNodeOptions = {
    */
   outstandingMax: 4096,
   /**
-   * Maximum number of writes from the oldest write without an outcome to the newest write. It
-   * limits the number of outcomes that apply must store.
+   * Maximum number of writes from the oldest write without an outcome to the newest write. This
+   * number also limits how many outcomes the state machine must store.
    */
   outstandingSpanMax: 65_536,
   /**

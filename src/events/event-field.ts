@@ -43,7 +43,7 @@ export interface EventSubject {
 
 /** Fields of every event. */
 export const commonEventFields: readonly EventField[] = [
-  { name: 'namespace', type: 'string', meaning: 'What the event is about.' },
+  { name: 'namespace', type: 'string', meaning: 'Subject of the event, such as `circuit`.' },
   { name: 'event_src_id', type: 'string', meaning: 'The controller that emitted the event.' },
   {
     name: 'timestamp',

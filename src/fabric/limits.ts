@@ -60,7 +60,9 @@ export const routerLimits = {
   routerAlertsPerSecond: 1,
   /** Maximum details, and related entities, of one alert of a router; further ones are dropped. */
   routerAlertItemsMax: 8,
-  /** Maximum log lines per minute about refused routers. A refused router dials again and again. */
+  /**
+   * Maximum log lines per minute about refused routers, because a refused router dials repeatedly.
+   */
   routerRefusalsLoggedMax: 60,
   /** Warnings that may be logged about one connected router in a burst. */
   routerWarningsBurst: 20,
@@ -161,7 +163,11 @@ export const routerLimits = {
   postureReportsOfSessionMax: 120,
   /** Maximum items in one posture report; a report with more is refused. */
   postureReportsMax: 256,
-  /** Maximum senders that are counted for each of the four preceding limits per minute. */
+  /**
+   * Maximum uses per minute of each of the limits `refusedClaimsOfRouterMax`,
+   * `refusedClaimsOfSessionMax`, `refusedEntriesOfSessionMax` and `postureReportsOfSessionMax`,
+   * summed over all routers and sessions.
+   */
   refusedClaimsMax: 100_000,
   /** Maximum circuits that this controller owns; routers and clients share the limit fairly. */
   circuitsMax: 200_000,

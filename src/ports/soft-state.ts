@@ -13,13 +13,13 @@ export interface SoftTopicDefinition<T> {
    */
   decode(bytes: Uint8Array): T
   /**
-   * The values of an owner expire after the owner was silent for this long. A controller sends
-   * every second.
+   * If a controller is silent for this time, the other controllers drop its values of this topic. A
+   * controller sends every second.
    */
   readonly ttlMs: number
   /**
-   * Limit for the keys and values of one owner. Each value counts {@link SOFT_VALUE_OVERHEAD_BYTES}
-   * bytes more than its key and content.
+   * Maximum bytes of the keys and values that one controller publishes in this topic. Each value
+   * counts {@link SOFT_VALUE_OVERHEAD_BYTES} bytes more than its key and content.
    */
   readonly ownerBytesMax: number
   /**

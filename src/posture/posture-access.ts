@@ -17,8 +17,8 @@ import {
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /**
- * Maximum services in one response. If there are more, the client reads its posture queries
- * instead.
+ * Maximum services in one response. If there are more services, the client reads its posture
+ * queries instead.
  */
 export const promptedServicesMax = 1000
 

@@ -4,18 +4,21 @@ import type { CoreStatus, ProposalResult } from './effects.ts'
 import type { Disk, Entry, NodeId, Position, Transport } from './types.ts'
 
 export interface RaftNodeLimits {
-  /** Duration of one driver tick, ms. */
+  /** Interval of the ticks by which the Raft core counts time, ms. */
   readonly tickMs: number
   /**
-   * Maximum messages that wait for the next turn; the node drops further messages, as a lossy
-   * network would.
+   * Maximum messages that wait for the next turn of the event loop; the node drops further
+   * messages, as a lossy network would.
    */
   readonly inboxMessagesMax: number
-  /** Maximum bytes of the messages that wait for the next turn; the node drops further messages. */
+  /**
+   * Maximum bytes of the messages that wait for the next turn of the event loop; the node drops
+   * further messages.
+   */
   readonly inboxBytesMax: number
   /**
-   * Maximum proposals that wait for the next turn; the node refuses further proposals with
-   * OVERLOADED.
+   * Maximum proposals that wait for the next turn of the event loop; the node refuses further
+   * proposals with OVERLOADED.
    */
   readonly inboxProposalsMax: number
   /** Maximum messages that wait until a write is durable; the node drops further messages. */

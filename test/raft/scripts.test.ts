@@ -90,12 +90,12 @@ function contents(): string {
   const parts = [
     '# Raft rules, one script each',
     '',
-    'Each script runs over the real core and has the recorded results below each scene. The scripts cover the rules of the Raft',
-    'paper (Ongaro and Ousterhout, 2014), of the dissertation (Ongaro, 2014) and our own',
+    'For developers of the Raft core. Each script runs with the real Raft core, and contains the recorded results below each scene. The',
+    'scripts cover the rules of the Raft paper (Ongaro and Ousterhout, 2014), of the dissertation (Ongaro, 2014), and our own rules',
     '([divergences](../../../docs/internals/divergence.md)), in the recommended order of reading.',
-    '[script-runner.ts](../script-runner.ts) defines the language. The test fails when a result differs from its recording;',
-    '`FLOTILLA_RECORD=1` records again, including this page. Exactly-once (paper 8, dissertation 6.3) is not a rule of the core:',
-    '`test/fsm/dedupe.test.ts`.',
+    '[script-runner.ts](../script-runner.ts) defines the language of the scripts. The test fails when a result differs from its recording;',
+    '`FLOTILLA_RECORD=1` records the results and this page again. No script covers the rule that a command takes effect once (paper 8,',
+    'dissertation 6.3), because the state machine implements this rule, not the Raft core: see `test/fsm/dedupe.test.ts`.',
   ]
   for (const { title, scripts } of chapters) {
     parts.push('', `## ${title}`, '| section | script | rule |', '|---|---|---|')

@@ -4,7 +4,9 @@ const SECOND_MS = 1000
 export const httpLimits = {
   /** Maximum request body, declared or chunked; above that: 413 REQUEST_ENTITY_TOO_LARGE. */
   bodyBytesMax: 1024 * 1024,
-  /** A body larger than this must be admitted to the memory for large bodies before it is read. */
+  /**
+   * A larger body must be admitted to the memory for large bodies before the controller reads it.
+   */
   largeBodyBytes: 64 * 1024,
   /** Maximum total bytes of large bodies that are read or processed at the same time. */
   largeBodiesBytesMax: 1024 * 1024,
@@ -54,7 +56,10 @@ export const httpLimits = {
    * for responses to other clients.
    */
   answerQuietMs: 2 * SECOND_MS,
-  /** If a client reads a response at a lower average rate than this, its connection is closed. */
+  /**
+   * Minimum average rate at which a client must read a response; otherwise its connection is
+   * closed.
+   */
   answerBytesPerSecondMin: 64 * 1024,
   /**
    * Maximum bytes of responses that are being created or are not read yet (with their copies in
@@ -68,7 +73,7 @@ export const httpLimits = {
    * is closed.
    */
   lingerBytesMax: 8 * 1024 * 1024,
-  /** Maximum duration of reading these bytes (`lingerBytesMax`). */
+  /** Maximum time for reading and discarding the bytes of `lingerBytesMax`. */
   lingerMs: 2 * SECOND_MS,
   /**
    * Maximum requests that wait for a write, a log index or a password hash; shared fairly among

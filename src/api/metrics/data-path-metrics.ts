@@ -119,7 +119,7 @@ function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathMet
   )
   new Counter({
     name: 'flotilla_circuits_failed_total',
-    help: 'Dials that no attempt could serve, by cause.',
+    help: 'Dials for which every attempt to create a circuit failed, by cause.',
     labelNames: ['cause'],
     registers,
     collect() {
@@ -129,7 +129,7 @@ function addCircuitMetrics(registry: Registry, { circuits, counts }: DataPathMet
   })
   new Counter({
     name: 'flotilla_dials_total',
-    help: 'Attempts to dial a service, by result; result fail: dials of which all attempts failed.',
+    help: 'Attempts to create a circuit for a dial, by result; result fail: dials for which all attempts failed.',
     labelNames: ['result'],
     registers,
     collect() {

@@ -226,7 +226,7 @@ function addLastBackup(registry: Registry, lastBackupMs: () => number | null): v
 function addSoftState(registry: Registry, read: () => SoftStateCounts | null): void {
   new Gauge({
     name: 'flotilla_soft_state_bytes',
-    help: 'Bytes of live values from all controllers in memory.',
+    help: 'Bytes of soft state (data that controllers keep only in memory) from all controllers.',
     registers: [registry],
     collect() {
       this.set(read()?.bytes ?? 0)
@@ -234,7 +234,7 @@ function addSoftState(registry: Registry, read: () => SoftStateCounts | null): v
   })
   new Counter({
     name: 'flotilla_soft_state_ignored_values_total',
-    help: 'Number of live values from other controllers that this controller discarded, by reason.',
+    help: 'Number of soft-state values from other controllers that this controller discarded, by reason.',
     labelNames: ['reason'],
     registers: [registry],
     collect() {

@@ -62,12 +62,12 @@ export const apiSessionLimits = {
   activityFlushMs: 10 * SECOND_MS,
   /**
    * The last activity of a session is sent to the other controllers only if it is later than the
-   * previous value by more than this.
+   * previous value by more than this time.
    */
   activityMoveMs: 30 * SECOND_MS,
   /**
    * The leader writes the last activity of a session to the log only if it is later than the
-   * previous value by more than this.
+   * previous value by more than this time.
    */
   activityLogMs: 5 * MINUTE_MS,
   /** Maximum sessions whose last activity one command writes. */

@@ -3,11 +3,15 @@
  */
 export const trafficLimits = {
   /**
-   * Maximum services and routers that are counted separately, about 9 kB each. Above the limit, a
-   * service or router is evicted: of the 16 that were unused for the longest time, the one with the
-   * least traffic. Its counts are added to `other`.
+   * Maximum services whose traffic is counted separately, about 9 kB each. Above the limit, one
+   * service is evicted: of the 16 that were unused for the longest time, the one with the least
+   * traffic. The counts of an evicted service are added to `other`.
    */
   trafficServicesMax: 1000,
+  /**
+   * Maximum routers whose traffic is counted separately. Above the limit, one router is evicted,
+   * chosen as for services.
+   */
   trafficRoutersMax: 500,
   /** Maximum services or routers with the most traffic in one response. */
   trafficTopMax: 20,

@@ -20,8 +20,9 @@ export const membershipLimits = {
   /** Maximum concurrent admission requests at one controller. */
   entriesMax: 16,
   /**
-   * Maximum concurrent admission requests of one joining controller. It is more than one, because
-   * the controller may retry before this controller notices that the earlier request was abandoned.
+   * Maximum concurrent admission requests of one joining controller. The limit is two, because the
+   * joining controller may retry before the admitting controller notices that the earlier request
+   * was abandoned.
    */
   entriesOfOneMax: 2,
   /** Time after which a disconnected learner that was to become a voter is removed. */

@@ -48,23 +48,23 @@ export const meshLimits = {
   /** Maximum concurrent streams of one connection of a non-member. */
   meshStreamsOfStrangerMax: 4,
   /**
-   * Streams that a connection may open without a pause (burst); a connection that exceeds this is
-   * closed.
+   * Streams that a connection may open without a pause (burst); a connection that exceeds this
+   * number is closed.
    */
   meshStreamsBurst: 16,
   /**
-   * Streams that a connection may open per second after the burst; a connection that exceeds
-   * this is closed.
+   * Streams that a connection may open per second after the burst; a connection that exceeds this
+   * number is closed.
    */
   meshStreamsPerSecond: 2,
   /**
    * Pings and settings that a connection may send without a pause (burst); a connection that
-   * exceeds this is closed.
+   * exceeds this number is closed.
    */
   meshControlsBurst: 64,
   /**
    * Pings and settings that a connection may send per second after the burst; a connection that
-   * exceeds this is closed.
+   * exceeds this number is closed.
    */
   meshControlsPerSecond: 16,
   /** Maximum invalid frames of a connection; the next invalid frame closes it. */

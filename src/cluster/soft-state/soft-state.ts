@@ -38,9 +38,12 @@ export interface SoftStateOptions {
   readonly beaconMs: number
   /** Maximum bytes of keys and payloads in one batch; each peer gets at most one batch per tick. */
   readonly batchBytesMax: number
-  /** Maximum bytes of keys and values of all owners, including this one. */
+  /** Maximum bytes of keys and values of all controllers, including this one. */
   readonly totalBytesMax: number
-  /** Minimum interval between two transmissions of all values to a peer that reports gaps. */
+  /**
+   * Minimum interval between two full transmissions of the values of a controller to a peer that
+   * reports missing batches.
+   */
   readonly resyncMsMin: number
 }
 

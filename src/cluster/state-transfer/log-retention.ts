@@ -3,15 +3,18 @@ import type { Entry, Index, Position } from '../../raft/types.ts'
 
 export interface RetentionOptions {
   /**
-   * Number of entries before the applied index that the log keeps, so that a member that was
+   * Number of applied entries that the log keeps, within `bytes`, so that a member that was
    * disconnected for a short time can catch up without a snapshot.
    */
   readonly entries: number
-  /** Maximum bytes that the log keeps, beyond `entries`, for a slow connected peer. */
+  /**
+   * Maximum bytes of the entries that the log keeps: the last `entries` entries, and the entries
+   * that the slowest connected member needs.
+   */
   readonly bytes: number
   /**
-   * Maximum bytes that the log keeps, beyond `entries`, for a peer that will need these entries
-   * after its snapshot.
+   * Maximum bytes of the entries that the log keeps while a member receives a snapshot, so that the
+   * member can continue after the snapshot without another one.
    */
   readonly catchUpBytes: number
   /**

@@ -12,7 +12,7 @@ const MIB = 1024 * 1024
 export interface SnapshotSenderOptions {
   /**
    * Maximum chunks of one transfer that the sender has read and the receiver has not written yet.
-   * They stay in memory, so that they can be sent again.
+   * These chunks stay in memory, so that they can be sent again.
    */
   readonly windowChunks: number
   /** A transfer fails if its receiver is silent for this time, whether it is connected or not. */

@@ -97,7 +97,7 @@ const eventOptions = defineSection('Stream of events of the network; see events.
   }),
   sourceFilter: defineOption(patternType(), {
     default: '',
-    why: 'Pattern for ids of controllers and routers: only metrics from matching ones are written to file and standard output.',
+    why: 'Pattern for ids of controllers and routers: only metrics from matching controllers and routers are written to file and standard output.',
   }),
 })
 
@@ -235,7 +235,7 @@ export const controllerOptions = {
     }),
     advertise: defineOption(hostPortOrListType(ROUTER_ADDRESSES_MAX), {
       default: [],
-      why: 'Addresses that routers connect to; the certificate must contain these hosts. With several, such as one inside and one outside of a site, each router uses the first that answers. Empty: the host of cluster.advertise with the port of bind.',
+      why: 'Addresses that routers connect to; the certificate must contain these hosts. With several addresses, such as one inside and one outside of a site, each router uses the first address that answers. Empty: the host of cluster.advertise with the port of bind.',
     }),
     proxyProtocol: proxyProtocol(
       'Load balancers in front of the listener for routers. If a web listener shares the port, configure the same networks there.',
@@ -279,7 +279,7 @@ export const controllerOptions = {
     profile: defineOption(choiceType(RAFT_PROFILES), {
       default: 'lan',
       scope: 'cluster',
-      why: 'Defaults of the times below. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for up to 200 ms each way between controllers. An option that you set takes precedence.',
+      why: 'Defaults of the other times in this section. lan: as listed. wan: heartbeatMs 500, electionTimeoutMs 3000, electionTimeoutMaxMs 6000, for up to 200 ms each way between controllers. An option that you set takes precedence.',
     }),
     tickMs: defineOption(integerType(5, 1000), {
       default: 50,
@@ -313,7 +313,7 @@ export const controllerOptions = {
     }),
     catchUpBytes: defineOption(integerType(64 * 1024, 64 * 1024 * MIB), {
       default: 96 * MIB,
-      why: 'Maximum bytes of entries retained while a snapshot is sent. If more are written in the meantime, the receiver needs another snapshot.',
+      why: 'Maximum bytes of entries retained while a snapshot is sent. If more bytes are written during the transfer, the receiver needs another snapshot.',
     }),
     segmentBytes: defineOption(integerType(MIB, 1024 * MIB), {
       default: 16 * MIB,
@@ -395,7 +395,7 @@ export const controllerOptions = {
     }),
     waitingRequestsMax: defineOption(integerType(16, 65_536), {
       default: 4096,
-      why: 'Maximum requests that wait for a write, an index or a password hash. Further requests get 429, also if one caller exceeds its share.',
+      why: 'Maximum requests that wait for a write, a log index or a password hash. Further requests get 429, also if one caller exceeds its share.',
     }),
     logInsMax: defineOption(integerType(2, 4096), {
       default: 64,
@@ -457,12 +457,12 @@ export const controllerOptions = {
       default: [],
       isSecret: true,
       isReloaded: true,
-      why: 'Program with arguments that runs after each backup, for example to copy the backup elsewhere. The path of the backup is its last argument. It runs without a shell.',
+      why: 'Program with arguments that runs after each backup, for example to copy the backup elsewhere. The path of the backup is the last argument. The program runs without a shell.',
     }),
     hookTimeoutMs: defineOption(integerType(1000, DAY_MS), {
       default: 10 * MINUTE_MS,
       isReloaded: true,
-      why: 'Timeout of the hook; it is killed with its child processes.',
+      why: 'Timeout of the hook. After this time, the controller kills the hook with its child processes.',
     }),
   }),
   events: eventOptions,

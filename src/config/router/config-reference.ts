@@ -8,7 +8,7 @@ import { routerConfigTable } from './load.ts'
 export function renderRouterConfigReference(): string {
   return `# Configuration of a router
 
-The configuration is a YAML file with \`v: 3\`. \`flotilla router check CONFIG\` checks the whole file, reports every fault with its line, the value
+For operators of routers. The configuration is a YAML file with \`v: 3\`. \`flotilla router check CONFIG\` checks the whole file, reports every fault with its line, the value
 found and the values allowed, and exits with 2. If the configuration is valid, the command also opens each listening port for a moment, and exits
 with 1 if the router could not start on this host. \`--print\` shows the effective configuration: each value, and whether it comes from a line of
 the file, from an environment variable or from a default.

@@ -154,7 +154,7 @@ export const flowControlOptions = {
   }),
   txPortalDupAckScale: defineOption(numberType(0, 1000), {
     default: 0.9,
-    why: 'Factor for the limit of bytes in flight after duplicate acknowledgments. OpenZiti routers do not use it either.',
+    why: 'Factor for the limit of bytes in flight after duplicate acknowledgments. OpenZiti routers do not use this key either.',
     hasEffect: false,
   }),
   rxBufferSize: defineOption(integerType(1, BYTES_MAX), {
@@ -287,9 +287,12 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
       why: 'How long the router waits for a controller to report a service session.',
       hasEffect: false,
     }),
-    getSessionTimeout: defineIgnoredSection('generators write it, and no router reads it', {
-      isQuiet: true,
-    }),
+    getSessionTimeout: defineIgnoredSection(
+      'configuration generators of OpenZiti write it, and no router reads it',
+      {
+        isQuiet: true,
+      },
+    ),
     ...flowControlOptions,
     ...channelOptions,
   }),
@@ -350,7 +353,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
       svcPollRate: defineOption(optionalType(durationType(1, DAY_MS)), {
         default: null,
         why: 'Former interval of polls for services.',
-        deprecated: 'services are pushed; it has no effect',
+        deprecated: 'controllers send changes of services, so the router does not poll',
       }),
       udpCheckInterval: defineOption(durationType(0, DAY_MS), {
         default: 0,

@@ -255,9 +255,12 @@ export const routerFields = {
       default: 128,
       why: 'Maximum number of service dials at the same time.',
     }),
-    latencyProbeInterval: defineIgnoredSection('latency is measured by heartbeats', {
-      isQuiet: true,
-    }),
+    latencyProbeInterval: defineIgnoredSection(
+      'the router measures the latency of links by heartbeats',
+      {
+        isQuiet: true,
+      },
+    ),
     unresponsiveLinkTimeout: defineOption(durationType(5000, DAY_MS), {
       default: MINUTE_MS,
       why: 'Time without a response to a heartbeat after which the link gets no new circuits.',
@@ -310,7 +313,7 @@ export const routerFields = {
     }),
     service: defineOption(optionalType(textType()), {
       default: null,
-      why: 'proxy and proxy_udp: id or name of the service. To select an instance of the host, put the instance and `@` before it.',
+      why: 'proxy and proxy_udp: id or name of the service. To select an instance of the service, write `INSTANCE@SERVICE`.',
     }),
     options: defineVariantSection('binding', 'Options of the binding.', listenerOptions),
   }),

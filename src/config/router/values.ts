@@ -164,7 +164,7 @@ export const emailsType = alternativeNames(
 )
 
 export function cidrType(): ValueType<string> {
-  return textType('an IP range as 100.64.0.1/10', (range) => {
+  return textType('an IP range such as 100.64.0.1/10', (range) => {
     const [ip = '', bits = '', ...rest] = range.split('/')
     const family = isIP(ip)
     const isBits = /^[0-9]{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128)

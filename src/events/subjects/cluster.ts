@@ -8,8 +8,16 @@ export const clusterSubject: EventSubject = {
     'A change of members, leadership or connections in the cluster, as one controller observes it.',
   typeField: 'eventType',
   types: [
-    { name: 'peer.connected', emitter: 'seer', when: 'a peer connected' },
-    { name: 'peer.disconnected', emitter: 'seer', when: 'a peer disconnected' },
+    {
+      name: 'peer.connected',
+      emitter: 'seer',
+      when: 'another controller connected to this controller',
+    },
+    {
+      name: 'peer.disconnected',
+      emitter: 'seer',
+      when: 'another controller disconnected from this controller',
+    },
     {
       name: 'members.changed',
       emitter: 'seer',
@@ -34,7 +42,7 @@ export const clusterSubject: EventSubject = {
       name: 'peers',
       type: 'objects',
       meaning:
-        'For `members.*` all members, for `peer.*` only the peer, each with `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
+        'For `members.*` all members, for `peer.*` only the other controller, each with `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
       isOptional: true,
     },
     {

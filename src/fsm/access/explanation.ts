@@ -33,8 +33,8 @@ export const explanationLimits = {
   /** Maximum posture checks listed for one granting policy; further checks are only counted. */
   explainedChecksMax: 50,
   /**
-   * Maximum common edge routers for which the linking policies are searched; policies that link
-   * only further routers are not listed.
+   * Maximum edge routers, of those that both identity and service may use, for which an explanation
+   * lists the policies that allow the use. Policies that allow only further routers are not listed.
    */
   explainedRoutersMax: 25,
   /**

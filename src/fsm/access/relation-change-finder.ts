@@ -18,7 +18,7 @@ import {
 export const previewLimits = {
   /** Maximum number of records that the writes in one preview and their consequences may change. */
   previewWritesMax: 10_000,
-  /** Maximum number of set elements that one preview reads. */
+  /** Maximum number of IDs that one preview reads from the indexes of the access rules. */
   previewWorkMax: 4_000_000,
 } as const
 

@@ -29,7 +29,7 @@ export const secretLimits = {
   certificateCharactersMax: 64 * 1024,
   /**
    * Maximum log time for which older versions remain valid after a rotation; a later end is reduced
-   * to this.
+   * to this maximum.
    */
   overlapMsMax: 7 * 24 * 60 * 60_000,
 } as const

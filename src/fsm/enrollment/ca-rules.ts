@@ -14,7 +14,7 @@ import { endSessionsInvalidatedBy } from '../apply/session-validity.ts'
 import { isCaAcceptedForLogIn } from '../apply/authentication.ts'
 
 /**
- * Maximum number of CAs. It is limited because the lookup of one certificate may read all of them.
+ * Maximum number of third-party CAs, because the lookup of one certificate may read all of them.
  */
 export const thirdPartyCasMax = 1000
 

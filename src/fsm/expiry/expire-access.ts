@@ -23,8 +23,8 @@ export const accessExpiryLimits = {
   /** Maximum number of expiries that one log entry applies; the next entry applies further ones. */
   endsPerEntryMax: 256,
   /**
-   * Maximum number of expiries that one log entry announces a day before they happen, and also an
-   * hour before.
+   * Maximum number of expiries that one log entry announces a day in advance, and maximum number
+   * that it announces an hour in advance.
    */
   noticesPerEntryMax: 256,
 } as const

@@ -6,8 +6,8 @@ const MIB = 1024 * 1024
  */
 export const restoreLimits = {
   /**
-   * Maximum bytes of one chunk, which is one log entry, and one request on the admin socket as
-   * base64.
+   * Maximum bytes of one chunk. Each chunk is one log entry; the command line sends it to the admin
+   * socket in one request, encoded as base64.
    */
   chunkBytesMax: 44 * 1024,
   /**

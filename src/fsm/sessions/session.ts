@@ -47,7 +47,7 @@ export const apiSessionsMax = 1_000_000
 export const apiSessionsPerIdentityMax = 1000
 /**
  * Maximum number of sessions of one identity that wait for a second factor in the OAuth code flow.
- * They are limited because the password alone is enough to begin such a session.
+ * The number is limited, because the password alone is enough to begin such a session.
  */
 export const sessionsAwaitingCodeMax = 20
 

@@ -24,7 +24,7 @@ export const interceptLimits = {
   redirectedPortsPerCommandMax: 2048,
   /** Maximum open connections and UDP sources of intercepted services. */
   interceptedClientsMax: 16_384,
-  /** Maximum service names that have an address. */
+  /** Maximum names of services to which the tunnel has assigned an address. */
   serviceNamesMax: 4096,
   /**
    * Time after the last query for a name. After this time, the address of the name may be assigned

@@ -5,12 +5,13 @@ export const monitoringLimits = {
   /** Maximum open connections per source; high, because several probes may share an address. */
   monitoringConnectionsPerSourceMax: 64,
   /**
-   * Maximum TLS handshakes of a server at the same time. One more closes the oldest handshake of
-   * the same source, or of the source with the most handshakes.
+   * Maximum TLS handshakes of a server at the same time. A further handshake closes the oldest
+   * handshake of the same source, or of the source with the most handshakes.
    */
   monitoringHandshakesMax: 128,
   /**
-   * Maximum TLS handshakes of one source at a server; one more closes the oldest of that source.
+   * Maximum TLS handshakes of one source at a server; a further handshake closes the oldest one of
+   * that source.
    */
   monitoringHandshakesPerSourceMax: 32,
 } as const

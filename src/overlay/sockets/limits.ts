@@ -48,12 +48,13 @@ export const socketLimits = {
   streamHandshakesMax: 512,
   /**
    * Maximum connections to a port that several TLS servers share whose ClientHello has not arrived
-   * completely. One more closes the oldest of the same source, or of the source with the most.
+   * completely. A further connection closes the oldest one of the same source, or of the source
+   * with the most such connections.
    */
   hellosWaitingMax: 1024,
   /**
    * Maximum connections of one source to a shared port whose ClientHello has not arrived
-   * completely; one more closes the oldest of that source.
+   * completely; a further connection closes the oldest one of that source.
    */
   hellosWaitingPerSourceMax: 128,
   /**

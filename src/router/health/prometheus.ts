@@ -119,7 +119,7 @@ function figureMetrics({ integers, numbers }: RouterMetricValues): Metric[] {
 
 function trafficMetrics({ integers }: RouterMetricValues): Metric[] {
   const about =
-    'at ends of clients (ingress), of hosts (egress) and at links (fabric); rx: received, tx: sent'
+    'at circuit endpoints of clients (ingress) and of hosts (egress), and at links (fabric); rx: received, tx: sent'
   const samplesIn = (unit: string): MetricSample[] =>
     Object.entries(integers).flatMap(([key, value]) => {
       const [, side = '', direction = '', found] = TRAFFIC.exec(key) ?? []

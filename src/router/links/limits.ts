@@ -14,13 +14,13 @@ export const linkLimits = {
   /** Maximum open connections of one source; high, because several routers may share an address. */
   linkConnectionsPerSourceMax: 512,
   /**
-   * Maximum TLS handshakes of a link listener at the same time. One more closes the oldest
-   * handshake of the same source, or of the source with the most handshakes.
+   * Maximum TLS handshakes of a link listener at the same time. A further handshake closes the
+   * oldest handshake of the same source, or of the source with the most handshakes.
    */
   linkHandshakesMax: 256,
   /**
-   * Maximum TLS handshakes of one source at a link listener; one more closes the oldest of that
-   * source.
+   * Maximum TLS handshakes of one source at a link listener; a further handshake closes the oldest
+   * one of that source.
    */
   linkHandshakesPerSourceMax: 32,
   /** Maximum sockets of one link that another router has dialed. */
@@ -43,8 +43,8 @@ export const linkLimits = {
    */
   linksWaitingMax: 256,
   /**
-   * Maximum connections with the same certificate that no controller has confirmed yet; one more
-   * closes the oldest.
+   * Maximum connections with the same certificate that no controller has confirmed yet; a further
+   * connection closes the oldest of them.
    */
   linksWaitingPerCertificateMax: 8,
 } as const
