@@ -28,7 +28,7 @@ const done: Readonly<Record<string, string>> = {
   'ticket-create': 'created a ticket:',
 }
 
-/** A larger maximum is only that of the number's type. */
+/** A larger maximum is only the limit of the number's type, so it is not shown. */
 const UNLIMITED = 1_000_000_000
 
 /** Latency that a link reports until its routers have measured it. */
@@ -123,7 +123,7 @@ export const texts = {
     ended: 'Ended',
     attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
     noAttributes: 'Add a role attribute first.',
-    /** For a policy. */
+    /** Help text for the end of a policy. */
     help: 'It grants nothing after this time, and stays in the list.',
     attributesHelp: 'The identity loses the attribute then.',
   },
@@ -898,7 +898,7 @@ export const texts = {
       ms >= UNMEASURED_MS
         ? 'not measured'
         : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
-    /** Of a link, as each of its routers measures it. */
+    /** The latency of a link, as measured by each of its two routers. */
     latencies: (fromMs: number, toMs: number): string =>
       [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
         ? 'not measured'

@@ -276,7 +276,8 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
                   <a href={consolePath('terminators', one.id)}>
                     {access.terminatorAt(
                       one.router === null ? '' : recordReferenceText(one.router),
-                      // The address of a terminator of an identity is an ID.
+                      // Omits the address of a terminator with the binding `edge`, because this
+                      // address is only an ID.
                       one.binding === 'edge' ? '' : one.address,
                     )}
                   </a>

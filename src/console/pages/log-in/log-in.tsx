@@ -160,7 +160,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
 function ProviderButtons({ onFault }: { readonly onFault: (text: string) => void }) {
   const providers = useSignal<readonly LogInProvider[]>([])
   useEffect(() => {
-    // Without an answer, the other ways to log in remain.
+    // If the request fails, the other ways to log in remain.
     tabSession.logInProviders().then(
       (found) => (providers.value = found),
       () => undefined,

@@ -65,7 +65,7 @@ function objects(value: unknown): readonly Data[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** The addresses in the configs of a service; without a member for which no config has one. */
+/** The addresses in the configs of a service; an address that no config contains is absent. */
 export function serviceAddresses(configs: readonly Data[]): ServiceAddresses {
   const read = (readers: Readonly<Record<string, AddressReader>>): string =>
     configs

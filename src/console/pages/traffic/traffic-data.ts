@@ -15,9 +15,9 @@ export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
  */
 export const unfinishedPeriods = { hour: 2, day: 1 } as const
 
-/** Routers report each minute. */
+/** Interval of reloads; shorter than the minute after which routers report. */
 export const TRAFFIC_REFRESH_MS = 30_000
-/** Above the time for which a controller waits for the others. */
+/** Longer than the time for which a controller waits for the other controllers. */
 const TIMEOUT_MS = 8_000
 
 /** @param collection of the record's page; the traffic of all routers is below `routers`. */
