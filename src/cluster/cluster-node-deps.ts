@@ -47,7 +47,7 @@ export const defaultClusterNodeOptions = {
   outstandingMax: 4096,
   /**
    * Maximum number of writes from the oldest write without an outcome to the newest write. It
-   * limits the number of outcomes that apply must store.
+   * limits the number of outcomes that the state machine must store.
    */
   outstandingSpanMax: 65_536,
   /**

@@ -26,13 +26,13 @@ export interface CoreOptions {
    */
   readonly uncommittedBytesMax: number
   /**
-   * Maximum entries that the Raft core has passed to apply and apply has not yet reported as
-   * applied; at the limit, the leader refuses proposals.
+   * Maximum entries that the Raft core has passed to the state machine and that are not yet
+   * reported as applied; at the limit, the leader refuses proposals.
    */
   readonly applyLagEntriesMax: number
   /**
-   * Maximum bytes of committed entries that the Raft core passes to apply in one batch. Up to twice
-   * as many bytes may be with apply before it reports them as applied.
+   * Maximum bytes of committed entries that the Raft core passes to the state machine in one batch.
+   * At most twice as many bytes are passed and not yet reported as applied.
    */
   readonly applyBytesMax: number
   /**

@@ -48,9 +48,9 @@ export const quarantineLimits = {
   /** Maximum delay between two attempts to get another state. */
   retryMsMax: 30_000,
   /**
-   * Maximum time for which apply is paused while no other state is available. After that, apply
-   * continues between attempts, although the state is wrong: otherwise the log, which is compacted
-   * only up to the applied index, would grow without limit.
+   * Maximum time for which no entries are applied while no other state is available. After that,
+   * entries are applied between attempts, although the state is wrong: otherwise the log, which is
+   * compacted only up to the applied index, would grow without limit.
    */
   holdMsMax: 60_000,
 } as const
