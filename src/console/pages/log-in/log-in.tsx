@@ -14,7 +14,7 @@ import { startProviderSignIn, startSignIn, takeSignInFault } from '../../app/sig
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
-/** The whole page. */
+/** The log-in page, which the console shows while this tab has no session. */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {

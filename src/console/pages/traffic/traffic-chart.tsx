@@ -149,7 +149,7 @@ function barsPath(
     if (value === null || value === 0 || at < first || at >= end) return []
     const below = series.slice(0, which).reduce((sum, { values }) => sum + (values[at] ?? 0), 0)
     const height = (amount: number): number => HEIGHT - (amount / top) * HEIGHT
-    // A small value next to a large one stays visible.
+    // A bar is at least one unit high, so that a small value next to a large one stays visible.
     const from = height(below)
     const to = Math.min(height(below + value), from - 1)
     const x = at * BAR + GAP / 2
