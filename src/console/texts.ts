@@ -228,7 +228,7 @@ export const texts = {
       unused: 'Unused',
     },
     toCluster: 'Open the cluster',
-    /** For example `2 online, 1 offline`; later states only if a record has them. */
+    /** For example `2 online, 1 offline`; states after the first one only if a record has them. */
     states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
       states
         .filter(({ amount }, at) => at === 0 || amount > 0)

@@ -31,7 +31,7 @@ const hostReaders: Readonly<Record<string, AddressReader>> = {
 }
 
 /**
- * The protocol, address and port of a host; a part that the client chooses is shown by what the
+ * The protocol, address and port of a host; for a part that the client chooses, the values that the
  * config allows.
  */
 function hostAddress(data: Data): string {

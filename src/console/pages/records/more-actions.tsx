@@ -104,7 +104,7 @@ function inviteAct(identityId: string): Act {
   )
 }
 
-/** Replaces a certificate that a device has enrolled with by a new enrollment. */
+/** Replaces the certificate with which a device has enrolled by a new enrollment. */
 function reEnrollAct(authenticatorId: string): Act {
   const { acts } = texts
   const path = `${recordApiPath('authenticators', authenticatorId)}/re-enroll`

@@ -350,9 +350,8 @@ function RecordAccess({ kind, id }: { readonly kind: ConsoleKind; readonly id: s
 }
 
 /**
- * State of an identity, service or router, or the time at which a policy ends, shown beside
- * the record's
- * name.
+ * State of an identity, service or router, or the time at which a policy ends, shown next to the
+ * record's name.
  */
 function HeadState({
   kind,

@@ -16,7 +16,7 @@ import type { RecordRow, RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
-/** A loaded part of a list, without the choice of columns. */
+/** A loaded part of a list, without the columns that the user has chosen. */
 export interface LoadedList {
   readonly page: RowPage
   /** Number of the first loaded row, counted among all rows. */

@@ -20,7 +20,10 @@ export const TRAFFIC_REFRESH_MS = 30_000
 /** Longer than the time for which a controller waits for the other controllers. */
 const TIMEOUT_MS = 8_000
 
-/** @param collection of the record's page; the traffic of all routers is below `routers`. */
+/**
+ * @param collection collection of the record; the traffic of all kinds of routers has the API path
+ * `routers`.
+ */
 export async function readTraffic(
   collection: string,
   id: string,
