@@ -28,7 +28,10 @@ const done: Readonly<Record<string, string>> = {
   'ticket-create': 'created a ticket:',
 }
 
-/** A larger maximum is only the limit of the number's type, so it is not shown. */
+/**
+ * If a number may be larger than this, its maximum is only that of its type, and the form does not
+ * show it.
+ */
 const UNLIMITED = 1_000_000_000
 
 /** Latency that a link reports until its routers have measured it. */

@@ -37,7 +37,7 @@ interface MembershipOptions {
   /** The controllers in the endpoints file. */
   readonly controllers: readonly KnownController[]
   readonly removed: readonly ControllerKey[]
-  /** Configured addresses. */
+  /** Controller addresses in the configuration of the router. */
   readonly configured: readonly string[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }

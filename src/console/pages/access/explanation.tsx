@@ -23,7 +23,10 @@ type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 
 type Side = 'dial' | 'bind'
 
-/** Explains the access of one identity to one service: each requirement, and what is missing. */
+/**
+ * Explains the access of one identity to one service: each requirement, and the reason why it is
+ * met or not.
+ */
 export function Explanation({
   row,
   onChanged,
