@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000
 interface ActInput {
   readonly username: string
   readonly password: string
-  /** Pasted text. */
+  /** Text that the user pasted; only for acts with such a field. */
   readonly text: string
 }
 
