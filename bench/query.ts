@@ -30,8 +30,8 @@ export interface QueryResult {
 }
 
 /**
- * Fills the state with identities: writes them as apply does, and takes the changes away as
- * write-behind does.
+ * Fills the state with identities: writes them like the state machine, and removes the changes like
+ * its write-behind.
  */
 export function filledState(count: number): ClusterState {
   const state = new ClusterState()

@@ -11,7 +11,7 @@ import { heading, percentile } from './support/report.ts'
 
 interface Decision {
   readonly title: string
-  /** The administrator's request. */
+  /** Returns the administrator's request that makes the decision about this identity. */
   readonly decide: (id: string) => readonly [method: string, path: string, body: string]
   /**
    * The path that the affected identity requests; the next field has the status codes of a refusal.

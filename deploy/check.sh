@@ -1,6 +1,6 @@
 #!/bin/sh
-# Judges what is in deploy/ with the tools that are here, and says what was not judged: `make deploy-check`.
-# Exit 1: something is wrong. What is missing is no fault: --strict makes it one.
+# Checks the files in deploy/ with the installed tools, and lists the checks whose tool is missing: `make deploy-check`.
+# Exits with 1 if a check fails. With --strict, a missing tool counts as a failure.
 set -u
 cd "$(dirname "$(readlink -f "$0")")" || exit 2
 strict=${1-}
@@ -9,13 +9,13 @@ missing=0
 
 have() {
   case $1 in
-    # A plugin, which may be missing where docker is there.
+    # `docker compose` is a plugin, which may be missing although docker is installed.
     'docker compose') docker compose version > /dev/null 2>&1 ;;
     *) command -v "$1" > /dev/null 2>&1 ;;
   esac
 }
 
-# NAME TOOL COMMAND...
+# Arguments: NAME TOOL COMMAND...
 judge() {
   name=$1 tool=$2
   shift 2
@@ -31,7 +31,8 @@ judge() {
   fi
 }
 
-# Reads the units, each with every drop-in, by a root of its own, in which the program is a file: it need not be installed here.
+# Verifies each unit together with every drop-in. A temporary root folder contains an empty script in place of the program, so Flotilla
+# need not be installed.
 units() {
   root=$(mktemp -d) || return 1
   mkdir -p "$root/etc/systemd/system" "$root/opt/flotilla/bin" "$root/bin" "$root/usr/lib/systemd/system"
@@ -44,7 +45,7 @@ units() {
     printf '#!/bin/sh\n' > "$root$program"
     chmod 0755 "$root$program"
   done
-  # The other paths in a unit belong to the system and are not in that root.
+  # The temporary root lacks the other paths in the units, which belong to the operating system. Messages about them are ignored.
   told=$(systemd-analyze --root="$root" --man=no --recursive-errors=no verify \
     flotilla-controller@ctrl1.service flotilla-router@router1.service flotilla-tunnel@tunnel1.service 2>&1)
   rm -rf "$root"
@@ -60,7 +61,7 @@ exposed() {
   done
 }
 
-# Every file of values in helm/flotilla/ci, into a folder for the checks below.
+# Renders the chart with each values file in helm/flotilla/ci, into a folder for the checks below.
 rendered=$(mktemp -d) || exit 2
 trap 'rm -rf "$rendered"' EXIT
 template() {
@@ -71,7 +72,7 @@ template() {
   done
 }
 
-# kubernetes-validate of PyPI, which brings the schemas: of PATH, or of a virtual environment in the user's cache.
+# Prints the path of kubernetes-validate (PyPI), which contains the schemas: from PATH, or from a virtual environment in the user's cache.
 validator() {
   if have kubernetes-validate; then
     command -v kubernetes-validate
@@ -84,7 +85,8 @@ validator() {
   echo "$cache/bin/kubernetes-validate"
 }
 
-# Strictly: a key that Kubernetes does not know is wrong. Kinds of the operator of Prometheus are not of Kubernetes.
+# With --strict, a key that Kubernetes does not know is an error. Resources of the Prometheus Operator are skipped, because Kubernetes has
+# no schemas for them.
 schemas() {
   program=$1
   for manifest in "$rendered"/*.yaml; do
@@ -112,7 +114,7 @@ judge 'systemd units' systemd-analyze units
 judge 'systemd units: what they may do' systemd-analyze exposed
 judge 'entrypoint: syntax' sh sh -n docker/entrypoint.sh
 judge 'scripts' shellcheck shellcheck docker/entrypoint.sh check.sh debian/*
-# The names are for the inner shell to expand.
+# The inner shell expands these variables.
 # shellcheck disable=SC2016
 judge 'helpers of the entrypoint: syntax' node sh -c 'for file in docker/*.mjs; do node --check "$file" || exit 1; done'
 judge 'compose file' 'docker compose' docker compose --file docker/compose.yml config --quiet
@@ -122,7 +124,7 @@ validate
 judge 'alert rules' promtool promtool check rules prometheus/rules.yml
 judge 'alert rules: their tests' promtool promtool test rules prometheus/rules.test.yml
 judge 'scrape configuration' promtool promtool check config --syntax-only prometheus/scrape.yml
-# The template is one of JavaScript.
+# `${name}` belongs to a JavaScript template literal, not to the shell.
 # shellcheck disable=SC2016
 judge 'dashboards: JSON' node node --eval 'for (const name of ["flotilla", "flotilla-network"]) JSON.parse(require("node:fs").readFileSync(`grafana/${name}.json`, "utf8"))'
 

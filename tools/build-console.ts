@@ -19,8 +19,9 @@ const FIRST_REQUESTS_MAX = 12
 
 /**
  * Groups modules into few chunks, because compression saves a tenth more in a large chunk than in
- * many small ones. The console loads all chunks once a page is idle, so a page gains nothing from a
- * chunk for itself alone. The import and the topology stay apart: they contain large packages.
+ * many small ones. The console loads all chunks once a page is idle, so a separate chunk for one
+ * page has no advantage. The import and the topology are in separate chunks, because they contain
+ * large packages.
  */
 const chunkGroups: Rolldown.CodeSplittingGroup[] = [
   {
@@ -46,7 +47,9 @@ const first = await bundle(resolve(out))
 const sizes = compress(resolve(out))
 judge(first, sizes)
 
-/** Whether the entry imports the module, directly or through others, other than on demand. */
+/**
+ * Whether the entry imports the module directly or through other modules, without dynamic imports.
+ */
 function isInFirstLoad(
   id: string,
   context: Rolldown.ChunkingContext,

@@ -1,4 +1,4 @@
-// Exit 0: the first certificate of the PEM file names the host: `node certificate-names.mjs CERTIFICATE HOST`.
+// Exits with 0 if the first certificate in the PEM file contains the host: `node certificate-names.mjs CERTIFICATE HOST`.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'

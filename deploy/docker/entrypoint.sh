@@ -1,17 +1,17 @@
 #!/bin/sh
-# What a container of Flotilla runs: forms or joins a cluster once, then runs the controller or router of its folder.
+# Entry point of a Flotilla container: creates or joins a cluster once, then runs the controller or router in FOLDER.
 #
-#   form FOLDER MARK [flags of cluster init]      the first controller of a new cluster
-#   join FOLDER TICKET [flags of cluster join]    a controller that joins with a ticket
-#   member FOLDER TICKETS ID FIRST [flags]        form for the controller FIRST ('': there is none), join for all others
+#   form FOLDER MARK [flags of cluster init]      creates the cluster, and runs its first controller
+#   join FOLDER TICKET [flags of cluster join]    joins the cluster with a ticket, and runs the controller
+#   member FOLDER TICKETS ID FIRST [flags]        `form` if ID is FIRST, `join` for all other IDs; FIRST may be ''
 #   tickets FOLDER TICKETS ID...                  writes a ticket for each controller that is not a member
-#   router FOLDER NAME TOKEN HOST:PORT...         a router, enrolled by a token
-#   router-token FOLDER NAME TOKEN                creates the router, allows its host and writes its token
-#   health FOLDER                                 exit 0: the controller, or router, of FOLDER answers
+#   router FOLDER NAME TOKEN HOST:PORT...         enrolls a router with a token, and runs it
+#   router-token FOLDER NAME TOKEN                creates the router, allows its host, and writes its token to the file TOKEN
+#   health FOLDER                                 exits with 0 if the controller or router in FOLDER is healthy
 #
-# Where clients use other addresses than containers do, ROUTER_ADVERTISE is the HOST:PORT at which clients dial the router, and
-# CONTROLLER_URLS has the addresses of the controllers for the containers, the first controller first.
-# Anything else is handed to flotilla. Each can be stopped at any point and started again.
+# If clients use other addresses than containers, ROUTER_ADVERTISE contains the HOST:PORT at which clients dial the router, and
+# CONTROLLER_URLS contains the URLs at which containers reach the controllers, beginning with the first controller. Any other command line
+# is passed to `flotilla`. Each command can be stopped at any point and started again.
 set -eu
 umask 077
 here=$(dirname "$(readlink -f "$0")")
@@ -23,7 +23,7 @@ usage() {
   exit 2
 }
 
-# As the first process of a container a shell would take no notice of a signal without this.
+# The first process of a container ignores these signals unless it handles them, so a shell that waits needs a trap.
 stoppable() { trap 'exit 143' TERM INT; }
 
 wait_for() {
@@ -31,8 +31,9 @@ wait_for() {
   until [ -s "$1" ]; do sleep 1; done
 }
 
-# Asked of the program where the usual place of the data does not tell, as the configuration says where key and data are: a start
-# of the program more would double what a container needs to come up. A configuration that is wrong ends the container.
+# Whether a controller was created completely in this folder. If the default data folder does not show this, the function asks the program,
+# because the configuration may name other paths for key and data. It does not always ask, because another start of the program would
+# double the start time of a container. If the configuration is invalid, the container exits.
 is_formed() {
   [ -e "$1/config.yml" ] || return 1
   if [ -e "$1/data/IDENTITY" ] && [ ! -e "$1/.forming" ] && [ ! -e "$1/.joining" ]; then return 0; fi
@@ -44,7 +45,8 @@ is_formed() {
   return "$code"
 }
 
-# Other pods are answered meanwhile that this one has no data: the pod that forms the cluster waits for these answers.
+# Waits for the ticket. If WAITING_PORT is set, this pod meanwhile reports at that port that it has no data: the pod that creates the
+# cluster waits for these reports.
 wait_for_ticket() {
   [ ! -s "$1" ] || return 0
   waiter=
@@ -70,7 +72,7 @@ form() {
     fi
     flotilla cluster init "$folder/config.yml" "$@"
   fi
-  # Where tickets are a Secret of Kubernetes, whoever makes it puts the mark in.
+  # If the tickets are in a Kubernetes Secret, the folder is read-only, and the creator of the Secret must add the mark.
   if [ ! -e "$mark" ] && [ -w "$(dirname "$mark")" ]; then echo formed > "$mark"; fi
   exec flotilla controller run "$folder/config.yml"
 }
@@ -82,7 +84,7 @@ join() {
   if ! is_formed "$folder"; then
     stoppable
     wait_for_ticket "$ticket"
-    # The ticket has the addresses for clients, which containers may not reach.
+    # The ticket contains the addresses for clients, which containers may be unable to reach.
     for url in ${CONTROLLER_URLS-}; do set -- "$@" --controller "$url"; done
     flotilla cluster join "$folder/config.yml" --ticket-file "$ticket" --no-run "$@"
     trap - TERM INT
@@ -90,12 +92,12 @@ join() {
   exec flotilla controller run "$folder/config.yml"
 }
 
-# Where the mark may be missing although the cluster was formed (whoever makes the tickets has not come to it yet, or never
-# does), each of OTHERS is asked; a ticket for this one says the same as the mark.
+# Whether the cluster exists already. The mark `formed`, or a ticket for this controller, proves that it does. If both are missing, the
+# creator of the tickets may not have written the mark, so all hosts in OTHERS are asked.
 is_formed_elsewhere() {
   [ ! -e "$1/formed" ] && [ ! -e "$1/$2" ] || return 0
   [ -n "${OTHERS-}" ] || return 1
-  # shellcheck disable=SC2086  # a word each
+  # shellcheck disable=SC2086  # OTHERS contains one word for each host
   node "$here/first-controller.mjs" ask "${WAITING_PORT:-1480}" $OTHERS &
   asking=$!
   trap 'kill "$asking" 2> /dev/null; exit 143' TERM INT
@@ -109,8 +111,9 @@ is_formed_elsewhere() {
   esac
 }
 
-# One command line for all pods of a StatefulSet. CLUSTER_NAME and ADMIN_PASSWORD_FILE are for the one that forms, OTHERS names
-# the hosts of all others, and WAITING_PORT is where those tell it that they have no data.
+# Runs a controller with a command line that is the same for all pods of a StatefulSet. Only the pod that creates the cluster uses
+# CLUSTER_NAME and ADMIN_PASSWORD_FILE. OTHERS contains the hosts of all other pods. WAITING_PORT is the port at which those pods report
+# that they have no data.
 member() {
   [ $# -ge 4 ] || usage "FOLDER, TICKETS, ID or FIRST"
   folder=$1 tickets=$2 id=$3 first=$4
@@ -126,10 +129,10 @@ member() {
   form "$folder" "$tickets/formed" --id "$id" "$@"
 }
 
-# Prints yes or no for a member, that is whether it is connected; nothing for one that is none.
+# Prints `yes` or `no`: whether the member is connected. Prints nothing if the controller is not a member.
 connected() { echo "$members" | awk -v id="$1" '$1 == id { print $5 }'; }
 
-# Older than the half of its hour: the controller that waits for it gets another one.
+# A ticket is valid for one hour. After half an hour, the controller that waits for it gets a new one.
 is_stale() { [ -n "$(find "$1" -mmin +30 2>/dev/null)" ]; }
 
 tickets() {
@@ -143,16 +146,16 @@ tickets() {
     if members=$(flotilla cluster list --config "$folder/config.yml" 2>/dev/null); then
       for id in "$@"; do
         case $(connected "$id") in
-          # Connected: it has all that the ticket was good for.
+          # The connected member no longer needs its ticket.
           yes)
             rm -f "$tickets/$id"
             left=$((left - 1))
             ;;
-          # A member that is on its way in may need its ticket once more.
+          # A member that has not connected yet may need its ticket again.
           no) ;;
           *)
             if is_stale "$tickets/$id"; then rm -f "$tickets/$id"; fi
-            # Refused while there is no quorum: the next round tries again.
+            # Without a quorum, the cluster refuses this command; the next round tries again.
             [ -e "$tickets/$id" ] ||
               flotilla cluster invite --config "$folder/config.yml" --out "$tickets/$id" || :
             ;;
@@ -164,10 +167,10 @@ tickets() {
   say "all of $* are members"
 }
 
-# ROUTER_ADVERTISE is the HOST:PORT that clients dial; without it the router has no edge listener. ROUTER_EDGE_PORT,
-# ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network, ROUTER_LINK_HOST is the name by which other
-# routers dial it, if that is not its own. ROUTER_METRICS_PORT serves /metrics to clients with a certificate of 'flotilla pki
-# issue'; without it the router serves none.
+# Prints the configuration of a router. ROUTER_ADVERTISE is the HOST:PORT that clients dial; without it, the router has no edge listener.
+# ROUTER_EDGE_PORT, ROUTER_LINK_PORT and ROUTER_HEALTH_PORT are for several routers on one network. ROUTER_LINK_HOST is the name that other
+# routers dial, if it is not the router's own name. With ROUTER_METRICS_PORT, the router serves /metrics at this port to clients with a
+# certificate from `flotilla pki issue`.
 router_config() {
   name=$1
   advertise=${ROUTER_ADVERTISE-}
@@ -232,7 +235,8 @@ CONFIG
   for endpoint in "$@"; do printf '    - tls:%s\n' "$endpoint"; done
 }
 
-# Follows the environment until an operator edits the file. Up to 0.3.0 no copy was kept, and there was no edge listener.
+# Writes the configuration of a router, and updates it when the environment has changed, unless an operator has edited the file. Images up
+# to 0.3.0 stored no copy for this comparison, and configured no edge listener.
 write_router_config() {
   config=$1
   shift
@@ -246,7 +250,7 @@ write_router_config() {
   mv "$config.partial" "$config"
 }
 
-# Whether the server certificate of the router lacks HOST, as after a change of ROUTER_ADVERTISE.
+# Whether the router's server certificate lacks HOST, for example after a change of ROUTER_ADVERTISE.
 lacks_host() {
   [ -n "$2" ] || return 1
   ! node "$here/certificate-names.mjs" "$1" "$2"
@@ -275,7 +279,8 @@ router() {
   exec flotilla router run "$config"
 }
 
-# A certificate gets a new name once router-token has allowed it. Without that the router serves all others.
+# Waits until router-token has allowed the new name, because only then can a renewed certificate contain it. If this takes too long, the
+# router starts anyway, and clients can use only its other names.
 wait_for_host() {
   say "the certificate lacks $2; waiting up to a minute until router-token has allowed it"
   seconds=0
@@ -294,7 +299,7 @@ case ${1-} in
   router-token)
     [ $# -eq 4 ] || usage "FOLDER, NAME or TOKEN"
     stoppable
-    # Not before the first controller answers: its password is there from the forming on.
+    # Waits until the first controller responds. The administrator's password is in its folder since the cluster was created.
     until flotilla cluster status --config "$2/config.yml" > /dev/null 2>&1; do sleep 1; done
     exec node "$here/router-token.mjs" "$2/admin.json" "$3" "$4"
     ;;

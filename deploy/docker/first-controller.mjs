@@ -1,9 +1,9 @@
-// Forming a cluster where another one goes on would make a second one of the same name. A pod that waits for its ticket says
-// so on the mesh port (`wait`), and the one that is to form asks all others first (`ask`): those that have data of a cluster
-// never say it.
+// Prevents two clusters with the same name: a pod must not create a cluster if another pod already belongs to one. A pod that waits for its
+// ticket reports on the mesh port that it has no data (`wait`). The pod that is to create the cluster first asks all other pods (`ask`). A
+// pod with the data of a cluster never sends this report.
 //
-//   first-controller.mjs wait PORT             says it until it is stopped
-//   first-controller.mjs ask PORT HOST...      exit 0: each HOST waits for a ticket; 3: one of them is a controller
+//   first-controller.mjs wait PORT             sends the report to each client until it is stopped
+//   first-controller.mjs ask PORT HOST...      exit 0: each HOST waits for a ticket; exit 3: a HOST is a controller
 import { createServer, get } from 'node:http'
 import { connect } from 'node:tls'
 
@@ -52,9 +52,9 @@ async function askAll() {
   return 0
 }
 
-/** A controller takes TLS alone on that port; whatever else goes wrong is no answer, and is asked again. */
+/** On this port, a controller accepts only TLS. After any other failure, the caller asks again. */
 function ask(host) {
-  // HOST=PORT where the ports of several are not the same.
+  // HOST=PORT if the hosts use different ports.
   const [name, own = port] = host.split('=')
   const target = { host: name, port: Number(own), timeout: ANSWER_MS }
   return new Promise((done) => {
@@ -71,7 +71,10 @@ function ask(host) {
   })
 }
 
-/** Which controller it is does not matter: in its own network nobody else takes TLS on the mesh port. */
+/**
+ * The certificate is not verified, because it does not matter which controller responds: in this network, no other program accepts TLS on
+ * the mesh port.
+ */
 function speaksTls(target) {
   return new Promise((done) => {
     const socket = connect({ ...target, rejectUnauthorized: false })

@@ -1,7 +1,7 @@
-// Exit 0: the health server of the router in this container says that it is well.
+// Exits with 0 if the health server of the router in this container reports that the router is healthy.
 import { request } from 'node:https'
 
-// The certificate names the router, not this loopback address, and nothing is sent that anybody could use.
+// The certificate contains the router's name, not this loopback address. It is not verified, because the request contains no secret.
 const options = { rejectUnauthorized: false, timeout: 4000 }
 const port = process.env.ROUTER_HEALTH_PORT ?? '1780'
 const call = request(`https://127.0.0.1:${port}/health-checks`, options, (answer) => {

@@ -1,11 +1,11 @@
-// Creates a router of this name and writes the token that it enrolls with: `node router-token.mjs ADMIN.json NAME TOKEN`.
-// Repeated, it writes the token of the existing router, and allows the host of ROUTER_ADVERTISE in its certificate.
+// Creates a router with this name and writes its enrollment token to a file: `node router-token.mjs ADMIN.json NAME TOKEN`.
+// For an existing router, writes that router's token. In both cases, allows the host of ROUTER_ADVERTISE in the router's certificate.
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
 
 const TIMEOUT_MS = 15_000
 const ANSWER_BYTES_MAX = 4 * 1024 * 1024
-/** Every router may name these, so they need no permission of the record. */
+/** Every router's certificate may contain these hosts, so the router's record need not allow them. */
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})$/
 
 const [adminFile, name, tokenFile] = process.argv.slice(2)
@@ -34,7 +34,7 @@ async function prepareRouter() {
     await allowHost(router)
     writeToken(router)
   } catch (error) {
-    // Repeating a log-in with an old password would lock the administrator out.
+    // This error is final, because repeated log-ins with an old password would lock the administrator out.
     if (error.status === 401) return leaveToOperator(`the password of ${adminFile} is refused`)
     console.error(`router ${name} has no token yet: ${error.message}`)
     process.exitCode = 1
@@ -56,7 +56,7 @@ async function routerOfName() {
   return await ask('GET', `/edge-routers/${id}`)
 }
 
-/** Controllers are published under the same host, so a router may name it only if its record says so. */
+/** The controllers use the same public host, so a router's certificate may contain this host only if the router's record allows it. */
 function allowed(names) {
   if (host === '' || LOOPBACK.test(host) || names.includes(host)) return {}
   return { allowedNames: [...new Set([...names, name, host])] }

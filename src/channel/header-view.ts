@@ -3,7 +3,7 @@ export interface ChannelHeaders {
   readonly size: number
   get(key: number): Uint8Array | undefined
   has(key: number): boolean
-  /** Each key once. */
+  /** Yields each header once. */
   [Symbol.iterator](): Iterator<[number, Uint8Array]>
 }
 

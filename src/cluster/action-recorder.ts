@@ -43,8 +43,9 @@ export class ClusterActionRecorder implements ActionRecorder {
 }
 
 /**
- * Actor to record for the outcome of an action. If the action ended the session of `by`, the log
- * would refuse that session as an actor, so the result is the system acting for `by`.
+ * Actor to record for the outcome of an action. If the action ended the session of `by`, the state
+ * machine would refuse that session as an actor. For a session, the result is therefore the system
+ * as the actor, with the session's address, identity and id.
  */
 function outlasting(by: Actor): Actor {
   if (by.case !== 'session') return by

@@ -174,7 +174,7 @@ export class ClusterNode implements Proposer, ClusterView {
     const stopped = new Promise<void>((resolve) => {
       this.#onStopped = resolve
     })
-    // This call sends the latest published values.
+    // Sends the latest soft state of this controller to its peers.
     this.#soft.tick()
     await this.#observer.save()
     this.#deps.link.post({ type: 'stop' })
@@ -393,7 +393,8 @@ export class ClusterNode implements Proposer, ClusterView {
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),
       // The snapshot may include writes that this controller proposed, but it contains no outcomes.
-      // This controller proposes the writes again, and apply then returns their outcomes.
+      // This controller proposes the writes again, and the state machine then returns their
+      // outcomes.
       onRestored: () => this.#proposals.proposeAgain(),
       // The outcomes that a wrong state produced may be wrong, so callers do not receive them.
       onQuarantine: () => this.#proposals.giveUp(),

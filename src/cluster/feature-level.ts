@@ -34,7 +34,7 @@ export function commonVoterFeatureLevel(
 
 /**
  * Proposes to raise the feature level.
- * @throws {Problem} when apply refuses the level, or the outcome is unknown.
+ * @throws {Problem} when the state machine refuses the level, or the outcome is unknown.
  */
 export async function proposeFeatureLevel(proposer: Proposer, level: number): Promise<void> {
   const payload = toBinary(FeatureLevelRaiseSchema, create(FeatureLevelRaiseSchema, { level }))

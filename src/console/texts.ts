@@ -28,7 +28,10 @@ const done: Readonly<Record<string, string>> = {
   'ticket-create': 'created a ticket:',
 }
 
-/** A larger maximum is only that of the number's type. */
+/**
+ * If a number may be larger than this, its maximum is only that of its type, and the form does not
+ * show it.
+ */
 const UNLIMITED = 1_000_000_000
 
 /** Latency that a link reports until its routers have measured it. */
@@ -123,7 +126,7 @@ export const texts = {
     ended: 'Ended',
     attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
     noAttributes: 'Add a role attribute first.',
-    /** For a policy. */
+    /** Help text for the end of a policy. */
     help: 'It grants nothing after this time, and stays in the list.',
     attributesHelp: 'The identity loses the attribute then.',
   },
@@ -228,7 +231,7 @@ export const texts = {
       unused: 'Unused',
     },
     toCluster: 'Open the cluster',
-    /** For example `2 online, 1 offline`; later states only if a record has them. */
+    /** For example `2 online, 1 offline`; states after the first one only if a record has them. */
     states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
       states
         .filter(({ amount }, at) => at === 0 || amount > 0)
@@ -898,7 +901,7 @@ export const texts = {
       ms >= UNMEASURED_MS
         ? 'not measured'
         : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
-    /** Of a link, as each of its routers measures it. */
+    /** The latency of a link, as measured by each of its two routers. */
     latencies: (fromMs: number, toMs: number): string =>
       [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
         ? 'not measured'

@@ -74,7 +74,7 @@ export function apiBaseUrls(
   return bindings
 }
 
-/** This controller's API addresses, in the form of the list of controllers. */
+/** This controller's API addresses, as they appear in the list of controllers. */
 export function ownApiAddresses(config: ControllerConfig): ApiAddress[] {
   const ofRouters = routerAddressesOf(config).map((url) => {
     return { api: ROUTER_ADDRESS_NAME, url, version: '' }
@@ -154,7 +154,7 @@ export function configuredCoreOptions({ raft }: ControllerConfig): Partial<CoreO
 }
 
 /**
- * The options that must be equal on every controller, in the form that controllers send each other.
+ * The options that must be equal on every controller, as controllers publish them to each other.
  */
 export function sharedOptionList(config: ControllerConfig): readonly SharedOption[] {
   return [...clusterScopeOptions(config)].map(([name, value]) => ({

@@ -25,8 +25,8 @@ export const routerLimits = {
   /** Maximum number of source addresses, and of certificates, whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
-   * Maximum time for the TLS handshake, and again from its end to the hello; after that, the
-   * connection is closed.
+   * Maximum time for the TLS handshake, and the same maximum for the time from the end of the
+   * handshake to the hello; after that, the connection is closed.
    */
   routerHandshakeTimeoutMs: 5000,
   /** Maximum protocols that are stored and shown for one router; further ones are dropped. */
@@ -219,8 +219,8 @@ export const routerLimits = {
   /** Maximum clients whose rate of circuit requests is tracked. */
   circuitClientsMax: 65_536,
   /**
-   * Time from the hello to the first message of a router from which its next messages count as a
-   * backlog, in which requests for circuits are refused.
+   * If a router of OpenZiti 1.x sends its first message at least this time after its hello, its
+   * next messages count as a backlog, and the controller refuses requests for circuits in it.
    */
   routerSilentMs: 3000,
   /** Time after the first message for which the messages of a silent router count as a backlog. */

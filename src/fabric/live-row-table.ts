@@ -9,7 +9,10 @@ interface LiveRowsOptions<K, R> {
   readonly onRemoved: (kept: K, isImmediate: boolean) => void
 }
 
-/** Rows of a live table by ID. Each row also has internal data of the table's owner. */
+/**
+ * Rows of a table of live objects, such as circuits or channels, by ID. Each row also has internal
+ * data of the table's owner.
+ */
 export class LiveRowTable<K, R extends LiveRow> implements LiveTable<R> {
   readonly #options: LiveRowsOptions<K, R>
   readonly #kept = new Map<string, K>()

@@ -75,7 +75,7 @@ interface Connected {
 }
 
 interface AddressesUpdate {
-  /** Text that is equal for equal lists. */
+  /** The list of controllers as text, to compare lists: equal lists have equal texts. */
   readonly text: string
   readonly addresses: ClusterAddresses
   readonly message: OutboundMessage

@@ -272,8 +272,8 @@ const oldTunnelRequests: ReadonlySet<number> = new Set([
 ])
 
 /**
- * Refuses a request without a handler in the form that its sender accepts. Without a response, the
- * router would wait until its timeout.
+ * Refuses a request without a handler with the type of response that its sender expects. Without a
+ * response, the router would wait until its timeout.
  */
 function refuse(channel: Channel, message: ChannelMessage): void {
   const { contentType, headers } = message
@@ -287,8 +287,8 @@ const NOT_SUPPORTED = 'not supported'
 const NO_TUNNEL = 'tunnels are served by the data model of routers alone'
 
 /**
- * The refusal for a message type that requires a specific form; null if the generic refusal is
- * sufficient.
+ * The refusal for a request type whose senders expect a specific response; null if the generic
+ * refusal is sufficient.
  */
 function refusalOf(message: ChannelMessage): OutboundMessage | null {
   const { contentType } = message

@@ -111,8 +111,8 @@ export class RouterListener {
   }
 
   /**
-   * @param listen binds the server to a port, or attaches it to another server that passes its
-   * connections on.
+   * @param listen binds the server to a port, or attaches it to another server, which passes
+   * connections to it.
    * @throws the error of `listen`.
    */
   static async open(

@@ -268,7 +268,10 @@ export class RaftCore {
     }
   }
 
-  /** The entries from..to that are in memory, for checks and for log inspection, not for apply. */
+  /**
+   * The entries from..to that are in memory; for checks and for inspections of the log, not for the
+   * state machine.
+   */
   entries(from: Index, to: Index): readonly Entry[] {
     return this.#state.log.slice(from, to, Infinity)
   }
@@ -352,8 +355,8 @@ function takeCommitted(state: RaftState): readonly Entry[] {
   const window = applied + applyLagEntriesMax
   // @guard apply-after-own-disk, 34-leader-counts-itself-before-its-disk:2
   const to = Math.min(state.commit, state.durability.durableIndex, window)
-  // Entries that the Raft core has passed to apply occupy memory a second time until they are
-  // applied, so their bytes are limited.
+  // Entries that the Raft core has passed to the state machine occupy memory a second time until
+  // they are applied, so their bytes are limited.
   const room = 2 * applyBytesMax - log.bytesBetween(applied, emitted)
   if (to <= emitted || room <= 0) return []
   const entries = log.slice(emitted + 1, to, Math.min(applyBytesMax, room))

@@ -38,7 +38,7 @@ export type ProposalRefusalCode =
 
 /**
  * Result of a proposal. Accepted does not mean committed: the entry is committed only if the Raft
- * core later passes an entry with this index and term to apply.
+ * core later passes an entry with this index and term to the state machine.
  */
 export type ProposalResult =
   | { readonly id: number; readonly ok: true; readonly index: Index; readonly term: Term }

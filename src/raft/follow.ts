@@ -80,7 +80,7 @@ export function onAppendRequest(state: RaftState, message: AppendRequest): void 
 
 /**
  * Whether this follower has too many bytes of entries that are committed but not applied. It then
- * drops further entries until apply catches up, and the leader sends them again.
+ * drops further entries until the state machine catches up, and the leader sends them again.
  */
 function isFull({ log, applied, commit, options }: RaftState): boolean {
   return log.bytesBetween(applied, commit) >= options.uncommittedBytesMax

@@ -11,7 +11,8 @@ export interface Proposal {
 }
 
 /**
- * All inputs of a core. The driver passes them in one at a time; processing an input never waits.
+ * All inputs of the Raft core. The driver passes them in one at a time; processing an input never
+ * waits.
  */
 export type Input =
   | { readonly type: 'tick'; readonly nowMs: number }
@@ -50,8 +51,8 @@ export type Input =
   | { readonly type: 'persisted'; readonly token: number }
   /**
    * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the Raft core
-   * can pass more committed entries to apply. `setbackMs`: the number of ms by which log time has
-   * been behind the timestamps since an operator reset log time; default 0.
+   * can pass more committed entries to the state machine. `setbackMs`: the number of ms by which
+   * log time has been behind the timestamps since an operator reset log time; default 0.
    */
   | {
       readonly type: 'applied'

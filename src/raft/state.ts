@@ -93,9 +93,9 @@ export class RaftState {
    * commits only up to this index.
    */
   matched: Index
-  /** Index of the last entry that the Raft core has passed to apply. */
+  /** Index of the last entry that the Raft core has passed to the state machine. */
   emitted: Index
-  /** Index of the last entry that apply has reported as applied. */
+  /** Index of the last entry that was reported as applied. */
   applied: Index
   /**
    * Lower bound for timestamps: log time of the state. Entries in the retained log do not suffice,

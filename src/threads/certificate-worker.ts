@@ -16,12 +16,13 @@ import { TaskLimitError, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
   /**
-   * Maximum processor time of one order; if an order takes more, a new thread replaces the thread.
+   * Maximum processor time for one certificate order; if an order takes more, a new thread replaces
+   * the thread.
    */
   readonly certificateMsMax: number
-  /** Maximum wait of an order in the queue; an order that waits longer is refused. */
+  /** Maximum wait of a certificate order in the queue; an order that waits longer is refused. */
   readonly certificateWaitMsMax: number
-  /** Maximum orders in the queue, in total for all callers. */
+  /** Maximum certificate orders in the queue, in total for all callers. */
   readonly certificatesWaitingMax: number
 }
 

@@ -17,7 +17,7 @@ const NICE = 10
  * to wait for a time slice. The other work of the pool, asynchronous state writes, is not urgent.
  *
  * On Linux, each thread has its own priority. On other systems, or without permission, nothing
- * changes. Call it once the pool is in use, because its threads start with the first job.
+ * changes. Call it after the pool has received a job, because the first job starts its threads.
  * @returns the number of threads whose priority was lowered.
  */
 export function lowerPoolPriority(): number {

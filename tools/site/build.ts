@@ -53,7 +53,7 @@ function write(page: string, text: string): void {
   writeFileSync(path, text)
 }
 
-/** Page in place of the folder of decisions, for which GitHub shows a list of files. */
+/** The page for the folder of architecture decisions, for which GitHub shows a list of files. */
 function decisionsPage(): string {
   const files = readdirSync(join(root, 'docs/adr')).sort()
   const rows = files.map((file) => {

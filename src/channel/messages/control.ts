@@ -193,7 +193,7 @@ export function addressesMessage(
   isInterim = false,
 ): OutboundMessage {
   const update = create(UpdateCtrlAddressesSchema, {
-    // Routers that know no list with IDs read this field.
+    // Older routers, which cannot read a list with IDs, read this field.
     addresses: controllers.flatMap((controller) => controller.addresses),
     controllers: controllers.map(({ id, addresses, publicKeySha256, clientApis }) => ({
       id,

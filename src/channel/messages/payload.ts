@@ -153,7 +153,7 @@ export function withoutChannelHeaders({
   return { contentType, headers: kept, body }
 }
 
-/** null when malformed. */
+/** @returns null if the message is malformed. */
 export function readPayload(message: ChannelMessage): Payload | null {
   const { headers, body, leftOutBytes = 0 } = message
   const sequence = readSequence(headers.get(payloadHeaderKey.sequence))
@@ -188,7 +188,7 @@ export function isFromTerminator({ headers }: Pick<ChannelMessage, 'headers'>): 
   return (flags & payloadFlag.fromTerminator) !== 0
 }
 
-/** null when malformed. */
+/** @returns null if the message is malformed. */
 export function readAcknowledgement(message: ChannelMessage): Acknowledgement | null {
   const { headers, body, leftOutBytes = 0 } = message
   const flags = littleEndian(headers.get(payloadHeaderKey.flags), 4)

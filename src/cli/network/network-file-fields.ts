@@ -116,7 +116,7 @@ export function canonicalFields(kind: RecordKind, fields: JsonObject): JsonObjec
   return { ...ended, ...isDefaultAdmin, ...normalizeDisabled(fields) }
 }
 
-/** Normalizes the value of a field for which the descriptor defines no form. */
+/** Normalizes the value of a field whose normalization the descriptor does not define. */
 function ownForm(kind: RecordKind, name: string, value: Json): Json {
   if (value === null) return null
   if (name === 'certPem') return firstPemBlock(String(value)) ?? value

@@ -14,7 +14,7 @@ import {
 import { fileFieldName, networkFileFields, translateReferences } from './network-file-fields.ts'
 import type { NetworkObject } from './sections.ts'
 
-/** One field that differs. */
+/** One field whose value in the file differs from the value in the network. */
 export interface FieldChange {
   readonly field: string
   /** null if the field has no value. */

@@ -26,8 +26,8 @@ const CLOCK_SKEW_OVER_MS = 1500
 /** Time for which a condition must be absent before its alarm is cleared. */
 const OVER_MS = 30_000
 /**
- * Free space that leaves an operator time to act before the log (`log.lowSpaceBytes`) stops the
- * controller.
+ * Free space below which the alarm is raised. An operator then has time to act before the log stops
+ * the controller, at `log.lowSpaceBytes`.
  */
 export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 /**
@@ -116,7 +116,7 @@ export class AlarmWatch {
     else if (!isGone) this.#alarms.raise('LOG_TIME_AHEAD', { aheadMs })
   }
 
-  /** Drops clock conditions of former members. */
+  /** Clears the alarms CLOCK_SKEW of former members. */
   #forgetClocks(members: ReadonlySet<NodeId>): void {
     for (const key of this.#conditions.keys()) {
       const id = key.startsWith('skew ') ? key.slice('skew '.length) : null

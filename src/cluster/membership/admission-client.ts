@@ -39,7 +39,7 @@ interface EnterOptions {
   readonly timeoutMs: number
 }
 
-/** Maximum addresses that the names may resolve to, in total. */
+/** Maximum IP addresses to which all host names in `addresses` together may resolve. */
 const TARGETS_MAX = 64
 
 const REASONS: readonly AdmissionRefusalReason[] = [

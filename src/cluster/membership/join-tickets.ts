@@ -92,7 +92,8 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
 
 /**
  * Admits new controllers with join tickets. Any member checks the request, signs the certificate
- * and wraps the secrets; apply then makes the final decision, so that a ticket works only once.
+ * and wraps the secrets; the state machine then makes the final decision, so that a ticket works
+ * only once.
  */
 export class JoinTickets implements ControllerAdmission {
   readonly #deps: AdmissionDeps

@@ -92,8 +92,8 @@ export class MemberChanger {
       this.#refuseUnlessLeader()
       if (this.#clock.monotonicMs() >= deadlineMs) throw unconfirmed(this.#consensus, wanted.what)
       // The request names the index of the configuration, because this thread may lag behind the
-      // core, especially under load. Without the index, a leader that lost and regained leadership
-      // could base a change on an outdated member list.
+      // Raft core, especially under load. Without the index, a leader that lost and regained
+      // leadership could base a change on an outdated member list.
       const target = wanted.target(now)
       const code = await this.#consensus.changeConfiguration(target, configuration.index)
       if (code === null) {

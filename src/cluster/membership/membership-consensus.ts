@@ -22,7 +22,7 @@ export interface MembershipConsensus {
    * Requests a change of the members.
    * @param basedOn index of the configuration from which the caller derived `target`; the Raft core
    * refuses the change when another configuration is current.
-   * @returns null when the change was logged, or the core's reason for the refusal.
+   * @returns null when the change was logged, or the Raft core's reason for the refusal.
    */
   changeConfiguration(target: ConfigurationRecord, basedOn: Index): Promise<string | null>
   /** @throws {Problem} TRANSFER_LEADERSHIP_ERROR. */

@@ -230,7 +230,7 @@ export class MembershipReconciler {
     }
   }
 
-  /** Records only steps that are not commands, because apply audits commands anyway. */
+  /** Records only steps that are not commands, because the state machine audits commands anyway. */
   async #record(step: ReconcileStep): Promise<void> {
     const { actions } = this.#deps
     if (step.type === 'promote') {

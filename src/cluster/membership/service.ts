@@ -155,9 +155,9 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * A non-joint configuration is logged only after the joint configuration before it is committed,
-   * and every later leader would log the same one again. Its content is therefore final even before
-   * it is committed.
+   * A leader logs a non-joint configuration only after the joint configuration before it was
+   * committed. Every later leader would log the same non-joint configuration again, so its content
+   * is final even before it is committed.
    */
   #doneHere(change: MembershipChange): MessageInitShape<typeof MemberChangeAnswerSchema> | null {
     const { consensus, state } = this.#deps

@@ -185,7 +185,7 @@ export class MembershipCache {
     if (this.#deps.monotonicMs() - this.#postedMs >= POST_MS) this.post()
   }
 
-  /** Sends changes to the main thread, if there are any. */
+  /** Sends changes of the membership cache to the main thread, if there are any. */
   post(): void {
     const newest = this.#newest()
     const { witness, monotonicMs } = this.#deps

@@ -40,8 +40,8 @@ export const SEED_LIMITS = {
 
 /**
  * While members are unreachable, probes every address of the seeds with a TLS handshake, without
- * sending a request. The members thereby find each other through one DNS name, without a quorum,
- * even if all their addresses have changed.
+ * sending a request. In this way, the members find each other through one DNS name, without a
+ * quorum, even if all their addresses have changed.
  */
 export class SeedFinder {
   readonly #options: SeedFinderOptions

@@ -90,14 +90,14 @@ export class ApplyQueue {
     setImmediate(() => this.#run())
   }
 
-  /** Pauses apply while the state is replaced. */
+  /** Pauses applying while the state is replaced. */
   pause(): void {
     this.#isPaused = true
   }
 
   /**
-   * Continues with the entries after `applied`, where state and log continue. Earlier entries that
-   * have not arrived yet will not arrive.
+   * Continues after a snapshot became the state at `applied`, from which the log continues too. The
+   * queue receives no entries up to `applied` any more.
    */
   restartAfter(applied: Index): void {
     this.#received = Math.max(this.#received, applied)

@@ -148,7 +148,8 @@ export class LocalProposals {
 
   /**
    * Proposes outstanding writes again, because the former leader may or may not have logged them.
-   * Apply recognizes the origin of a command, so a command that was logged twice takes effect once.
+   * The state machine recognizes the origin of a command, so a command that was logged twice takes
+   * effect once.
    */
   proposeAgain(): void {
     if (this.#outstanding.parkSent()) this.sendParked()

@@ -36,8 +36,8 @@ export interface OutstandingProposal {
 
 /**
  * Proposals of this controller whose outcome is not known yet. Each command contains the lowest
- * sequence number that is outstanding at that time. Apply ignores commands with a lower number, so
- * an abandoned proposal never takes effect later.
+ * sequence number that is outstanding at that time. The state machine ignores commands with a lower
+ * number, so an abandoned proposal never takes effect later.
  */
 export class OutstandingProposals {
   readonly #window = new SequenceWindow<OutstandingProposal>()
@@ -51,7 +51,7 @@ export class OutstandingProposals {
   /**
    * @param limits.countMax maximum number of proposals.
    * @param limits.spanMax maximum distance from the lowest outstanding sequence number to the
-   * newest, which limits the outcomes that apply stores for this controller.
+   * newest, which limits the outcomes that the state machine stores for this controller.
    * @param limits.bytesMax maximum bytes of all commands.
    */
   constructor(limits: {

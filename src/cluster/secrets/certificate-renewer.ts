@@ -38,7 +38,8 @@ import { CertificateFileWatcher } from './certificate-file-watcher.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * Interval of the check. Changed files are read once they have stayed unchanged for one interval.
+ * Interval at which the certificate and its files are checked. Changed files are read once they
+ * have stayed unchanged for one interval.
  */
 const LOOK_MS = 5_000
 /** Delay after a failed renewal. */

@@ -72,8 +72,9 @@ export function isRotationDue(state: StateView): boolean {
 }
 
 /**
- * Whether a new factor key is needed: a removed controller could decrypt the current one, or the
- * cluster is older than second factors and has none.
+ * Whether a new factor key (the key that encrypts the secrets of second factors) is needed: a
+ * removed controller could decrypt the current one, or the cluster was created by a release without
+ * second factors and has none.
  */
 function isFactorKeyDue(state: StateView): boolean {
   const isMissing = versionsOf(state, 'factorKey').length === 0
@@ -141,9 +142,9 @@ export async function rotateClusterKey(
 }
 
 /**
- * Replaces the factor key. Former versions stay while a second factor is encrypted with them, even
- * after a compromise: the removed controller may already have read those factors, and their owners
- * should not lose them.
+ * Replaces the factor key, which encrypts the secrets of second factors. Former versions stay while
+ * a second factor is encrypted with them, even after a compromise: the removed controller may
+ * already have read those factors, and their owners should not lose them.
  * @throws {Problem} like `rotateClusterKey`.
  */
 async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promise<void> {

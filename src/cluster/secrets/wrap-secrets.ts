@@ -59,8 +59,8 @@ export interface BootstrapMember extends SecretRecipient {
 }
 
 /**
- * Admissions and shared secrets of a new cluster, for the bootstrap command. Cluster key and factor
- * key are generated here and stored nowhere else.
+ * Admissions and shared secrets of a new cluster, for the bootstrap command. The cluster key, and
+ * the factor key that encrypts second factors, are generated here and stored nowhere else.
  */
 export async function bootstrapSecrets(input: {
   readonly clusterId: string

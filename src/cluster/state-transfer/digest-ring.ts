@@ -2,7 +2,7 @@ import type { Index, NodeId } from '../../raft/types.ts'
 
 /**
  * Members compare their states at equal indexes. They compute a digest at multiples of this number,
- * and whenever apply is idle.
+ * and whenever the state machine has no entries to apply.
  */
 export const DIGEST_INTERVAL_ENTRIES = 64
 const INDEXES_KEPT = 4096

@@ -55,7 +55,7 @@ export class LogRetention {
   /** Index of the newest milestone (a position at which the log can be cut). */
   #milestoneIndex: Index = 0
   #milestoneBytes = 0
-  /** Value of the byte count at the last compaction. */
+  /** Bytes of all entries applied in this process, through the position of the last compaction. */
   #cutBytes = 0
   #applied: Index = 0
 

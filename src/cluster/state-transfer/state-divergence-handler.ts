@@ -20,7 +20,7 @@ interface StateGuardHooks {
    * continues.
    */
   readonly onQuarantine: () => void
-  /** Pauses apply until a caller resumes it or replaces the state. */
+  /** Pauses applying until a caller resumes it or replaces the state. */
   readonly hold: () => void
   readonly resumeApply: () => void
   /**
@@ -28,7 +28,7 @@ interface StateGuardHooks {
    * the new state.
    */
   readonly derive: () => Promise<void>
-  /** Called when another state was installed; apply continues after it. */
+  /** Called when another state was installed; applying continues with the entries after it. */
   readonly onReplaced: () => void
   readonly onRelease: () => void
   /** Transfers leadership, because a leader in quarantine cannot answer requests. */
@@ -124,7 +124,9 @@ export class StateDivergenceHandler {
     return this.#quarantine.isQuarantined
   }
 
-  /** True while apply is paused, because the state is wrong and waits for its replacement. */
+  /**
+   * True while no entries are applied, because the state is wrong and waits for its replacement.
+   */
   get isHeld(): boolean {
     return this.#isHeld
   }
@@ -217,8 +219,8 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Computes a digest while apply is idle: idle members stay at the same index between two
-   * multiples of the interval, so their states can be compared there as well.
+   * Computes a digest while there are no entries to apply: idle members stay at the same index
+   * between two multiples of the interval, so their states can be compared there as well.
    */
   #recordAtRest(): boolean {
     const { applied } = this.#deps.machine.progress()

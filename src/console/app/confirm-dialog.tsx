@@ -17,7 +17,7 @@ export function ConfirmDialog(props: {
   /** Why the action cannot be run now. */
   readonly refused?: string | null
   readonly run: () => Promise<unknown>
-  /** Message after the action. */
+  /** Message that is shown after the action. */
   readonly done: string
   readonly onClose: () => void
   /** Called after the action; the dialog is closed already. */

@@ -9,7 +9,7 @@ import { TabSession } from '../client/session.ts'
 import { SharedSession } from '../client/shared-session.ts'
 import { isTabInUse } from './loaded.ts'
 
-// The services of this tab; each is created once.
+// The objects that all parts of this tab share; each is created once.
 
 export const clusterMembers = new MemberOrigins(location.origin)
 export const tabSession = new TabSession(sessionStorage, isTabInUse)
@@ -32,7 +32,7 @@ export const isReadOnly = computed(
 
 /**
  * Called when a change was refused because there is no leader. The next response that names a
- * leader resets this.
+ * leader resets this state.
  */
 export function noteLeaderlessRefusal(error: unknown): void {
   const isLeaderless = error instanceof ApiRefusalError && error.code === 'CLUSTER_NO_LEADER'
@@ -42,7 +42,8 @@ export function noteLeaderlessRefusal(error: unknown): void {
 const PROBE_MS = 3_000
 
 /**
- * Sends a request to the members that failed; each member that responds counts as reachable again.
+ * Sends a request to the members that did not respond earlier; each member that responds now counts
+ * as reachable again.
  */
 export async function probeFailedMembers(): Promise<void> {
   const asked = clusterMembers.failed.value.filter(

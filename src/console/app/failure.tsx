@@ -53,7 +53,7 @@ export function Failure({
   )
 }
 
-/** Error notice beside data that was loaded earlier. */
+/** Error notice that is shown together with data from an earlier load. */
 export function FailureNotice({ error }: { readonly error: unknown }) {
   if (error === null || error === undefined) return null
   return <Notice tone="bad">{failureText(error)}</Notice>

@@ -36,7 +36,7 @@ export function lazyComponent<P extends object>(
       })
   }
   starts.push(start)
-  // A page that was loaded in advance contains further lazy parts.
+  // A component that is defined after `loadPages` was called is loaded immediately.
   if (isPreloading) start()
   return function Lazy(props: P) {
     const { value: Page } = loaded

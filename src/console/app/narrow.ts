@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** The width below which tables and bars show less; the same as in the style sheets. */
+/** Up to this window width, tables and bars show less; the style sheets use the same width. */
 const query = matchMedia('(max-width: 48rem)')
 
 /** True while the window is as narrow as that of a phone. */

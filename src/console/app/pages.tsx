@@ -198,7 +198,7 @@ export function usableLinks(links: readonly NavigationLink[]): readonly Navigati
   )
 }
 
-/** The page at the address of the console itself. */
+/** The page that opens at the base address of the console. */
 export const START_PAGE = 'home'
 
 export function resolvePage({ names }: ConsolePage): Page {

@@ -15,7 +15,7 @@ import { consoleTimeouts } from '../../client/timeouts.ts'
 import { browserClock, type MemberOrigins } from './members.ts'
 import type { ServedAnswers } from './served-types.ts'
 
-/** A request of a page, for which no operation and no response type are chosen yet. */
+/** A request of a page, described by its path, without the types of a specific operation. */
 export interface PageRequest extends ClusterRequest {
   /** Path with the base of the API and the query. */
   readonly path: string

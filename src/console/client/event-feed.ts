@@ -224,8 +224,8 @@ function eventBefore(position: string | null, entries: number): string {
 }
 
 /**
- * Waits, but ends at once when the feed is stopped: a tab that waits longer would prevent the other
- * tabs from reading the stream.
+ * Waits, but returns immediately when the feed is stopped: a tab that waits longer would prevent
+ * the other tabs from reading the stream.
  */
 async function rest(ms: number, stopped: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {

@@ -152,7 +152,7 @@ export class TabSession implements SessionTokenSource {
     this.#take(answer)
   }
 
-  /** The signers whose providers log people in. */
+  /** The external JWT signers at whose identity providers users can log in. */
   async logInProviders(): Promise<readonly LogInProvider[]> {
     const { body } = await this.#ask({
       path: `${CLIENT}/external-jwt-signers?limit=${PROVIDERS_MAX}`,
@@ -167,7 +167,7 @@ export class TabSession implements SessionTokenSource {
     })
   }
 
-  /** Where a browser logs in at the provider of a signer. */
+  /** The address of the authorization endpoint of a signer's identity provider. */
   async authorizationEndpoint(signerId: string): Promise<string> {
     const { body } = await this.#ask({
       method: 'POST',

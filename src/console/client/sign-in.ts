@@ -18,7 +18,9 @@ interface Begun {
   readonly signerId: string | null
 }
 
-/** A signer whose provider logs people in, as a controller publishes it. */
+/**
+ * An external JWT signer at whose identity provider users can log in, as a controller publishes it.
+ */
 export interface LogInProvider {
   readonly id: string
   readonly name: string

@@ -17,7 +17,7 @@ interface ButtonProps {
    */
   readonly refused?: string | null
   readonly isBusy?: boolean
-  /** For a button that is one of several choices. */
+  /** Whether this choice is selected; only for a button that is one of several choices. */
   readonly isPressed?: boolean
   /** Name for screen readers, if the text alone does not say what the button acts on. */
   readonly label?: string

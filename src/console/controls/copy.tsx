@@ -29,7 +29,7 @@ export function CopyText({ label, text }: { readonly label: string; readonly tex
 /** An ID within a line of text, with a copy button. */
 export function CopyId(props: {
   readonly id: string
-  /** A longer ID is cut; the copy is whole. */
+  /** A longer ID is shown truncated, and copied completely. */
   readonly charactersMax?: number
 }) {
   const { id, charactersMax = id.length } = props

@@ -6,11 +6,14 @@ export function Dialog(props: {
   readonly title: string
   readonly onClose: () => void
   readonly children: ComponentChildren
-  /** Buttons; a palette has none, and closes with Escape and a click outside. */
+  /** Buttons at the bottom; a palette (see `isPalette`) has none. */
   readonly foot?: ComponentChildren
-  /** True: at a fixed place below the top of the window, without a visible title. */
+  /**
+   * True: a search palette, at a fixed position below the top of the window, without a visible
+   * title; a click outside closes it.
+   */
   readonly isPalette?: boolean
-  /** True: twice as wide, for two columns; the title has the focus at first. */
+  /** True: twice as wide, for two columns; the title gets the focus when the dialog opens. */
   readonly isWide?: boolean
 }) {
   const { title, onClose, children, foot, isPalette = false, isWide = false } = props

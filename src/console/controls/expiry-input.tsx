@@ -50,8 +50,8 @@ interface EndInputProps {
   }
   readonly value: unknown
   /**
-   * Name of the policy or role attribute that ends, for the labels of the buttons; '' if the page
-   * has only one such input.
+   * Name of the policy or role attribute whose end the user sets, for the labels of the buttons; ''
+   * if the page has only one such input.
    */
   readonly about: string
   readonly onChange: (end: string | undefined) => void

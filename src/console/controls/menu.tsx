@@ -31,7 +31,8 @@ export function Menu(props: {
       for (const type of types) document.removeEventListener(type, close)
     }
   }, [isOpen.value])
-  // The focus returns to the button first, so that a dialog which the choice opens gives it back.
+  // The focus returns to the button first: a dialog that the choice opens gives the focus back to
+  // the element that had it before.
   const closeByUser = (): void => {
     button.current?.focus()
     isOpen.value = false

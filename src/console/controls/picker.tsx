@@ -28,7 +28,7 @@ export interface PickerProps {
   readonly placeholder?: string
   readonly load: (typed: string, signal: AbortSignal) => Promise<PickerSuggestions>
   readonly onPick: (option: PickerOption) => void
-  /** True: the picker has the focus and shows its first suggestions at once. */
+  /** True: the picker has the focus and shows its first suggestions immediately. */
   readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
@@ -38,7 +38,7 @@ const PAUSE_MS = 150
 
 /**
  * Loads suggestions while the user types.
- * @param onWanted called with the first suggestion if the user pressed Enter before it came.
+ * @param onWanted called with the first suggestion if the user pressed Enter before it arrived.
  */
 function useSuggestions(
   { load, isFocused = false }: PickerProps,
@@ -108,7 +108,8 @@ export function Picker(props: PickerProps) {
       }
     } else if (event.key === 'Enter' && isOpen.value) {
       event.preventDefault()
-      // The suggestions for the typed text may still be on their way.
+      // If the suggestions for the typed text have not arrived yet, the first one is picked when it
+      // arrives.
       if (isAnswered) pick(options[at])
       else isPickWanted.current = true
     } else if (event.key === 'Escape' && isOpen.value) {

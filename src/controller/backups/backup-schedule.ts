@@ -17,7 +17,7 @@ import {
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
-/** Interval of the check whether a backup is due. */
+/** Interval for checking whether a backup is due. */
 const LOOK_MS = 1000
 /**
  * Maximum delay of a retry after a failure; if the interval of the schedule is shorter, the delay

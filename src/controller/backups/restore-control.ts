@@ -87,7 +87,7 @@ function voters(cluster: BackupDeps['cluster']): MemberView[] {
 
 /**
  * Proposes the restore repeatedly until its outcome is known.
- * @throws {Problem} the error with which apply refuses it.
+ * @throws {Problem} the error with which the state machine refuses the restore.
  */
 async function propose(
   { proposer }: RestoreDeps,

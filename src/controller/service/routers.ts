@@ -458,7 +458,7 @@ function identityOf(id: string, clusterId: string): ControllerIdentity {
  */
 const ROUTER_COST_MIN = 10
 
-/** Finds the terminators of a service in the records, in the form that circuits need. */
+/** Looks up services and routers in the records, and converts terminators to hosts for circuits. */
 export function createHostLookup(machine: Pick<StateMachine, 'get' | 'findAll'>): HostLookup {
   return {
     service: (serviceId) => {

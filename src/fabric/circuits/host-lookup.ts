@@ -1,4 +1,4 @@
-/** Host of a service. */
+/** A host of a service, from the record of its terminator. */
 export interface ServiceHost {
   readonly terminatorId: string
   readonly routerId: string

@@ -241,7 +241,7 @@ export class VisitedPages {
     this.#onProgress = onProgress
   }
 
-  /** Number of pages in the set. */
+  /** Number of pages that the walk has visited. */
   get reachable(): number {
     return this.#reachable
   }

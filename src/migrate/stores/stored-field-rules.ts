@@ -1,4 +1,4 @@
-/** The form in which the database stores a field. */
+/** How the database encodes a field. */
 export type StoredFieldType =
   | 'text'
   | 'boolean'

@@ -98,7 +98,7 @@ export class StoredRecord {
     return value?.type === 'time' ? value.value : null
   }
 
-  /** The strings of a set, sorted. */
+  /** The strings of a stored set, sorted; none if the set is absent or unreadable. */
   texts(name: string): string[] {
     const entries = this.#bucket(name, 'texts')
     const texts = entries === null ? [] : decodeTextSet(entries)

@@ -40,8 +40,8 @@ export interface CircuitSource {
 }
 
 /**
- * A request for a circuit in one of the forms that controllers accept, with the function that reads
- * the response.
+ * A request for a circuit, as one of the message types that controllers accept, with the function
+ * that reads the response.
  */
 export interface CircuitRequestCodec {
   readonly message: OutboundMessage

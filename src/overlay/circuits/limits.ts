@@ -28,6 +28,9 @@ export const circuitLimits = {
    * arrives out of order; others are dropped.
    */
   xgressAheadMax: 16_384,
-  /** Maximum bytes of a payload that arrives in chunks; the option rxBufferSize may lower it. */
+  /**
+   * Maximum bytes of a payload that arrives in chunks; the option rxBufferSize may set a lower
+   * maximum.
+   */
   xgressJoinedBytesMax: 4 * 1024 * 1024,
 } as const

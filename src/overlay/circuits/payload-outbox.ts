@@ -112,7 +112,7 @@ export class PayloadOutbox {
     return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
   }
 
-  /** Sends a payload before all that wait, regardless of the window. */
+  /** Sends a payload before all waiting payloads, even if the send window is full. */
   pushAhead(flags: number, capabilities: number | null): void {
     this.#ahead ??= []
     this.#ahead.push({

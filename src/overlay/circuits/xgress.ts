@@ -565,7 +565,7 @@ export class Xgress implements CircuitEndpoint {
     try {
       this.#deps.application.onClosed(this.#reason, this.#hasEnded && !this.#hasLostSent)
     } catch {
-      // Ignored, because the application has no endpoint any more.
+      // The error is ignored, because the application no longer uses the circuit.
     }
   }
 }

@@ -2,7 +2,7 @@
 export const dnsResponseCode = { none: 0, serverFailure: 2, notImplemented: 4, refused: 5 } as const
 type DnsCode = (typeof dnsResponseCode)[keyof typeof dnsResponseCode]
 
-/** Record types. */
+/** Record types of DNS. */
 export const dnsRecordType = { a: 1, any: 255 } as const
 
 /** A query with exactly one question, as all resolvers send it. */

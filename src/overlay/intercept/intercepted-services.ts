@@ -409,8 +409,8 @@ export class InterceptedServices {
   }
 
   /**
-   * True also for programs on this host that connect to such an address: it is their source
-   * address.
+   * Whether the address belongs to an intercepted network. If a program on this host connects to
+   * such an address, the kernel also uses this address as the source of the connection.
    */
   #isIntercepted(ip: IpAddress): boolean {
     return [this.#deps.namesRange, ...this.#plan.networks].some((network) =>

@@ -27,8 +27,8 @@ interface BalancerHeadersDeps {
 
 /**
  * Reads the header with which a load balancer begins each connection. Closes connections from other
- * hosts, because such a host could send any address as the client's, and limits and audit log would
- * use it.
+ * hosts, because such a host could send any client address, and the limits and the audit log would
+ * use this address.
  */
 export class BalancerHeaders {
   readonly #deps: BalancerHeadersDeps

@@ -63,7 +63,8 @@ export class SocketApplication implements CircuitApplication {
     if (this.#isClosed || socket.writableEnded || socket.destroyed) return true
     const isWritable = body.length === 0 || socket.write(body)
     if ((edgeFlags & FIN) === 0) return isWritable
-    // True after the end of the stream, because the socket emits no further `drain` event.
+    // The method returns true, because the socket emits no `drain` event after the end of the
+    // stream.
     socket.end()
     return true
   }

@@ -37,7 +37,7 @@ interface MembershipOptions {
   /** The controllers in the endpoints file. */
   readonly controllers: readonly KnownController[]
   readonly removed: readonly ControllerKey[]
-  /** Configured addresses. */
+  /** Controller addresses in the configuration of the router. */
   readonly configured: readonly string[]
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
@@ -160,8 +160,8 @@ export class ControllerMembership {
 
   /**
    * Makes the controller a voter if it responds at a configured address at which no other voter has
-   * responded. This condition prevents that an attacker with the key of the issuing CA creates any
-   * number of voters.
+   * responded. This condition prevents an attacker who has the key of the issuing CA from creating
+   * any number of voters.
    * @returns whether the controllers or their addresses have changed.
    */
   onConnected(id: string, address: string, keySha256: string): boolean {

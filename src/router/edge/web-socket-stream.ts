@@ -125,8 +125,8 @@ export class WebSocketStream extends Duplex {
   }
 
   /**
-   * Closes a silent web socket, and sends a ping. The ping also prevents that a proxy between
-   * client and router closes an idle connection.
+   * Closes a silent web socket, and sends a ping. The ping also prevents a proxy between client and
+   * router from closing an idle connection.
    */
   #check(): void {
     const { web, connection, clock, pongMsMax } = this.#deps

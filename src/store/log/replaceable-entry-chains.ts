@@ -5,9 +5,9 @@ import { CHAIN_BYTES } from './wal-format.ts'
 const SLOT_BYTES = CHAIN_BYTES + 8
 
 /**
- * Chains and terms of the log entries that a new leader may still replace, from the last committed
- * entry to the end of the log. They are in one flat buffer, so an entry takes 24 bytes and no
- * object, even if there are many.
+ * Terms and chain values (the hash chain in wal-format.ts) of the log entries that a new leader may
+ * still replace, from the last committed entry to the end of the log. One flat buffer contains
+ * them, so that an entry takes 24 bytes and no object.
  */
 export class ReplaceableEntryChains {
   #bytes: Uint8Array
@@ -38,7 +38,7 @@ export class ReplaceableEntryChains {
   }
 
   /**
-   * The chain of an entry.
+   * The chain value of an entry.
    * @returns a view that is valid until the window changes.
    */
   chainAt(index: Index): Uint8Array {

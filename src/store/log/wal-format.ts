@@ -2,7 +2,7 @@
  * The write-ahead log on disk, format 1. Numbers are little endian; u64 holds a safe integer.
  * Format 1 is frozen: a change gets a new number, and old numbers stay readable.
  *
- *     IDENTITY                     JSON, written once (identity.ts)
+ *     IDENTITY                     JSON, written once (data-identity.ts)
  *     meta.0 meta.1                4 KiB each, the same content (meta-slots.ts)
  *     wal/<first>-<sequence>.seg   16 and 8 hex digits
  *     wal/next.tmp                 the next segment while it is filled with zeros; never read
@@ -30,8 +30,9 @@
  *
  * Torn or corrupt: one flush is one unsynced range of a segment, and a power cut may keep any of
  * its sectors. An invalid record is therefore the torn end of the log only if it lies after the
- * synced offset of the meta slots, and the flush of every valid record after it began at or before
- * it. Any other invalid record means that acknowledged data was lost.
+ * synced offset of the meta slots, and every valid record after the invalid one belongs to a flush
+ * that began at or before the invalid one. Any other invalid record means that acknowledged data
+ * was lost.
  *
  * A later program may give zero bytes of format 1 a meaning if older programs can safely ignore it.
  */

@@ -1,4 +1,4 @@
-{{/* Name of everything of this release: 40 characters, as pods append to it. */}}
+{{/* Name of all resources of this release; at most 40 characters, because the names of pods add a suffix. */}}
 {{- define "flotilla.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
@@ -24,7 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ include "flotilla.name" . }}-peers
 {{- end -}}
 
-{{/* What is behind the name of a pod. */}}
+{{/* Domain that follows the name of a pod. */}}
 {{- define "flotilla.domain" -}}
 {{- if .Values.advertiseDomain -}}
 {{- .Values.advertiseDomain -}}
@@ -33,7 +33,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Hosts of the pods that join. */}}
+{{/* Host names of all pods except pod 0, separated by spaces. */}}
 {{- define "flotilla.others" -}}
 {{- range $at := untilStep 1 (int .Values.replicas) 1 -}}
 {{- if gt $at 1 }} {{ end -}}
@@ -45,14 +45,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.tickets.secret | default (printf "%s-tickets" (include "flotilla.name" .)) -}}
 {{- end -}}
 
-{{/* Names of the client Service, as pods of this Kubernetes cluster spell it. */}}
+{{/* Names of the client Service within this Kubernetes cluster, and the names in the value `names`, separated by commas. */}}
 {{- define "flotilla.names" -}}
 {{- $name := include "flotilla.name" . -}}
 {{- $spaced := printf "%s.%s" $name .Release.Namespace -}}
 {{- concat (list $name $spaced (printf "%s.svc" $spaced) (printf "%s.svc.%s" $spaced .Values.clusterDomain)) .Values.names | uniq | join "," -}}
 {{- end -}}
 
-{{/* Constraints with the selector of their pods: a list of constraints, the selector as YAML. */}}
+{{/* Adds a labelSelector to each topology spread constraint without one. Parameters: `constraints`, a list; `selector`, the labels as YAML. */}}
 {{- define "flotilla.spread" -}}
 {{- $selector := dict "labelSelector" (dict "matchLabels" (fromYaml .selector)) -}}
 {{- range .constraints }}

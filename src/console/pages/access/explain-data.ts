@@ -41,7 +41,7 @@ export function parseAccessQuery(query: URLSearchParams): AccessQuery {
   }
 }
 
-/** The address of the page. */
+/** Path and query of the Access page that shows the result of this query. */
 export function accessPath({ identity, service, isGranted, typed, offset }: AccessQuery): string {
   const query = new URLSearchParams()
   if (identity !== '') query.set('identity', identity)
@@ -53,7 +53,7 @@ export function accessPath({ identity, service, isGranted, typed, offset }: Acce
   return consolePath('access') + (text === '' ? '' : `?${text}`)
 }
 
-/** The page of one pair. */
+/** Path and query of the Access page for one pair. */
 export function accessPairPath(identity: string, service: string): string {
   return accessPath({ identity, service, isGranted: true, typed: '', offset: 0 })
 }

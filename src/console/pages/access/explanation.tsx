@@ -23,7 +23,10 @@ type CheckRef = NonNullable<DirectionPolicy['checks']>[number]
 
 type Side = 'dial' | 'bind'
 
-/** One identity and one service, with each link of the chain and the missing parts. */
+/**
+ * Explains the access of one identity to one service: each requirement, and the reason why it is
+ * met or not.
+ */
 export function Explanation({
   row,
   onChanged,
@@ -123,7 +126,7 @@ function RefLink({ one }: { readonly one: Ref }) {
   return <a href={consolePath(entity, one.id)}>{recordReferenceText(one)}</a>
 }
 
-/** A link of the chain: its name, whether it is complete, and the reason. */
+/** One requirement for access: its name, whether it is met, and the reason. */
 function ChainLink(props: {
   readonly title: string
   readonly holds: boolean
@@ -276,7 +279,8 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
                   <a href={consolePath('terminators', one.id)}>
                     {access.terminatorAt(
                       one.router === null ? '' : recordReferenceText(one.router),
-                      // The address of a terminator of an identity is an ID.
+                      // Omits the address of a terminator with the binding `edge`, because this
+                      // address is only an ID.
                       one.binding === 'edge' ? '' : one.address,
                     )}
                   </a>
@@ -298,7 +302,7 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
 }
 
 /**
- * The edge routers in the chain: those that the identity may use, those that the service may use,
+ * The edge routers for the access: those that the identity may use, those that the service may use,
  * and those that both may use.
  */
 function Routers({

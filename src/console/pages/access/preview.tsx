@@ -60,7 +60,7 @@ async function load(
   return found
 }
 
-/** A change in the form that the preview operation accepts; [] if it has no effect on access. */
+/** A change as an item of the preview request; [] if it has no effect on access. */
 function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   const kind = previewed[collection]
   // A new router can be reached only after its enrollment, so its creation has no effect yet.

@@ -100,8 +100,8 @@ export async function fetchHistory(
 }
 
 /**
- * Entries for the terminators that routers create when something begins to host a service: they are
- * many, and no person has changed anything.
+ * Filter for entries about terminators that routers create when a service gets a host. They are
+ * omitted from recent changes, because they are numerous and no person made these changes.
  */
 const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
 

@@ -153,7 +153,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
 /** The actor, the action and the record of a change, with links. */
 export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   const { action, entity, entityId, entityName, exists } = entry
-  // The ID of a session says nothing to a person.
+  // The ID of a session is omitted, because it has no meaning for a person.
   const isNamed = entityId !== '' && !action.startsWith('session-')
   return (
     <>

@@ -28,7 +28,7 @@ const holders: readonly Holder[] = [
   { path: 'edge-router-policies', fields: ['identityRoles', 'edgeRouterRoles'] },
   { path: 'service-edge-router-policies', fields: ['serviceRoles', 'edgeRouterRoles'] },
 ]
-/** Records of a kind that are shown at first, and on request. */
+/** Maximum records of a kind that are shown at first (`ROWS_MAX`), and on request (`SHOWN_MAX`). */
 const ROWS_MAX = 10
 const SHOWN_MAX = 100
 
@@ -69,7 +69,7 @@ async function load(attribute: string, signal: AbortSignal): Promise<readonly Us
   return found.flat().filter(({ page }) => page.totalCount > 0)
 }
 
-/** Records that have a role attribute, and the policies that choose by it. */
+/** Records that have a role attribute, and the policies that select records by it. */
 export function AttributePage({ name }: { readonly name: string | null }) {
   const attribute = name ?? ''
   const loaded = useLoadedData(`attributes/${attribute}`, (signal) => load(attribute, signal))

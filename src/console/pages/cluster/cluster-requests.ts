@@ -17,7 +17,7 @@ export const fetchClusterStatus = async (signal: AbortSignal): Promise<ClusterSt
 export const fetchChangePlan = async (verb: ChangeVerb, id: string): Promise<ClusterChangePlan> =>
   (await consoleApiClient.served('POST /fabric/v1/cluster/plan', { body: { verb, id } })).data
 
-/** Long, because a change of members may take the cluster that long. */
+/** Timeout of a change of members; long, because the cluster may need that time. */
 const CHANGE_TIMEOUT_MS = 60_000
 
 export async function requestMemberChange(

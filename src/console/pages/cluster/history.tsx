@@ -25,7 +25,7 @@ async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
   }
 }
 
-/** The current controller's last hour; empty if the controller stores no history. */
+/** Charts of the current controller's last hour; empty if the controller stores no history. */
 export function HistoryPanel() {
   const { history } = texts
   const loaded = useLoadedData('history', load, REFRESH_MS)

@@ -72,7 +72,7 @@ export interface EventRecord {
   readonly name: string
 }
 
-/** Collections of the ends of a connection, by their type. */
+/** Collections of the two records that a connection connects, by their type in the event. */
 const ENDS: Readonly<Record<string, string>> = { identity: 'identities', router: 'edge-routers' }
 
 const RECORDS: readonly (readonly [field: string, path: string])[] = [
@@ -130,7 +130,7 @@ const SUBJECTS = [
   'remote_address',
 ] as const
 
-/** Names the subject of an event that is about no record in a few words. */
+/** A few words that name the subject of an event without a record. */
 export function eventSubject({ fields }: NetworkEvent): string {
   const { peers } = fields
   if (Array.isArray(peers)) {

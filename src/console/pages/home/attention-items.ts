@@ -21,7 +21,7 @@ interface Matter {
    * null if there is no such field.
    */
   readonly since: string | null
-  /** Text before that time, such as `created `. */
+  /** Text before the time in the field `since`, such as `created `. */
   readonly sincePrefix?: string
   readonly state: RecordStateName
   readonly title: (amount: number) => string

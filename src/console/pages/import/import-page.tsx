@@ -129,7 +129,7 @@ function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: Fi
             disabled={isBusy}
             onChange={({ currentTarget }) => {
               take(currentTarget.files)
-              // So that the same file can be chosen again after it was edited.
+              // Clears the input, so that the user can choose the same file again after editing it.
               currentTarget.value = ''
             }}
           />

@@ -20,7 +20,7 @@ export interface NetworkImport {
   readonly live: LiveNetwork | null
 }
 
-/** Larger files are for `flotilla apply`. */
+/** Maximum size of a file; larger files require `flotilla apply`. */
 export const IMPORT_BYTES_MAX = 4 * 1024 * 1024
 
 /** Compares a file with the network; changes nothing. */

@@ -27,7 +27,7 @@ const COUNTS_REFRESH_MS = 10_000
 interface LiveSource {
   readonly name: LiveTableName
   readonly columns: readonly string[]
-  /** @param limit maximum rows of a table that one controller has as a whole. */
+  /** @param limit maximum rows; only for tables that one controller reads completely. */
   readonly read: (signal: AbortSignal, limit: number) => Promise<LiveDataRows>
   readonly end: ((id: string) => Promise<void>) | null
 }
@@ -59,7 +59,7 @@ const tables: readonly LiveSource[] = [
   },
 ]
 
-/** Rows of a table that are loaded. */
+/** Maximum rows of a table that the page loads. */
 const ROWS_MAX = 500
 
 /** The number of rows of each table; absent for a table that could not be read. */

@@ -33,7 +33,10 @@ interface LiveTableProps {
   readonly onEnded: () => void
 }
 
-/** Columns beside the first that a narrow window shows; of links, also the latency. */
+/**
+ * Number of columns after the first one that a narrow window shows, if not one; for links, the
+ * second one is the latency.
+ */
 const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = { links: 2 }
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */

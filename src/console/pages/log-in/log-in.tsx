@@ -14,7 +14,7 @@ import { startProviderSignIn, startSignIn, takeSignInFault } from '../../app/sig
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 
-/** The whole page. */
+/** The log-in page, which the console shows while this tab has no session. */
 export function LogIn() {
   const { logIn, product } = texts
   useEffect(() => {
@@ -160,7 +160,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
 function ProviderButtons({ onFault }: { readonly onFault: (text: string) => void }) {
   const providers = useSignal<readonly LogInProvider[]>([])
   useEffect(() => {
-    // Without an answer, the other ways to log in remain.
+    // If the request fails, the other ways to log in remain.
     tabSession.logInProviders().then(
       (found) => (providers.value = found),
       () => undefined,

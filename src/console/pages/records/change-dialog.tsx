@@ -16,7 +16,7 @@ export interface RecordChange {
   readonly collection: string
   readonly id: string
   readonly name: string
-  /** Null: it is deleted. */
+  /** Null: the record is deleted. */
   readonly data: Draft | null
   /** ETag that the record had when it was shown; null: the change is made without a check. */
   readonly ifMatch?: string | null

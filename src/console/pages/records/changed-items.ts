@@ -1,6 +1,9 @@
 import { isDeepEqual } from './json-values.ts'
 
-/** Null in place of a list to which nothing was added, or from which nothing was removed. */
+/**
+ * For two lists of strings, returns only the removed and the added items; null instead of an empty
+ * list. Returns other values unchanged.
+ */
 export function changedItems(
   before: unknown,
   after: unknown,
@@ -11,7 +14,7 @@ export function changedItems(
   }
   const removed = was.filter((one) => !is.includes(one))
   const added = is.filter((one) => !was.includes(one))
-  // Only the order has changed.
+  // If only the order has changed, the whole lists are returned.
   if (removed.length + added.length === 0 && !isDeepEqual(was, is))
     return { before: was, after: is }
   return {

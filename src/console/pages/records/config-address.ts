@@ -31,7 +31,7 @@ const hostReaders: Readonly<Record<string, AddressReader>> = {
 }
 
 /**
- * The protocol, address and port of a host; a part that the client chooses is shown by what the
+ * The protocol, address and port of a host; for a part that the client chooses, the values that the
  * config allows.
  */
 function hostAddress(data: Data): string {
@@ -65,7 +65,7 @@ function objects(value: unknown): readonly Data[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-/** The addresses in the configs of a service; without a member for which no config has one. */
+/** The addresses in the configs of a service; an address that no config contains is absent. */
 export function serviceAddresses(configs: readonly Data[]): ServiceAddresses {
   const read = (readers: Readonly<Record<string, AddressReader>>): string =>
     configs

@@ -6,9 +6,9 @@ const DEPTH_MAX = 16
 const SCHEMAS_MAX = 2000
 
 /**
- * The schema of a config type in the form that fields are made from: references are resolved and
- * the parts of `allOf` are merged. A part that is nested too deep becomes an empty schema, which a
- * form shows as JSON.
+ * The schema of a config type, prepared for building form fields: references are resolved and the
+ * parts of `allOf` are merged. A part that is nested too deep becomes an empty schema, which a form
+ * shows as JSON.
  */
 export function resolveDataSchema(root: ServedSchema): ServedSchema {
   let left = SCHEMAS_MAX
@@ -111,8 +111,8 @@ function lastStep(reference: string): string {
 }
 
 /**
- * Whether a value has the form that a resolved schema describes. Only the keywords that
- * distinguish two forms are compared; the controller validates the rest.
+ * Whether a value matches a resolved schema. Checks only the keywords that distinguish the variants
+ * of a schema; the controller validates the rest.
  */
 export function matchesSchemaForm(schema: ServedSchema, value: unknown): boolean {
   if ('const' in schema && schema.const !== value) return false

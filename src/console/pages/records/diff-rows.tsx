@@ -2,8 +2,8 @@ import { texts } from '../../texts.ts'
 import { changedItems } from './changed-items.ts'
 
 /**
- * The value of a field before and after a change, each only if there is one. Of a list of texts,
- * only the items that were removed and added.
+ * The value of a field before and after a change, unless the record did not exist then. For a list
+ * of strings, only the removed and the added items.
  */
 export function DiffRows(props: {
   readonly before: unknown

@@ -8,7 +8,7 @@ export interface FieldHint {
   readonly widget?: Widget
   /** Value in the form of a new record, or a function that returns it. */
   readonly initial?: unknown
-  /** Names of the options of a choice. */
+  /** Displayed text of each option of a choice. */
   readonly optionTexts?: Readonly<Record<string, string>>
   /** Hints for the fields of an object, or of the items of a list. */
   readonly fields?: Readonly<Record<string, FieldHint>>
@@ -93,7 +93,9 @@ export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
   }),
 }
 
-/** Shown while a method of log-in is allowed. */
+/**
+ * Adds that the form shows the field only while the authentication policy allows the log-in method.
+ */
 function ifAllowed(hint: FieldHint): FieldHint {
   return { ...hint, shownIf: { field: 'allowed', is: [true] } }
 }

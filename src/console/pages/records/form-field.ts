@@ -28,7 +28,7 @@ export type Widget =
     }
   | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
   | GroupWidget
-  /** A list whose items have a form each. */
+  /** A list with a separate form for each item. */
   | { readonly is: 'rows'; readonly item: FormField }
   | { readonly is: 'oneOf'; readonly options: readonly ValueForm[] }
   /** Data whose schema is that of the config type that another field of the form names. */
@@ -41,10 +41,10 @@ export interface GroupWidget {
   readonly requires: ((value: Readonly<Record<string, unknown>>) => readonly string[]) | null
 }
 
-/** One of the forms that a value can have. */
+/** One of the variants that a value can have. */
 export interface ValueForm {
   readonly field: FormField
-  /** Decides whether a value has this form. */
+  /** Decides whether a value is of this variant. */
   readonly schema: ServedSchema
 }
 

@@ -98,7 +98,7 @@ function typesOf({ type }: ServedSchema): readonly string[] {
   return typeof type === 'string' ? [type] : (type ?? [])
 }
 
-/** Widgets of lists. */
+/** Widgets whose value is a list. */
 const lists: ReadonlySet<Widget['is']> = new Set([
   'choices',
   'references',
@@ -208,7 +208,7 @@ export function canWidgetShow(widget: Widget, value: unknown): boolean {
     case 'choices':
       return isTextList(value) && stringItems(value).every((one) => widget.options.includes(one))
     case 'texts':
-      // A line break would make two lines of one item.
+      // The widget shows one item per line, so an item must not contain a line break.
       return isTextList(value) && stringItems(value).every((one) => !/[\r\n]|^\s|^$/.test(one))
     case 'rows':
       return Array.isArray(value)

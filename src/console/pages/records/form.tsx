@@ -187,7 +187,8 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
         <TextInput
           {...leaf}
           isSecret={widget.is === 'secret'}
-          // The browser cannot point at an empty input in a closed group, and would say nothing.
+          // In a nested form, the input is not marked as required: the group around the input may
+          // be closed, and then the browser could not show why it refuses to submit.
           isRequired={field.isRequired && of !== 'part'}
         />
       )
@@ -247,7 +248,7 @@ function Members(
   const { fields, requires } = widget
   const required = requires?.(value) ?? []
   const common = { draft: value, fault, of: 'part', required, onChange, onBadJson } as const
-  // Chosen once: a field must not move while the user types into it.
+  // Determined once, because a field must not move while the user types into it.
   const unused = useRef<ReadonlySet<string> | null>(null)
   unused.current ??= new Set(
     fields
@@ -277,7 +278,7 @@ function Members(
   )
 }
 
-/** Fewer unused fields than this are shown among the others. */
+/** If there are fewer unused fields than this, they are shown among the other fields. */
 const UNUSED_MIN = 5
 
 function isUnset(value: unknown): boolean {
@@ -335,7 +336,10 @@ function Rows(props: ControlProps & { readonly item: FormField }) {
   )
 }
 
-/** The first item of a list has the hints; they would repeat in the others. */
+/**
+ * An item without help texts: only the first item of a list shows them, because they would be the
+ * same for each item.
+ */
 function withoutHelp(item: FormField): FormField {
   const { widget } = item
   if (widget.is !== 'group') return item
@@ -343,7 +347,7 @@ function withoutHelp(item: FormField): FormField {
   return { ...item, widget: { ...widget, fields } }
 }
 
-/** Whether the fields of an item fit beside each other. */
+/** Whether the fields of an item fit next to each other in one row. */
 function hasShortForm({ widget }: FormField): boolean {
   if (widget.is !== 'group' || widget.fields.length > FIELDS_IN_ROW_MAX) return false
   return widget.fields.every((one) => ['number', 'text', 'choice'].includes(one.widget.is))
@@ -352,7 +356,7 @@ function hasShortForm({ widget }: FormField): boolean {
 const FIELDS_IN_ROW_MAX = 3
 
 interface ItemProps extends Pick<FormProps, 'onBadJson' | 'fault'> {
-  /** Its name is the index of the item. */
+  /** Field for the item; the field's name is the index of the item. */
   readonly field: FormField
   readonly value: unknown
   readonly onChange: (value: unknown) => void
@@ -392,7 +396,7 @@ function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
   )
 }
 
-/** A value that has one of several forms. */
+/** A value that has one of several variants. */
 function OneOf(props: ControlProps & { readonly options: readonly ValueForm[] }) {
   const { field, options, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]

@@ -540,7 +540,7 @@ export const kinds: readonly ConsoleKind[] = [
       titleLabel: texts.list.titles.enrollments,
       tasks: ['identity', 'router'],
       columns: ['expiresAt', 'method', 'username'],
-      // The tokens that can still be used come first.
+      // Tokens that can still be used come first in the list.
       sort: '-expiresAt',
       facets: [expiryFacet],
       fields: {

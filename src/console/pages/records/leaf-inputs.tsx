@@ -74,7 +74,10 @@ export function NumberInput(
   )
 }
 
-/** A list of texts, one a line. The lines stay as typed; empty ones are not part of the value. */
+/**
+ * An input for a list of strings, one per line. The typed text stays unchanged; empty lines are not
+ * part of the value.
+ */
 export function LinesInput({ ids, value, onChange }: LeafProps) {
   const typed = useSignal(stringItems(value).join('\n'))
   useEffect(() => {
@@ -97,7 +100,10 @@ export function LinesInput({ ids, value, onChange }: LeafProps) {
   )
 }
 
-/** Names of protocols in capitals; other options without a name as they are. */
+/**
+ * The name of an option, if it has one. Otherwise the name of a protocol in capitals, or the option
+ * itself.
+ */
 function optionText(option: string, names: Readonly<Record<string, string>> = {}): string {
   const name = Object.hasOwn(names, option) ? names[option] : undefined
   return name ?? (/^(tcp|udp)$/.test(option) ? option.toUpperCase() : option)

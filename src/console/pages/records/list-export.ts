@@ -9,7 +9,8 @@ const PAGE = 500
 const EXPORTED_ROWS_MAX = 100_000
 
 /**
- * Members with which a reader could enroll or log in. Exports omit them, and no column shows them.
+ * Fields whose values would let a reader of the file enroll or log in. Exports omit them, and no
+ * column shows them.
  */
 export const secretMemberNames: ReadonlySet<string> = new Set([
   'jwt',

@@ -83,7 +83,8 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   const latest = data ?? last.current
   const shown: ListPageData | null =
     latest === null ? null : { ...latest, columns: chosenColumns(kind, latest.available) }
-  // Rows of an earlier filter do not count: while they are replaced, the filter keeps the focus.
+  // False while the rows of an earlier filter are being replaced, so that the filter field stays on
+  // the page and keeps the focus.
   const isEmpty = data?.page.totalCount === 0 && !isFiltered(state)
   const selection = useSelection(kind)
   const create = (): void =>

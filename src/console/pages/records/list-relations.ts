@@ -115,7 +115,7 @@ const relations: Readonly<Record<string, Relate>> = {
   terminators: relateTerminators,
 }
 
-/** Adds to rows what their list shows of other records. */
+/** Adds to each row the values of related records that the list shows. */
 export async function withRelated(
   kind: Pick<ConsoleKind, 'path'>,
   page: RowPage,
@@ -123,7 +123,8 @@ export async function withRelated(
 ): Promise<RowPage> {
   const relate = relations[kind.path]
   if (relate === undefined || page.rows.length === 0) return page
-  // Errors are ignored: permission to read these records does not include the others.
+  // Errors are ignored, because a caller who may read these records may lack the permission for the
+  // related ones.
   const addTo = await relate(page.rows, signal).catch(() => () => ({}))
   return { ...page, rows: page.rows.map((row) => ({ ...row, ...addTo(row) })) }
 }

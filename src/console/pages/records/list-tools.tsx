@@ -34,16 +34,19 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
   })
 }
 
-/** Number of choices beside the search field of a wide window; a menu has the others. */
+/**
+ * Number of filter choices (facets) next to the search field of a wide window; a menu contains the
+ * others.
+ */
 const INLINE_FACETS = 3
 
-/** The choices beside the search field, and those in a menu. */
+/** The filter choices next to the search field, and those in a menu. */
 function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
   const amount = isNarrowWindow.value ? 0 : INLINE_FACETS
   return { inline: facets.slice(0, amount), others: facets.slice(amount) }
 }
 
-/** Shows the choices by which the user can narrow the list. */
+/** Shows the filter choices of a list. */
 export function Facets(props: FilterProps) {
   const { kind, state } = props
   const { inline, others } = placedFacets(kind)
@@ -69,7 +72,10 @@ export function Facets(props: FilterProps) {
 function FacetSelect(
   props: FilterProps & {
     readonly facet: ListFacet
-    /** Links the choice with its label; without them, the choice names itself. */
+    /**
+     * Attributes that link the choice with its visible label; absent: the label is only for screen
+     * readers.
+     */
     readonly ids?: { readonly id: string }
   },
 ) {

@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000
 interface ActInput {
   readonly username: string
   readonly password: string
-  /** Pasted text. */
+  /** Text that the user pasted; only for acts with such a field. */
   readonly text: string
 }
 
@@ -104,7 +104,7 @@ function inviteAct(identityId: string): Act {
   )
 }
 
-/** Replaces a certificate that a device has enrolled with by a new enrollment. */
+/** Replaces the certificate with which a device has enrolled by a new enrollment. */
 function reEnrollAct(authenticatorId: string): Act {
   const { acts } = texts
   const path = `${recordApiPath('authenticators', authenticatorId)}/re-enroll`
@@ -112,7 +112,7 @@ function reEnrollAct(authenticatorId: string): Act {
   return act(acts.reEnroll, acts.reEnrollWhat, run, { isDangerous: true })
 }
 
-/** Verifies a CA by a certificate that it issued for the CA's verification token. */
+/** Verifies a CA with a certificate that the CA issued for its verification token. */
 function verifyAct({ id, verificationToken }: RecordRow): Act {
   const { acts } = texts
   const path = `${recordApiPath('cas', id)}/verify`
@@ -151,7 +151,7 @@ async function logOutAll(identityId: string): Promise<void> {
   }
 }
 
-/** Actions that are shown as separate buttons in a wide window; a menu has the others. */
+/** Number of actions with a separate button in a wide window; a menu contains the others. */
 const INLINE_ACTIONS = 2
 
 /** All actions on a record; an action with an explanation opens a dialog first. */
@@ -159,9 +159,9 @@ export function MoreActions(props: {
   readonly kind: ConsoleKind
   readonly record: RecordRow
   readonly refused: string | null
-  /** Actions that come first, and that run at once. */
+  /** Actions that are shown first and run immediately, without a dialog. */
   readonly first: readonly ActionButton[]
-  /** Actions that come last. */
+  /** Actions that are shown last. */
   readonly last: readonly ActionButton[]
   readonly onDone: () => void
 }) {

@@ -80,7 +80,10 @@ export function RecordActions(props: RecordActionsProps) {
   )
 }
 
-/** Shows the enrollment token of a record that has not enrolled yet, or when it expired. */
+/**
+ * Shows the enrollment token of a record that has not enrolled yet; for an expired token, when it
+ * expired.
+ */
 export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kind' | 'record'>) {
   const { wizards } = texts
   const isShown = useSignal(false)

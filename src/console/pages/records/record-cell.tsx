@@ -232,7 +232,7 @@ export function RecordCell({
 }: {
   readonly name: string
   readonly value: unknown
-  /** Ends of role attributes. */
+  /** For each role attribute, the time at which it ends. */
   readonly ends?: unknown
   readonly onAttribute?: (attribute: string) => void
 }) {

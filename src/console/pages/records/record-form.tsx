@@ -79,7 +79,7 @@ function callOf(
   }
 }
 
-/** The draft of the form; one that the user left earlier in this tab continues. */
+/** The draft of the form, which continues a draft that the user left earlier in this tab. */
 function useRecordDraft({ kind, id, values, prefilled = null }: RecordFormProps) {
   const key = `${kind.path}/${id ?? 'new'}${prefilled === null ? '' : `/${prefilled.about}`}`
   const initial: Draft = { ...values, ...prefilled?.values }

@@ -97,7 +97,10 @@ async function load(
   }
 }
 
-/** The policy with which the page of a service begins to give access to it, or to host it. */
+/**
+ * Initial values for a new policy, if the page of a service has opened this form: a policy that
+ * gives access to the service, or permits hosting it.
+ */
 async function prefilledFor(
   kind: ConsoleKind,
   signal: AbortSignal,
@@ -205,7 +208,7 @@ export function RecordPage({
   )
 }
 
-/** Offers the task that creates the record and what belongs to it. */
+/** Offers the task that creates the record together with its related records. */
 function TaskInstead({ kind }: { readonly kind: ConsoleKind }) {
   const text = texts.list.taskInstead[kind.path]
   const [task] = kind.tasks
@@ -304,7 +307,7 @@ function Shown(props: {
   )
 }
 
-/** Says that nothing hosts a service, and offers to change that. */
+/** Warns that nothing hosts a service, and offers to change that. */
 function Unhosted({ id }: { readonly id: string }) {
   const path = `${consolePath('service-policies', 'new')}?service=${encodeURIComponent(id)}`
   return (
@@ -347,9 +350,8 @@ function RecordAccess({ kind, id }: { readonly kind: ConsoleKind; readonly id: s
 }
 
 /**
- * State of an identity, service or router, or the time at which a policy ends, shown beside
- * the record's
- * name.
+ * State of an identity, service or router, or the time at which a policy ends, shown next to the
+ * record's name.
  */
 function HeadState({
   kind,

@@ -16,7 +16,7 @@ import type { RecordRow, RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
 
-/** A loaded part of a list, without the choice of columns. */
+/** A loaded part of a list, without the columns that the user has chosen. */
 export interface LoadedList {
   readonly page: RowPage
   /** Number of the first loaded row, counted among all rows. */
@@ -143,7 +143,9 @@ export function RecordTable(props: {
   )
 }
 
-/** Columns beside the name; a table with few of them also shows when a record was created. */
+/**
+ * Columns in addition to the name; a table with few of them also shows when a record was created.
+ */
 function columnsOf(shown: ListPageData | null): readonly string[] {
   const columns = shown?.columns ?? []
   return columns.length < COLUMNS_WITH_CREATION ? [...columns, 'createdAt'] : columns
@@ -152,8 +154,8 @@ function columnsOf(shown: ListPageData | null): readonly string[] {
 const COLUMNS_WITH_CREATION = 5
 
 /**
- * Shown when there are no rows: offers to clear the filter if there is one, and otherwise says what
- * follows from it and offers the tasks and the form that create records.
+ * Shown when there are no rows: offers to clear the filter if there is one, and otherwise describes
+ * the consequence of an empty list, and offers the tasks and the form that create records.
  */
 function NoRows(props: {
   readonly kind: ConsoleKind
@@ -332,7 +334,8 @@ function Header(props: {
   const isSorted = listSortField(state, hasNames) === name
   const label = columnLabel(kind, name)
   const shownIn = isMinor ? 'minor' : ''
-  // The title of a record without a name is not its ID, so a sort by ID would look like chance.
+  // Without names, the list shows titles that are not IDs, so rows sorted by ID would seem
+  // unsorted.
   if (!isSortable || name === 'id') {
     return (
       <th scope="col" class={shownIn}>

@@ -19,7 +19,7 @@ export const recordStates = {
   online: { tone: 'good', word: cell.online },
   loggedIn: { tone: 'good', word: cell.loggedIn },
   offline: { tone: 'bad', word: cell.offline },
-  /** An identity: nothing is wrong if a person has closed the laptop. */
+  /** A disconnected identity; not a fault, because a person may have closed the laptop. */
   away: { tone: 'plain', word: cell.offline, icon: 'minus' },
   notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
   disabled: { tone: 'warn', word: cell.disabled },
@@ -38,7 +38,9 @@ export type RecordStateName = keyof typeof recordStates
 
 export function StateBadge(props: {
   readonly state: RecordStateName
-  /** Follows the word of the state, such as the time since when. */
+  /**
+   * Content after the word of the state, such as the time since which the record has this state.
+   */
   readonly children?: ComponentChildren
 }) {
   const { state, children } = props

@@ -60,7 +60,7 @@ function shownName(name: string | undefined): string | null {
   return name === undefined ? null : visibleText(name)
 }
 
-/** All records of a kind, none while they are loaded; null if they are more than a page. */
+/** All records of a kind; none while they are being loaded, null if they do not fit on one page. */
 function useFewRecords(kind: string | null): readonly RecordRow[] | null {
   const few = useSignal<readonly RecordRow[] | null>(kind === null ? null : [])
   useEffect(() => {

@@ -58,7 +58,8 @@ export function useRowWindow(options: WindowOptions): RowWindow {
     const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
     if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
   })
-  // Scrolls once to the row that was visible before, for a user who returns or follows a link.
+  // True once the list has scrolled to the row in the page's address, for a user who returns or
+  // follows a link.
   const isThere = useRef(false)
   useLayoutEffect(() => {
     if (isThere.current || rows === 0) return

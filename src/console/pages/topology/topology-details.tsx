@@ -29,7 +29,7 @@ interface DetailsProps {
   readonly onChoose: (target: TopologyTarget) => void
 }
 
-/** The router or link that the user points at or has chosen. */
+/** Details of the router or link that the user points at or has chosen. */
 export function TopologyDetails({ graph, circuits, target, onChoose }: DetailsProps) {
   const { topology } = texts
   const router = target?.kind === 'router' ? graph.nodes.find(({ id }) => id === target.id) : null
@@ -154,7 +154,7 @@ function ServicesOf({ circuits }: { readonly circuits: readonly DrawnCircuit[] }
 interface Hosted {
   readonly service: string
   readonly serviceId: string
-  /** Id of the identity that hosts it; '' if the router itself does. */
+  /** Id of the identity that hosts the service; '' if the router itself hosts it. */
   readonly hostId: string
 }
 

@@ -76,7 +76,7 @@ export function TopologyDrawing(props: TopologyDrawingProps) {
   return <NetworkMap {...props} points={points} />
 }
 
-/** The drawing at the positions of its routers, with zoom and movement. */
+/** Draws routers and links at the given positions; the user can zoom and move the drawing. */
 function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
   const { topology } = texts
   const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
@@ -392,7 +392,10 @@ function spanOf(from: number, to: number, least: number): readonly [number, numb
   return [from - MARGIN - lacking, to + MARGIN + lacking]
 }
 
-/** The chosen part, as long as it lies in the drawing: the network may have changed. */
+/**
+ * The part of the drawing that the user chose, moved and limited so that it lies within the
+ * drawing, which changes with the network.
+ */
 function fitting(whole: Viewport, view: Viewport | null): Viewport {
   return view === null ? whole : panBy(whole, zoomBy(whole, view, 1), 0, 0)
 }

@@ -3,11 +3,11 @@ import type { Signal } from '@preact/signals'
 import { axisMaximum } from './axis.ts'
 
 interface Series {
-  /** Name of its color. */
+  /** Color of the series. */
   readonly color: 'rx' | 'tx' | 'bad'
-  /** Shown if a chart has several series. */
+  /** Label of the series; shown only if the chart has several series. */
   readonly label: string
-  /** One for each period; null: not measured. */
+  /** One value for each period; null: not measured. */
   readonly values: readonly (number | null)[]
 }
 
@@ -17,13 +17,14 @@ const HEIGHT = 100
 
 /**
  * Bars with axes, one for each period. The pointer, and the arrow keys on the focused chart, choose
- * a period in all charts that share the signal; the chart then says its values.
+ * a period in all charts that share the signal; the chart then shows the values of this period as
+ * text.
  */
 export function TrafficChart(props: {
   readonly title: string
-  /** Said while no period is chosen. */
+  /** Text that is shown while no period is chosen. */
   readonly total: string
-  /** Stacked on each other. */
+  /** Series whose bars are stacked on each other. */
   readonly series: readonly Series[]
   readonly periods: readonly string[]
   /** Number of last periods whose values may still grow; they are drawn lighter. */
@@ -119,7 +120,7 @@ export function TrafficChart(props: {
   )
 }
 
-/** In place of a chart in which every value is zero. */
+/** Shown instead of a chart in which every value is zero. */
 function EmptyChart({ title, total }: { readonly title: string; readonly total: string }) {
   return (
     <figure class="chart">
@@ -148,7 +149,7 @@ function barsPath(
     if (value === null || value === 0 || at < first || at >= end) return []
     const below = series.slice(0, which).reduce((sum, { values }) => sum + (values[at] ?? 0), 0)
     const height = (amount: number): number => HEIGHT - (amount / top) * HEIGHT
-    // A small value next to a large one stays visible.
+    // A bar is at least one unit high, so that a small value next to a large one stays visible.
     const from = height(below)
     const to = Math.min(height(below + value), from - 1)
     const x = at * BAR + GAP / 2

@@ -15,12 +15,15 @@ export type { TrafficDetail, TrafficTop, TrafficTopRowsHour as TrafficSpan }
  */
 export const unfinishedPeriods = { hour: 2, day: 1 } as const
 
-/** Routers report each minute. */
+/** Interval of reloads; shorter than the minute after which routers report. */
 export const TRAFFIC_REFRESH_MS = 30_000
-/** Above the time for which a controller waits for the others. */
+/** Longer than the time for which a controller waits for the other controllers. */
 const TIMEOUT_MS = 8_000
 
-/** @param collection of the record's page; the traffic of all routers is below `routers`. */
+/**
+ * @param collection collection of the record; the traffic of all kinds of routers has the API path
+ * `routers`.
+ */
 export async function readTraffic(
   collection: string,
   id: string,

@@ -150,7 +150,7 @@ function Charts(props: {
   )
 }
 
-/** The newest period first. */
+/** A table of the periods, the newest first. */
 function TrafficTable({ span }: { readonly span: TrafficSpan }) {
   const { columns, notMeasured, title } = texts.traffic
   const rows = periodsOf(span).map((from, at) => [

@@ -40,7 +40,7 @@ interface EnrollingWizardProps {
   readonly tokenIn: (record: object) => RecordEnrollmentToken
   /** Further fields of the form. */
   readonly children?: ComponentChildren
-  /** Beside its button. */
+  /** Content next to the button of the form. */
   readonly more?: ComponentChildren
 }
 

@@ -31,9 +31,9 @@ const KIND = 'external-jwt-signers'
 interface Input {
   readonly preset: string
   readonly values: PresetValues
-  /** Null: the name of the provider. */
+  /** Name of the signer that the user typed; null: the name of the provider. */
   readonly name: string | null
-  /** Null: the claim of the preset. */
+  /** Claim that the user typed; null: the claim of the preset. */
   readonly claim: string | null
 }
 
@@ -54,7 +54,7 @@ export function SignerWizard() {
   const preset = signerPreset(chosen) ?? signerPresets[0]
   if (preset === undefined) return null
   const issuer = preset.issuerOf(values)
-  // A description of another issuer does not count.
+  // Ignores the metadata of another issuer.
   const provider = found.value?.issuer === issuer ? found.value : null
   const run = (work: () => Promise<void>): void => {
     isBusy.value = true

@@ -20,7 +20,7 @@ export function WizardHead(props: { readonly name: WizardName; readonly lead?: s
   )
 }
 
-/** Leaves a task without making anything. */
+/** Leaves a task without creating a record. */
 export function CancelWizard() {
   return <LinkButton href={consolePath('wizards')}>{texts.cancel}</LinkButton>
 }
