@@ -208,7 +208,7 @@ describe('An explanation of access', () => {
 })
 
 describe('Events about the expiry of access', () => {
-  test('are published on every controller a day before, an hour before and at the expiry', async () => {
+  test('are published a day before, an hour before and at the expiry', async () => {
     const id = await newPolicy('announced', { expiresAt: after(2 * DAY_MS) })
     const { bus } = controller.events
     const from = bus.ring.end

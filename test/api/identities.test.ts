@@ -35,7 +35,7 @@ async function detail(url: string): Promise<Detail> {
 }
 
 describe('an identity', () => {
-  test('is created with OpenZiti’s defaults, and keeps its type', async () => {
+  test('is created with OpenZiti’s defaults and the requested type', async () => {
     for (const type of ['User', 'Device', 'Service', 'Default']) {
       const id = await newIdentity({ type, externalId: '', authPolicyId: '' })
       expect(await detail(`${identities}/${id}`)).toMatchObject({

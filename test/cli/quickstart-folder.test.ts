@@ -178,7 +178,7 @@ test('quickstart never overwrites an incomplete folder of an earlier release', a
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
+test('quickstart refuses a folder that contains any other file', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')

@@ -136,11 +136,14 @@ test.each([
     'too many secrets',
     { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
-])('apply refuses a join request with %s, whichever controller proposes it', (_what, joiner) => {
-  const cluster = withSecrets()
-  cluster.invite('ticket-a')
-  expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
-})
+])(
+  'a join request with %s is refused when its log entry is applied, whichever controller proposes it',
+  (_what, joiner) => {
+    const cluster = withSecrets()
+    cluster.invite('ticket-a')
+    expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+  },
+)
 
 test('a controller that joins during a rotation gets the new secrets instead of those that were wrapped for it before', () => {
   const cluster = withSecrets()

@@ -158,7 +158,7 @@ test('the validity of a session that was evaluated during a reverted write is no
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('the validity of a session in a layer over the state depends on the layer’s records, and in the state on those of the state', () => {
+test('the validity of a session depends in a layer (changes on top of the state) on the records of the layer, and in the state on those of the state', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })

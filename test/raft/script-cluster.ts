@@ -32,7 +32,7 @@ interface ScriptNode {
   applied: Position
   isDiskHeld: boolean
   isApplyHeld: boolean
-  /** Log time of the last entry handed to apply. */
+  /** Log time of the last entry that the state machine received. */
   appliedTimeMs: number
   life: Life | null
 }
@@ -188,7 +188,10 @@ export class ScriptCluster {
     }
   }
 
-  /** While held, entries handed to apply are not reported applied. */
+  /**
+   * While `isHeld` is true, the state machine does not report the entries that it receives as
+   * applied.
+   */
   holdApply(id: NodeId, isHeld: boolean): void {
     const node = this.#node(id)
     node.isApplyHeld = isHeld

@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all valid in their session, including one that a repeated request id returned', async () => {
+  test('are all valid in their session, including a certificate that a repetition of its request returned', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()

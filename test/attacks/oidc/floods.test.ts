@@ -50,7 +50,7 @@ test('a password alone can open only a few sessions that wait for their second f
 })
 
 describe('guesses in OIDC log-ins', () => {
-  test('of a password are slowed down together over all log-ins and controllers', async () => {
+  test('of a password lock the password after the maximum number of attempts, counted over all log-ins and controllers', async () => {
     const { username } = await newPerson()
     await root.call('PATCH', `${management}/auth-policies/default`, {
       primary: { updb: { maxAttempts: 3, lockoutDurationMinutes: 0 } },
