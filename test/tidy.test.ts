@@ -382,7 +382,7 @@ test('every source file is reachable from the program, and no file collects unre
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
-test('the command line writes to the terminal in only one place, which escapes untrusted text', () => {
+test('the command line writes to the terminal only through the function that escapes untrusted text, or where it moves the cursor', () => {
   const writers = src.filter(
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )

@@ -120,7 +120,7 @@ describe('The expiry of a service policy', () => {
 describe('The expiry of a role attribute', () => {
   const path = `${management}/identities/alice-id`
 
-  test('is set and shown for each attribute, in UTC, and identities can be sorted by it', async () => {
+  test('is set and shown for each attribute, in UTC, and identities can be filtered by it', async () => {
     const end = new Date(clock.nowMs() + DAY_MS)
     const offset = end.toISOString().replace('Z', '+00:00')
     const reply = await root.call('PATCH', path, {

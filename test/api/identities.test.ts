@@ -253,7 +253,7 @@ describe('administrators', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('cannot be created by callers that have only specific permissions', async () => {
+  test('alone can use the operations for administrators, whatever permissions another caller has', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)

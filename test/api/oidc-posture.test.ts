@@ -55,7 +55,7 @@ describe('an OIDC client', () => {
     ])
   })
 
-  test('loses its circuits when its device reports to the router that a check fails', async () => {
+  test('loses its service session when its device reports to the router that a check fails', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     await devices.clients.report(device.shown, [domain('corp.test')])

@@ -128,7 +128,7 @@ test('the log writer limits the total size of its buffered lines', () => {
   expect(writer.isCrowded).toBe(false)
 })
 
-test('the log writer writes its buffered lines completely and in order when the process ends', async () => {
+test('the log writer writes all its buffered lines completely when the process ends', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
   const { log } = createControllerLogWithSink(writer, config)

@@ -209,7 +209,7 @@ describe('a command that writes a record', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('removes a deleted identity from every role list, and deletes its authenticators and sessions', () => {
+  test('removes a deleted identity from the roles of policies, and deletes its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })

@@ -31,7 +31,7 @@ test('a join ticket admits one controller, which receives the current secrets', 
   }
 })
 
-test('a controller becomes a voter or a learner, according to its join ticket', () => {
+test('a controller becomes a learner if its join ticket was created for a learner', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)

@@ -340,7 +340,7 @@ test('permissions that do not exist are refused when the log entry is applied, e
   ).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'permissions'))
 })
 
-test('deleting an identity removes the identity from all roles', () => {
+test('deleting an identity removes the identity from the roles of policies', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   log.create('servicePolicy', 'p', policy('p', ['@admin', '@i1'], []))

@@ -139,7 +139,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   },
 )
 
-test('only an administrator with a fully authenticated session has administrator rights', () => {
+test('the session of an administrator has administrator rights, and the session of another identity has none', () => {
   const { state, log } = formedState()
   log.create('identity', 'bob', identity('Bob'))
   log.logIn('of-bob', 'bob', '')

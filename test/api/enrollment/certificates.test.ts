@@ -195,7 +195,7 @@ describe('an extended certificate', () => {
     })
   })
 
-  test('is issued only to the holder, and only for a certificate that the network issued', async () => {
+  test('is issued only to the holder, and only for a valid certificate request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const clientCertCsr = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
@@ -211,7 +211,7 @@ describe('an extended certificate', () => {
     expect(await listener.call(bad)).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
   })
 
-  test('is returned again for a repeated request id', async () => {
+  test('is also returned for a repeated request ID, and can then be verified', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const privateKeyPem = generatePrivateKeyPem()
     const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })

@@ -419,7 +419,7 @@ describe('flotilla migrate', () => {
     expect((await runHere([...words, '--accept-losses'])).code).toBe(0)
   })
 
-  test('never overwrites a backup or a folder of configurations', async () => {
+  test('refuses to overwrite a backup or a folder of configurations', async () => {
     writeFileSync(join(folder, 'net.backup'), 'mine')
     const words = ['migrate', single.configuration, ...targets(), '--plaintext']
     expect(await failureOf(...words)).toMatch(/^1: flotilla: net\.backup /)
