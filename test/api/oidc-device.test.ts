@@ -47,7 +47,7 @@ class Device {
     return begun
   }
 
-  /** Polls at the interval that it received. */
+  /** Polls at the interval that the device received. */
   ask(changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
     controller.clock.advance(deviceLogInLimits.devicePollMs)
     return this.askAtOnce(changes)

@@ -52,7 +52,7 @@ class Person {
     return person
   }
 
-  /** @returns the token of another session. */
+  /** @returns the token of a new session. */
   async logIn(k: number): Promise<string> {
     return String(dataOf(await net.logInByPassword(k, this.username, password))['token'])
   }
