@@ -238,7 +238,7 @@ describe('the router container', () => {
   })
 })
 
-test('the systemd units, the compose file and the README use existing verbs and flags', () => {
+test('the systemd units, the container entrypoint and the README use existing verbs', () => {
   const text = [
     read('README.md'),
     read('systemd/flotilla-controller@.service'),

@@ -660,7 +660,7 @@ Responses with 429 and 503 contain \`Retry-After\`. [Limits in the code](../inte
 ${parts.join('\n')}`
 }
 
-test('docs/reference/limits.md contains, of the limits that matter to callers, the values in the code', () => {
+test('docs/reference/limits.md lists the limits that matter to callers, with their values in the code', () => {
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(callersPage, callersText())
   expect(readFileSync(callersPage, 'utf8'), 'FLOTILLA_RECORD=1 records it').toBe(callersText())
 })

@@ -59,7 +59,7 @@ const drivers = new Set([
   'src/fsm/records/load.ts',
   'src/fsm/records/index-waiters.ts',
   'src/fsm/records/write-behind.ts',
-  // A query of the audit log runs on one controller, in slices; apply never calls it.
+  // A query of the audit log runs on one controller, in slices; the state machine never calls it.
   'src/fsm/audit-query.ts',
 ])
 
@@ -340,7 +340,7 @@ test('every imported npm package is a declared dependency, and every dependency 
   expect(all.filter((name) => !documented.includes(`\`${name}\``))).toEqual([])
 })
 
-test('the Raft core, apply and the entity descriptors use no clock, randomness, environment or network', () => {
+test('the Raft core, the state machine and the entity descriptors use no clock, randomness, environment or network', () => {
   const broken: string[] = []
   for (const file of src) {
     if (!pureRooms.test(file) || drivers.has(file)) continue
@@ -382,7 +382,7 @@ test('every source file is reachable from the program, and no file collects unre
   expect(src.filter((file) => /\/(utils?|helpers?|common|misc)\.ts$/.test(file))).toEqual([])
 })
 
-test('the command line writes to the terminal in only one place, which escapes untrusted text', () => {
+test('the command line writes to the terminal only through the function that escapes untrusted text, or where it moves the cursor', () => {
   const writers = src.filter(
     (file) => file.startsWith('src/cli/') && /process\.std(out|err)\.write/.test(code(file)),
   )
@@ -405,7 +405,7 @@ test('the source contains no markers of unfinished work', () => {
   expect(broken).toEqual([])
 })
 
-test('only one source file reads peer certificates, and it avoids the calls that leak memory', () => {
+test('only one source file calls the functions that read peer certificates', () => {
   const readers = src.filter((file) => /\.getPeer(X509)?Certificate\(/.test(read(file)))
   expect(readers).toEqual(['src/lib/runtime/peer-certificates.ts'])
 })

@@ -94,7 +94,7 @@ test('the number of source files and function returns of each traced request sta
   expect(differences(now, recorded())).toEqual([])
 })
 
-test('the trace of a request through the source begins with parsing the path, and includes apply if the request is a write', () => {
+test('the trace of a request through the source begins with parsing the path, and includes applying the log entry if the request is a write', () => {
   for (const [name, { visits }] of Object.entries(walks)) {
     const files = visits.map(({ file }) => file)
     expect(files[0], name).toBe('src/api/http/paths.ts')

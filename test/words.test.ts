@@ -191,7 +191,10 @@ function countOf(pattern: RegExp, texts: readonly string[]): number {
 }
 
 const notOurPages = /^(?:node_modules|\.|dist|CHANGELOG)/
-/** Packages, and the copies of pages that `make docs` writes. */
+/**
+ * Folders that contain no pages of this project: packages, and the copies of pages that `make docs`
+ * writes.
+ */
 const notOurFolders = /(?:^|\/)node_modules$|^tools\/site\/pages$/
 
 /** The pages of the docs, the decisions and the README of each folder. */

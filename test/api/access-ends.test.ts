@@ -120,7 +120,7 @@ describe('The expiry of a service policy', () => {
 describe('The expiry of a role attribute', () => {
   const path = `${management}/identities/alice-id`
 
-  test('is set and shown for each attribute, in UTC, and identities can be sorted by it', async () => {
+  test('is set and shown for each attribute, in UTC, and identities can be filtered by it', async () => {
     const end = new Date(clock.nowMs() + DAY_MS)
     const offset = end.toISOString().replace('Z', '+00:00')
     const reply = await root.call('PATCH', path, {
@@ -208,7 +208,7 @@ describe('An explanation of access', () => {
 })
 
 describe('Events about the expiry of access', () => {
-  test('are published on every controller a day before, an hour before and at the expiry', async () => {
+  test('are published a day before, an hour before and at the expiry', async () => {
     const id = await newPolicy('announced', { expiresAt: after(2 * DAY_MS) })
     const { bus } = controller.events
     const from = bus.ring.end

@@ -307,7 +307,8 @@ test('an explanation names the policy for which the identity lacks the fewest ro
   })
   await dial('near', 'AnyOf', ['#people'], ['#internal', '#public'])
   expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
-  // Only an administrator of the policy may add a record to it by ID.
+  // This policy is not suggested: it selects identities by ID, and only a caller who may change the
+  // policy can add an ID to it.
   await dial('named', 'AnyOf', [`@${await newIdentity(root, 'another')}`], ['#near-docs'])
   expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
   await dial('granting', 'AnyOf', ['#people'], ['#near-docs'])

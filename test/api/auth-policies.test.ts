@@ -77,7 +77,7 @@ describe('an auth policy', () => {
     expect(reply.body.error?.cause?.['field']).toBe(field)
   })
 
-  test('ignores unknown members of its rules', async () => {
+  test('ignores unknown fields of its rules', async () => {
     const id = await newPolicy({
       primary: { ...primary, sso: true, cert: { ...primary.cert, x: 1 } },
     })
@@ -106,7 +106,7 @@ describe('an auth policy', () => {
     expect(await length(-1)).toMatchObject({ updb: { minPasswordLength: 5 } })
   })
 
-  test('keeps all other nested members if a patch changes one of them', async () => {
+  test('keeps all other nested fields if a patch changes one of them', async () => {
     const id = await newPolicy()
     const patch = {
       name: null,

@@ -8,7 +8,7 @@ const { controller, root } = await controllerForFile()
 const replies: Reply[] = []
 
 afterAll(() => {
-  // Occurs in no answer of this whole file.
+  // No response in this file contains a password hash.
   expect(replies.length).toBeGreaterThan(20)
   for (const { text } of replies) expect(text).not.toMatch(/argon2/i)
 })

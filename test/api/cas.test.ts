@@ -289,7 +289,7 @@ describe('the external id claim of a CA', () => {
     parserCriteria: '/',
   }
 
-  test('is stored with all its members', async () => {
+  test('is stored with all its fields', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     expect((await shown(id))['externalIdClaim']).toEqual(claim)
     for (const name of Object.keys(claim)) {
@@ -311,7 +311,7 @@ describe('the external id claim of a CA', () => {
     ['parserCriteria', { parserCriteria: '' }],
     ['index', { index: -1 }],
     ['location', { location: 'SAN_DNS' }],
-  ])('is refused, and the error names the member %s, for the change %j', async (field, change) => {
+  ])('is refused, and the error names the field %s, for the change %j', async (field, change) => {
     const { certificatePem } = await newCa('x', nowMs())
     const externalIdClaim = { ...claim, ...change }
     const reply = await root.call('POST', cas, body(certificatePem, { externalIdClaim }))

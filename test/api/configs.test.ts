@@ -443,7 +443,7 @@ describe('the services that a caller sees', () => {
     [{ configs: ['nope'] }, 404, 'NOT_FOUND'],
     [{ configs: ['two of one type'] }, 400, 'COULD_NOT_VALIDATE'],
     [{ configs: ['for routers'] }, 400, 'COULD_NOT_VALIDATE'],
-  ])('refuse the request %j', async ({ configs: [kind] }, status, code) => {
+  ])('cannot be created or changed with %j', async ({ configs: [kind] }, status, code) => {
     const proxy = { port: 1, protocols: ['tcp'] }
     const ids =
       kind === 'nope'
@@ -511,7 +511,7 @@ describe('a config for interception', () => {
     },
   )
 
-  test('with thousands of invalid addresses is refused; the response contains the first addresses and their number', async () => {
+  test('with thousands of invalid addresses returns warnings about the first ones and the number of the others', async () => {
     const addresses = Array.from({ length: 4000 }, (_, at) => `http://${at}.example`)
     const data = { protocols: ['tcp'], portRanges: [good], addresses }
     const made = await root.call('POST', configs, { name: 'many', configTypeId: interceptV1, data })

@@ -35,7 +35,7 @@ function usedUp() {
   return { callers, socket, request, pass, share }
 }
 
-test('a request waits for its caller’s turn if the previous request on the connection had the same session, and reports this wait once', async () => {
+test('a request waits for its caller’s share of the processor if the previous request on the connection had the same session, and the duration of the wait can be read once', async () => {
   const { callers, request, pass } = usedUp()
   const begun: (number | null)[] = []
   callers.begin(request(), () => begun.push(callers.takeWait(request())))

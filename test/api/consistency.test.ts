@@ -155,7 +155,7 @@ test('without a leader, reads succeed, writes are refused without effect, and lo
   expect(logOut.body.error?.code).toBe('CLUSTER_NO_LEADER')
 })
 
-test('a controller confirms a token that another controller has just issued with the cluster, and then accepts it', async () => {
+test('a controller asks the cluster about an unknown session, and accepts its token once the log contains the session that another controller has opened', async () => {
   const token = controller.tokenOf('elsewhereXYZ')
   const roamer = new CallerOf(controller)
   roamer.token = token

@@ -43,7 +43,7 @@ test('a stopping API answers requests on open connections, accepts no new connec
   expect(await get(port, busy)).toEqual({ status: 200, connection: 'close', isReused: true })
   await expect(get(port, new Agent())).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   await closed
-  // The silent connection delayed the end up to its limit, and not longer.
+  // The stop waited for the silent connection until the time limit, and not longer.
   expect(performance.now() - fromMs).toBeGreaterThan(900)
   await expect(get(port, idle)).rejects.toThrow()
 })

@@ -137,7 +137,7 @@ test('operations without a record descriptor also ignore capital letters in fiel
   expect(reply.status, reply.text).toBe(200)
 })
 
-test('an unknown field name is ignored and listed in the response', async () => {
+test('an unknown field name is listed in the response as ignored', async () => {
   const reply = await root.call('POST', `${management}/services`, {
     name: 'odd',
     encryptionRequired,

@@ -98,7 +98,7 @@ describe('The file server of the console', () => {
     expect((await get(url)).statusCode).toBe(404)
   })
 
-  test('accepts only GET and HEAD', async () => {
+  test('refuses a POST request with the status 405', async () => {
     const answer = await app.inject({ method: 'POST', url: '/console/', payload: '{}' })
     expect(answer.statusCode).toBe(405)
   })

@@ -35,7 +35,7 @@ async function detail(url: string): Promise<Detail> {
 }
 
 describe('an identity', () => {
-  test('is created with OpenZiti’s defaults, and keeps its type', async () => {
+  test('is created with OpenZiti’s defaults and the requested type', async () => {
     for (const type of ['User', 'Device', 'Service', 'Default']) {
       const id = await newIdentity({ type, externalId: '', authPolicyId: '' })
       expect(await detail(`${identities}/${id}`)).toMatchObject({
@@ -253,7 +253,7 @@ describe('administrators', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('cannot be created by callers that have only specific permissions', async () => {
+  test('alone can use the operations for administrators, whatever permissions another caller has', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)

@@ -104,7 +104,7 @@ describe('an inspection of a controller', () => {
     expect(values.map(({ name }) => name)).toEqual(['runtime'])
   })
 
-  test('shows the connected routers, and the outgoing requests that wait for a response', async () => {
+  test('returns the list of connected routers, and counts the active resources of the process by type', async () => {
     const { values } = await told('ctrl1', 'connected-routers', 'stackdump')
     expect(values).toEqual([
       { appId: 'ctrl1', name: 'connected-routers', value: [] },

@@ -119,7 +119,7 @@ describe('POST /cluster/join', () => {
     },
   )
 
-  test('accepts at most 92 KiB, because a ticket may have 60 KiB', async () => {
+  test('refuses a body larger than 92 KiB', async () => {
     const large = { ...request, certificateRequestPem: 'x'.repeat(100_000) }
     expect((await anonymous.call('POST', join, large)).status).toBe(413)
     expect(controller.admission.requests).toEqual([])
@@ -148,7 +148,7 @@ describe('POST /cluster/join', () => {
     expect((await anonymous.call('POST', join, request)).status).toBe(200)
   })
 
-  test('returns refusals that have another cause, and does not count them as guesses of a ticket', async () => {
+  test('returns a refusal whose cause is not the ticket, and does not count it as a guess of a ticket', async () => {
     controller.admission.refusal = new Problem('MEMBERSHIP_REFUSED', { detail: 'ctrl4 is taken' })
     for (let at = 0; at < 5; at += 1) {
       const reply = await anonymous.call('POST', join, request)

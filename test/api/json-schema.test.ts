@@ -31,7 +31,7 @@ describe('the JSON schema of a config type', () => {
     { $async: true, type: 'object', required: ['a'] },
     { type: 'object', properties: { a: { $async: true, type: 'string' } } },
   ] as JsonObject[])(
-    'is refused with a fault of the field schema if no data can match it: %j',
+    'is refused with a fault of the field schema if it is not a usable schema: %j',
     (schema) => {
       const fault = schemaFault(schema)
       expect(fault?.field).toBe('schema')
@@ -98,7 +98,7 @@ describe('a config type of a new cluster', () => {
   )
 
   test.each(['host.v1', 'intercept.v1'])(
-    'uses the form of lists from which OpenZiti’s console generates its input forms: %s',
+    'declares lists in the way from which OpenZiti’s console generates its input fields: %s',
     (name) => {
       const { properties, definitions } = schemaOf(name) as Readonly<Record<string, JsonObject>>
       const lists = Object.values(properties ?? {}).filter((one) => 'allOf' in (one as JsonObject))

@@ -33,7 +33,7 @@ test('large bodies are admitted while they fit the total limit, and then one by 
   expect(bodies.bytes).toBe(0)
 })
 
-test('a body larger than the total limit is admitted while no other body is admitted', async () => {
+test('a body larger than the total limit is admitted if no other large body is in memory', async () => {
   const bodies = new LargeBodyQueue(limits)
   const giveBack = await bodies.take(500)
   const next = bodies.take(20)

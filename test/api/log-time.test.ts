@@ -35,7 +35,7 @@ test('a reset of log time is refused while the clocks of a majority are unknown'
   controller.cluster.clockMs = undefined
 })
 
-test('after a reset of log time, enrollment succeeds, and a temporarily disabled identity is enabled at its original time', async () => {
+test('while log time is ahead, an enrollment expires after log time, and a router can be created', async () => {
   controller.cluster.aheadMs = JUMP_MS
   const id = await newIdentity(root, 'late')
   const disable = `${management}/identities/${id}/disable`
@@ -48,7 +48,7 @@ test('after a reset of log time, enrollment succeeds, and a temporarily disabled
   expect((await root.call('POST', `${management}/edge-routers`, { name: 'edge' })).status).toBe(201)
 })
 
-test('only the host user of a controller can reset log time, and the audit log records it', async () => {
+test('a reset of log time is allowed only to the host user of a controller, corrects the time at which a disabled identity is enabled again, and appears in the audit log', async () => {
   const aheadMs = controller.machine.logTimeMs - controller.clock.nowMs()
   expect(aheadMs).toBe(JUMP_MS)
   expect((await resetLogTime(root)).body.error?.code).toBe('ADMIN_SOCKET_ONLY')

@@ -47,7 +47,7 @@ class Device {
     return begun
   }
 
-  /** Polls at the interval that it received. */
+  /** Polls at the interval that the device received. */
   ask(changes: Readonly<Record<string, string>> = {}): Promise<OidcReply> {
     controller.clock.advance(deviceLogInLimits.devicePollMs)
     return this.askAtOnce(changes)
@@ -197,7 +197,7 @@ describe('a device in the OAuth device flow', () => {
   })
 })
 
-test('the page for user codes shows the code from the URL, HTML-escaped, and asks the user for consent first', async () => {
+test('the page for user codes shows the code from the URL HTML-escaped, under a content security policy that permits nothing by default', async () => {
   const page = await browser.send('GET', '/oidc/device?user_code=%22%3E%3Cscript%3E')
   expect(page.text).toContain('value="&#34;&#62;&#60;script&#62;"')
   expect(page.headers['content-security-policy']).toContain("default-src 'none'")

@@ -55,7 +55,7 @@ describe('an OIDC client', () => {
     ])
   })
 
-  test('loses its circuits when its device reports to the router that a check fails', async () => {
+  test('loses its service session when its device reports to the router that a check fails', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     await devices.clients.report(device.shown, [domain('corp.test')])
@@ -82,14 +82,14 @@ describe('an OIDC client', () => {
 describe('a router that evaluates posture', () => {
   const isJudgedByRouter = true
 
-  test('is trusted, for the current dial only, about posture that only the device knows', async () => {
+  test('is trusted about posture that only the device knows, and only for the current dial', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject({ ok: true })
     expect(await devices.dial(device, token)).toMatchObject(refused)
   })
 
-  test('ends its client’s circuits only once the device reports a change of posture to a controller', async () => {
+  test('keeps its client’s service session until the device reports a change of posture to a controller', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     await devices.dial(device, token, { isJudgedByRouter })

@@ -55,7 +55,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'a certificate for another key at a refresh or exchange; unbound tokens stay unbound': [
     `${keys}the tokens of an OIDC client that requested a certificate during its log-in > are valid, after a refresh, only with the key that was sent in that refresh`,
-    `${keys}the tokens of an OIDC client that requested a certificate during its log-in > can be exchanged only with the certificate; the new tokens are bound to another key if requested`,
+    `${keys}the tokens of an OIDC client that requested a certificate during its log-in > can be exchanged with the certificate, and the new tokens are bound to another key if requested`,
     `${keys}a certificate request in an OIDC log-in > is ignored in a refresh of tokens that are not bound to a key, and the new tokens are not bound either`,
   ],
   'each challenge for session tokens, access tokens and external JWTs': [
@@ -72,7 +72,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     'api/oidc.test.ts > OIDC tokens > are refused by the userinfo endpoint once their session has ended',
   ],
   'discovery and issuers by host and port': [
-    'api/oidc.test.ts > discovery uses the requested host as issuer, and the published keys verify the tokens',
+    'api/oidc.test.ts > discovery uses the requested host as issuer, and the keys endpoint publishes an EC key for signatures',
     'api/oidc.test.ts > an OIDC authorization request > gets the response 404 at a host name that the controller does not have',
     `${authorization}a controller as an OIDC provider > does not serve the host name %s`,
     `${authorization}a controller as an OIDC provider > includes its issuer in each response of a log-in, before the code`,
@@ -108,9 +108,9 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   ],
   'posture reports through routers, evaluated again after each change': [
     'api/oidc-posture.test.ts > an OIDC client > can request a service session before it reports posture, and can dial after it has reported posture to its router',
-    'api/oidc-posture.test.ts > an OIDC client > loses its circuits when its device reports to the router that a check fails',
-    'api/oidc-posture.test.ts > a router that evaluates posture > ends its client’s circuits only once the device reports a change of posture to a controller',
-    'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > A router that reports that it evaluates posture',
+    'api/oidc-posture.test.ts > an OIDC client > loses its service session when its device reports to the router that a check fails',
+    'api/oidc-posture.test.ts > a router that evaluates posture > keeps its client’s service session until the device reports a change of posture to a controller',
+    'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not trusted about an MFA check, which passes only after a controller has verified a code',
     'router/edge/client-postures.test.ts > a client’s posture report > reaches the controller before the controller evaluates the client’s next request',
     'router/edge/client-postures.test.ts > a client’s posture report > is sent again to a controller after it reconnects',
   ],

@@ -373,7 +373,7 @@ describe('an OIDC authorization request', () => {
   })
 })
 
-test('discovery uses the requested host as issuer, and the published keys verify the tokens', async () => {
+test('discovery uses the requested host as issuer, and the keys endpoint publishes an EC key for signatures', async () => {
   const oidc = newClient()
   const { json } = await oidc.send('GET', '/oidc/.well-known/openid-configuration')
   expect(json['issuer']).toBe(`https://${oidc.host}/oidc`)

@@ -280,7 +280,7 @@ describe.each([
   })
 })
 
-test('the list of service edge router policies of an edge router declares optional members that no row has, as OpenZiti’s API specification does', async () => {
+test('the list of service edge router policies of an edge router declares optional fields that no row has, as OpenZiti’s API specification does', async () => {
   const document = await documentAt(management)
   const { schemas } = document['components'] as {
     readonly schemas: Readonly<Record<string, { properties: Json; required: readonly string[] }>>

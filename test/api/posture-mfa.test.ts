@@ -122,7 +122,7 @@ test('a new leader ends sessions whose TOTP code has timed out, without waiting 
   expect(await sessionsOf(person)).toBe(0)
 })
 
-test('the service update marker changes when the timeout of a TOTP code passes, and again when the next code is given', async () => {
+test('the service-updates time (lastChangeAt) changes when the timeout of a TOTP code passes, and again when the next code is given', async () => {
   const person = await behind({ promptOnWake: true, timeoutSeconds: 600 })
   await giveCode(person.caller, person.app.freshCode())
   const marker = async (): Promise<string> => {

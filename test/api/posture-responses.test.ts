@@ -163,7 +163,7 @@ describe('a client that reports the required posture', () => {
     },
   )
 
-  test('loses its service sessions as soon as a report fails a check, and its service update marker changes', async () => {
+  test('loses its service sessions as soon as a report fails a check, and its service-updates time (lastChangeAt) changes', async () => {
     const person = await Person.behind(corp)
     await tell(person.caller, { id: person.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     const session = await person.dialled()
@@ -484,7 +484,7 @@ test('the leader applies a changed posture check to a client that keeps reportin
   expect(await sweep()).toEqual([])
 })
 
-test('the service update marker changes when a device wakes, if the policy then requires a second factor again', async () => {
+test('the service-updates time (lastChangeAt) changes when a device wakes, if the policy then requires a second factor again', async () => {
   const woken = { id: '0', typeId: 'ENDPOINT_STATE', woken: true }
   for (const [promptOnWake, moves] of [
     [true, true],

@@ -188,7 +188,7 @@ test('on the client API an administrator sees only services that policies grant 
   )
 })
 
-test('a list below an unknown record is empty for some kinds of records and a 404 for others, as the docs describe', async () => {
+test('a list of the records that belong to an unknown record is empty for some kinds of records, and gets the response 404 for others, as the docs describe', async () => {
   expect((await root.get(`${management}/identities/nobody/services`)).status).toBe(404)
   const empty = await root.get(`${services}/nobody/service-policies`)
   expect(empty.status).toBe(200)

@@ -30,7 +30,7 @@ function patched(url: string, ifMatch: string, name = `renamed ${(serial += 1)}`
 }
 
 describe('a write with the header If-Match', () => {
-  test('succeeds for the revision that its caller has read, and fails for a later revision', async () => {
+  test('succeeds if the record still has the revision that the caller has read, and fails if the record has changed since then', async () => {
     const url = await newService()
     const tag = await tagOf(url)
     expect((await patched(url, tag)).status).toBe(200)
@@ -78,7 +78,7 @@ describe('a write with the header If-Match', () => {
     expect((await root.get(url)).text).toContain('first')
   })
 
-  test('takes effect once if its request id is repeated, although the first request changed the ETag', async () => {
+  test('succeeds again if its request id is repeated, although the first request changed the ETag', async () => {
     const url = await newService()
     const headers = {
       'if-match': await tagOf(url),

@@ -10,13 +10,13 @@ import { controllerForFile } from './support/for-file.ts'
 import { made, newIdentity, newService, shown } from './support/network.ts'
 
 // Goal: clients that return after an outage of all controllers get a router that they can reach in
-// their first service session, although routers return at the same time as they do.
+// their first service session, although the routers return at the same time as the clients.
 
 const { controller, root, sessionOf } = await controllerForFile({
   routerReturnMs: 60_000,
   routerReturnWaitMs: 5000,
   routerReportWaitMs: 16_000,
-  // A request that waits has checked its routers whenever another request has been answered.
+  // So short that each waiting request checks its routers again before another request is answered.
   routerReturnPollMs: 1,
   routerReturnWaitersMax: 2,
 })

@@ -295,7 +295,7 @@ test('the token of a service session is valid only for its API session and its s
   expect((await root.get(`${management}/sessions/${last.id}`)).status).toBe(404)
 })
 
-test('the service update marker of a client changes exactly when the services that the client sees change', async () => {
+test('the service-updates time (lastChangeAt) of a client changes exactly when the services that the client sees change', async () => {
   const start = await lastChangeAt()
   expect(start).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   expect(await lastChangeAt()).toBe(start)
@@ -324,7 +324,8 @@ test('the service update marker of a client changes exactly when the services th
   await removed('service-policies', hosted)
   expect((await lastChangeAt()) > hosting).toBe(true)
 
-  // A session that begins after this time has been created with all changes.
+  // No service changes after this time, so lastChangeAt of a later session is the time at which the
+  // session was created.
   controller.clock.advance(5)
   const late = new CallerOf(controller)
   late.token = controller.openSession('alice-id')
@@ -332,7 +333,7 @@ test('the service update marker of a client changes exactly when the services th
   expect(await lastChangeAt(late)).toBe((session.body.data as Row)['createdAt'])
 })
 
-test('a config change updates the service update marker of identities that use the config, but not of identities that override the config', async () => {
+test('a config change updates the service-updates time (lastChangeAt) of identities that use the config, but not of identities that override the config', async () => {
   const seen = await service('configured', ['shared'])
   const type = await created('config-types', { name: 'test.v1' })
   const [theirs, own] = await Promise.all(
@@ -364,7 +365,7 @@ test('a config change updates the service update marker of identities that use t
   expect(await change(own, { data: { port: 4 } })).toBe(true)
 })
 
-test('a change that the controller refuses leaves every service update marker unchanged', async () => {
+test('a change that the controller refuses leaves the service-updates time (lastChangeAt) of a client unchanged', async () => {
   const before = await lastChangeAt()
   controller.clock.advance(10)
   const body = { name: 'seen', encryptionRequired: true, roleAttributes: ['shared'] }

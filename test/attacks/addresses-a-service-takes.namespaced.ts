@@ -258,7 +258,7 @@ describe('Another host', () => {
     expect(seen).toEqual({ connected: 'ECONNRESET', resolved: 'ETIMEOUT', asked: 0 })
   })
 
-  test('can use services and names, and nothing else, if the option lanIf names its network', async () => {
+  test('can use services and gets responses from the name server if the option lanIf names its network', async () => {
     const seen = await reached(', lanIf: here')
     expect(seen).toMatchObject({ connected: 'read hello', resolved: 'EREFUSED' })
   })

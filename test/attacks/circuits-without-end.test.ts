@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const target of targets.splice(0)) await target.close()
 })
 
-test('a router does not dial its own listeners, whichever address of the host a target uses', async () => {
+test('a router dials its own listeners neither by IP address nor by host name', async () => {
   const listener = await TestTarget.open()
   const other = await TestTarget.open()
   targets.push(listener, other)

@@ -41,7 +41,7 @@ test('disconnected clients do not occupy slots in which clients wait for their s
   }
   await Promise.all(Array.from({ length: STRANGERS_AT_A_TIME }, work))
   const connecting = bench.connect(ann)
-  // The router has read her hello, because it has handled two connections that began later.
+  // The router has read Ann's hello, because it has handled two connections that began later.
   for (let others = 0; others < 2; others += 1) await bench.connect(ann, { token: '' })
   bench.controller.tellSessions([ann])
   expect((await connecting).isAdmitted).toBe(true)

@@ -11,7 +11,7 @@ import { attackedMesh } from './support/mesh-port.ts'
 const mesh = await attackedMesh()
 
 test('connections beyond the rate limit of their source are closed immediately, and other sources are served', async () => {
-  // Opened before all others, so that its time for a handshake ends first.
+  // Opened before all others, so that its handshake timeout ends first.
   const elder = mesh.tcp('127.0.0.10').resume()
   await once(elder, 'connect')
   const attacker = '127.0.0.9'
@@ -23,7 +23,8 @@ test('connections beyond the rate limit of their source are closed immediately, 
   const more = Array.from({ length: meshLimits.meshHandshakesPerSourceMax }, () =>
     mesh.tcp(attacker).resume(),
   )
-  // Fewer than the maximum of open connections, so only the rate limit closes one before that time.
+  // Fewer than the maximum of open connections, so only the rate limit closes one before the
+  // handshake timeout.
   const [first] = await Promise.race([
     Promise.any(more.map(async (socket) => await once(socket, 'close').then(() => ['more']))),
     once(elder, 'close').then(() => ['elder']),

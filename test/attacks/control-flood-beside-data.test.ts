@@ -19,7 +19,7 @@ test('control messages on a channel are rate limited even if data messages on it
   const channel: Channel = new Channel({
     socket: pipe,
     limits: { ...channelLimits, unmeteredTypes: circuitDataTypes },
-    // The clock stands still, so the first second never ends.
+    // The clock does not advance, so the first second never ends.
     clock: { nowMs: () => 1, monotonicMs: () => 1 },
     onHello: () => channel.open(null),
     onMessage: () => {

@@ -6,8 +6,9 @@ import { shown } from '../api/support/network.ts'
 import { clientKey } from '../api/support/tls.ts'
 import { attackedByCertificates, dataOf } from './support/certificates.ts'
 
-// The attack: a controller uses texts of a caller for more than they are: it signs a nonce that is
-// a token, or replaces placeholders in a name.
+// The attack: a caller sends a text that the controller treats as something else: a nonce that is
+// in fact a token, which the controller would sign, or a name with placeholders, which the
+// controller would replace.
 
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked

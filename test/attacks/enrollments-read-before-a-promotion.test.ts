@@ -212,7 +212,7 @@ describe('A restored backup', () => {
     expect([...state.table('enrollment').ids]).toEqual(['e1'])
   })
 
-  test('contains, as a new cluster, no open enrollments of identities with rights', () => {
+  test('contains no open enrollments of identities with rights if it is restored as a new cluster', () => {
     const { state, log } = withAnn(administrator)
     log.create('identity', 'bob', identity('bob'))
     const ofBob = { ...open, identityId: 'bob', token: 'of bob' }

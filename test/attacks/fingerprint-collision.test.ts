@@ -92,7 +92,8 @@ test('a caller who has another client’s session but not its certificate cannot
   const body = { clientCertCsr: await csrOf(generatePrivateKeyPem()) }
   const fingerprint = fingerprintOf(victim.key)
   const { authenticatorId } = victim
-  // Judged only by its fingerprint, the client of the session could present this certificate.
+  // If a controller compared only fingerprints, the client of the session could present this
+  // certificate.
   plant(CommandKind.ENTITY_PATCH, 'authenticator', authenticatorId, {
     fingerprint: fingerprintOf(stray.key),
   })

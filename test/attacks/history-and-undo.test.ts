@@ -71,7 +71,8 @@ test('an undo requires the permission for every write that it makes', async () =
   })
   const ofBoth = await callerWith('service', 'service-policy')
   expect((await undo(ofBoth, deleted)).status).toBe(200)
-  // Apply checks the permission again, because an earlier log entry may have revoked it.
+  // The state machine checks the permission again, because an earlier log entry may have revoked
+  // it.
   const { actor, judgedOn } = controller.cluster.proposals.at(-1) ?? {}
   expect(actor).toMatchObject({ case: 'session', value: { permission: 'service.create' } })
   expect(judgedOn).toContainEqual(expect.objectContaining({ entity: 'identity' }))

@@ -38,6 +38,6 @@ test('a value of a router’s inspection with extremely deep nesting is returned
   ])
 })
 
-test('the response to an inspection contains an error for a router that does not respond before the request times out', () => {
+test('the inspection of a router times out before the request that waits for it', () => {
   expect(routerLimits.routerInspectionTimeoutMs).toBeLessThan(defaultApiLimits.handlerTimeoutMs)
 })

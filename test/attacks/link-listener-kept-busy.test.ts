@@ -10,8 +10,8 @@ import { eventually, type ScriptedController, TestNetwork } from '../router/supp
 import { freePort } from '../support/ports.ts'
 
 // The attack: silent connections to the link listener of a router use all its slots, so that other
-// routers get no link. Before the handshake, anybody can open such connections; after it, a thief
-// of a router's key.
+// routers get no link. Anybody can open a connection and leave its handshake incomplete; a thief of
+// a router's key can also complete the handshake.
 
 let network: TestNetwork
 let controller: ScriptedController

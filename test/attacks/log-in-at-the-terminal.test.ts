@@ -105,7 +105,7 @@ test('if the session is about to expire, only one of several commands running at
   refresh.mockRestore()
 })
 
-test('a command does not use a session file that other users can read, and sends no request with a session in it', async () => {
+test('a command refuses a session file that other users can read, and prints the command that protects the file', async () => {
   await person.logIn('--context', 'net')
   chmodSync(path(), 0o604)
   const done = await person.run('list', 'identities')

@@ -11,7 +11,7 @@ async function isMfaEnabled(id: string): Promise<unknown> {
   return (reply.body.data as Record<string, unknown>)['isMfaEnabled']
 }
 
-test('a caller who may write identities cannot remove MFA from an administrator; a caller without this permission cannot remove MFA at all', async () => {
+test('neither a caller who may write identities nor a caller without permissions can remove MFA from an administrator', async () => {
   const boss = await newIdentity(root, 'boss', { isAdmin: true })
   await turnOnMfa(controller, sessionOf(boss))
   const helper = await newIdentity(root, 'helper', { permissions: ['identity'] })

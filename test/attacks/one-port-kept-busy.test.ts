@@ -14,7 +14,7 @@ import { freePort } from '../support/ports.ts'
 import { eventually } from '../router/support.ts'
 
 // The attack: a router uses one port for links and clients. Connections that send no ClientHello,
-// or one for the first kind and nothing more, use up the slots of the second kind.
+// or only the ClientHello of a link, use up the slots, so that routers or clients cannot connect.
 
 let router: OnePort
 afterEach(() => router.close())

@@ -139,7 +139,7 @@ describe('A posture check that a policy selects by a role attribute', () => {
     },
   )
 
-  test('stays selected by an AllOf policy, because none of the role attributes in the policy can be removed from it', async () => {
+  test('stays selected by an AllOf policy, because none of the role attributes in the policy can be removed from the check', async () => {
     const roles = (): string[] => [...byAttribute(), '#managed']
     const target = await guarded(permissions, roles, 'AllOf')
     const change = { typeId: 'MAC', roleAttributes: [`laptops-${serial}`] }

@@ -14,8 +14,8 @@ import { OnePort } from '../router/one-port-support.ts'
 import { eventually } from '../router/support.ts'
 
 // The attack: the port that a router shares between links and clients checks certificates of
-// clients less strictly. A stranger offers the application protocol of one kind, or of both, and
-// then uses that of the other kind.
+// clients less strictly. A stranger offers the ALPN protocol of links, of clients, or of both, and
+// then sends the messages of the other one.
 
 let router: OnePort
 beforeEach(async () => {

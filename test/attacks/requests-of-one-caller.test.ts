@@ -33,8 +33,8 @@ test('a request of one caller is answered before most requests of a flood from a
   const before = answered.length
   await Promise.all(flood)
   expect(answered.length).toBe(400)
-  // Without the guard, all 400 requests come first. With the guard, their number depends on how
-  // busy the machine is.
+  // If callers did not take turns, all 400 requests of the flood would be answered first. If they
+  // do, the number depends on how busy the machine is.
   expect(before).toBeLessThan(300)
 })
 
@@ -52,11 +52,11 @@ test('requests of one caller over many connections do not delay a request of ano
   const judged = admit.mock.calls.map(([{ sessionToken }]) => sessionToken)
   admit.mockRestore()
   expect(judged).toHaveLength(101)
-  // Without the guard, the request would be the last one.
+  // If callers did not take turns, this request would be the last one.
   expect(judged.indexOf(root.token ?? '')).toBeLessThan(50)
 })
 
-test('a request that waits longer than the response timeout fails, and its operation does not run', async () => {
+test('a request that waits longer than the response timeout fails with TIMEOUT', async () => {
   const { controller } = forFile
   const socket = await connect()
   expect(await answered(socket, flooder.token)).toBe(200)
@@ -73,7 +73,7 @@ test('a request that waits longer than the response timeout fails, and its opera
   expect(status).toBe(problems.TIMEOUT.http)
 })
 
-/** Sends a request and waits for its answer. @returns its status. */
+/** Sends a request and waits for its answer. @returns the status of the answer. */
 async function answered(socket: TLSSocket, token: string | null): Promise<number> {
   const path = `${client}/services?limit=100`
   socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nzt-session: ${token ?? ''}\r\n\r\n`)

@@ -322,7 +322,7 @@ test('The time during which a router was switched off does not help a compromise
   expect(ids()).toEqual(['a', 'b', 'x'])
 })
 
-test('A compromised controller that was the only reachable one for long cannot remove a configured controller by omitting it from its list', () => {
+test('A compromised controller that was the only reachable one for a long time cannot remove a configured controller by omitting it from its list', () => {
   const { clock, membership, ids } = alone(['a', 'b'])
   clock.nowMs += 2 * limits.controllerAbsentMs
   membership.onTime()

@@ -16,7 +16,7 @@ import { memberLeaf } from '../support/member-leaf.ts'
 // The attack: a router opens and closes its channel as fast as it can, and each time causes work on
 // all controllers.
 
-// The clock stands still, so the budget does not grow during the test.
+// The clock does not advance by itself, so the budget does not grow during the test.
 const clock = new ManualClock()
 const { channels } = new RouterStage()
 const listener = await RouterListener.open(

@@ -78,7 +78,7 @@ describe('the API sessions that a router receives', () => {
     expect(await router.tokens()).toEqual(new Map([[own.identityId, after]]))
   })
 
-  test('change with roles and policies to those that the router may know', async () => {
+  test('are, after a change of roles or policies, those that the router may know', async () => {
     const device = await attacked.newDevice()
     const token = await logIn(device.key)
     const id = await newRouterId()

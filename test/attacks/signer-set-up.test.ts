@@ -74,7 +74,7 @@ test('the discovery of a provider sends no request to an address of this host or
   expect(server.requests).toBe(before)
 })
 
-test('a discovery document cannot make the controller request such an address through its key URL or through a redirect', async () => {
+test('a discovery document cannot make the controller send a request to a metadata service, either through its key URL or through a redirect', async () => {
   const issuer = `https://localhost:${server.port}`
   const before = server.requests
   serveDocument(issuer, 'https://169.254.169.254/latest/meta-data')

@@ -43,7 +43,7 @@ interface Dial {
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }
 
-/** @returns the answer to the hello; null if it is refused. */
+/** @returns the answer to the hello; null if the router refuses the hello. */
 async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | null> {
   const socket: TLSSocket = connect({
     host: '127.0.0.1',

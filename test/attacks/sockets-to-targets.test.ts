@@ -16,7 +16,7 @@ import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 // connections, until the router of the host has no file descriptor left.
 
 const SOCKETS = 8
-/** Maximum share of one dialing client, while no other client has sockets. */
+/** Maximum number of sockets of one dialing client while no other client has sockets. */
 const OWN = 6
 
 let circuits: JoinedCircuits

@@ -257,14 +257,14 @@ test('a router whose tunneler is disabled can neither dial nor host', async () =
   expect(await tunnel.host('t without a tunnel')).toBe(NO_TUNNELS)
 })
 
-test('a disabled router can neither dial nor host over its open channel', async () => {
+test('a disabled router cannot dial over its open channel', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { disabled: true })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
 })
 
-test('a router whose identity is disabled can neither dial nor host', async () => {
+test('a router whose identity is disabled cannot dial', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
   await manage('POST', `/identities/${tunnel.routerId}/disable`, { durationMinutes: 5 })

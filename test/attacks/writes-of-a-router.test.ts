@@ -14,7 +14,7 @@ import { admittingClients } from '../fabric/fuzz.ts'
 import { RouterStage, upToDate } from '../fabric/stage.ts'
 
 // The attack: one router requests so many writes that those of other routers wait, or requests a
-// circuit in the older form, for which there was no limit.
+// circuit in the older message format, which had no limit.
 
 const stage = new RouterStage()
 afterAll(() => stage.channels.stop())

@@ -33,7 +33,7 @@ test.each<[string, Exclude<Principal, MonitoringClient>]>([
   ['ca:c1', { ...enrolling, shown: { caId: 'c1' } }],
   ['signer:j1', { ...enrolling, shown: { signerId: 'j1' } }],
 ])(
-  'apply accepts the actor %s, which is derived from the principal of a caller',
+  'the state machine accepts the actor %s, which is derived from the principal of a caller',
   (name, principal) => {
     const actor = actorForPrincipal(principal)
     expect(actorName(actor)).toBe(name)

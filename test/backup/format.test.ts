@@ -197,7 +197,7 @@ test('malformed secrets in a backup are refused, and the error does not contain 
   expect(encodeSecrets(null)).toHaveLength(4)
 })
 
-test('a quarantined controller creates no backup, and aborts a backup in progress', async () => {
+test('a quarantined controller creates no backup, and a backup without secrets contains none', async () => {
   source.refused = 'NODE_QUARANTINED'
   await expect(source.save()).rejects.toMatchObject({ code: 'NODE_QUARANTINED' })
   source.refused = null

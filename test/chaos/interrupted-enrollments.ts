@@ -112,7 +112,7 @@ export class InterruptedEnrollments {
     return `ctrl${leader} killed, ${lost} of ${first.length} left without an answer`
   }
 
-  /** Starts the controller again that the last round killed. */
+  /** Restarts the controller that the last round killed. */
   async restore(): Promise<void> {
     const killed = this.#killed
     this.#cluster.run(killed)

@@ -26,7 +26,7 @@ export type SubjectKind = (typeof subjectKinds)[number]
 
 /** State of the enrolling client after the last response to the same request. */
 export type Ending =
-  /** It is enrolled and has its credential. */
+  /** The client is enrolled and has its credential. */
   | 'enrolled'
   /**
    * The response reports that the token was used; the client has its credential, or gets it with a
@@ -254,7 +254,7 @@ async function isIdentityEnrolled(net: Enrolling, k: number, id: string): Promis
   return onlyOneOf(isOutstanding, hasCredential, identity)
 }
 
-/** @throws if the token is gone without a credential, or still exists together with one. */
+/** @throws unless exactly one of the two exists: the token or the credential. */
 function onlyOneOf(isOutstanding: boolean, hasCredential: boolean, record: Detail): boolean {
   if (isOutstanding === hasCredential) {
     throw new Error(`neither nothing nor a completed enrollment: ${JSON.stringify(record)}`)

@@ -58,7 +58,7 @@ export class SoakLoad {
     this.#targets = targets
   }
 
-  /** Creates the services to which it will write. */
+  /** Creates the services to which the load will write. */
   static async prepare(options: SoakLoadOptions, session: Client, ca: string): Promise<SoakLoad> {
     const targets: Target[] = []
     for (let at = 0; at < options.services; at += 1) {

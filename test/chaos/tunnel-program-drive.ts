@@ -43,7 +43,7 @@ class TunnelProcess {
     return readFileSync(this.#log, 'utf8')
   }
 
-  /** @returns its exit code, and how long it took to stop. */
+  /** @returns the exit code of the program, and how long its stop took. */
   async stop(): Promise<{ readonly code: number | null; readonly ms: number }> {
     const beganMs = performance.now()
     if (this.#child.exitCode === null) {

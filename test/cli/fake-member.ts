@@ -40,7 +40,7 @@ export class FakeMember {
   readonly received: Received[] = []
   /** Responses to send before correct ones; each is sent once. */
   readonly replies: Reply[] = []
-  /** Hosts in the certificate that it returns; null: the requested ones. */
+  /** Hosts in the certificate that the member returns; null: the requested ones. */
   hosts: readonly string[] | null = null
   /**
    * Shared options that it returns, as JSON by name; null: it simulates a release that returns

@@ -487,7 +487,7 @@ describe('A join that is refused', () => {
     expect(existsSync(etc)).toBe(false)
   })
 
-  test('leaves the existing configuration unchanged if the ticket is from another trust domain', async () => {
+  test('prints the trust domain of the existing configuration if the ticket is from another trust domain', async () => {
     const { text } = planConfig(config, flags, 'mine.internal')
     mkdirSync(etc)
     writeFileSync(config, text)

@@ -123,12 +123,12 @@ test('the log writer limits the total size of its buffered lines', () => {
   const spy = vi.spyOn(writer, 'drop')
   for (let i = 0; i < lineBufferLimits.waitingCharactersMax / 1024 + 200; i += 1) writer.write(line)
   expect(spy.mock.calls.length).toBeGreaterThan(100)
-  // Nobody reads the pipe: the end of the process waits at most for its limit.
+  // Nobody reads the pipe: the process waits for the pipe only until a time limit, and then ends.
   writer.flushSync()
   expect(writer.isCrowded).toBe(false)
 })
 
-test('the log writer writes its buffered lines completely and in order when the process ends', async () => {
+test('the log writer writes all its buffered lines completely when the process ends', async () => {
   const path = join(folder, 'log')
   const writer = new LineWriter(open(path, 'a'))
   const { log } = createControllerLogWithSink(writer, config)

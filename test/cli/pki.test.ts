@@ -444,7 +444,7 @@ test('every pki verb that uses the running controller reports if the controller 
   ])
 })
 
-test('pki issue refuses a leaf that is not a controller certificate, and reports this reason', async () => {
+test('pki reload refuses a leaf that is not a controller certificate, and prints the reason', async () => {
   await serve()
   const plain = await issueLeaf({
     issuer: issuing,

@@ -168,7 +168,7 @@ test('an interrupted quickstart resumes with the files that it has already writt
   expect(existsSync(join(first.folder, 'admin.json'))).toBe(false)
 })
 
-test('quickstart never overwrites an incomplete folder of an earlier release', async () => {
+test('quickstart refuses an incomplete folder of an earlier release, and advises the user to remove the folder', async () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, '.forming'), '{"nodes":3,"port":1280,"password":"secret"}')
   expect(inspectFolder(plan)).toBe('empty')
@@ -178,13 +178,13 @@ test('quickstart never overwrites an incomplete folder of an earlier release', a
   expect(failureOf(plan).message).toContain('remove the folder to start over')
 })
 
-test('quickstart refuses a folder that contains any other file, and leaves the folder unchanged', () => {
+test('quickstart refuses a folder that contains any other file', () => {
   mkdirSync(plan.dir)
   writeFileSync(join(plan.dir, 'thesis.txt'), 'two years of work')
   expect(failureOf(plan).message).toContain('holds thesis.txt')
 })
 
-test('quickstart never overwrites a cluster whose admin.json is missing', async () => {
+test('quickstart refuses a folder that contains a cluster but no admin.json', async () => {
   plan = await layOut(folder, 3)
   rmSync(join(plan.dir, 'admin.json'))
   expect(failureOf(plan).message).toContain('holds a cluster but no admin.json')

@@ -154,7 +154,8 @@ test('snapshot save writes secrets in plain text only if the user gives the opti
   const plain = join(dir, 'c.backup')
   expect((await snapshot('save', plain, '--data', dir, '--plaintext', '--json')).code).toBe(0)
   expect(readFileSync(plain).includes('"secret"')).toBe(true)
-  // The controller itself also refuses it, for every caller.
+  // The controller itself also refuses, from every caller, to write secrets in plaintext without
+  // this option.
   await expect(sendToAdminSocket(dir, backupOf({ hasSecrets: true }))).rejects.toMatchObject({
     code: 'COULD_NOT_VALIDATE',
   })

@@ -91,7 +91,7 @@ function clientOf(
 
 const once = { method: 'POST', isOnceOnly: true } as const
 
-test('the client tries a member that failed last, and after 15 seconds again in its usual position', async () => {
+test('the client tries members that have failed recently after all others, and 15 seconds after the failure again in their usual position', async () => {
   const away = new Set([one])
   const { client, origins, pass } = clientOf(({ origin }) =>
     away.has(origin) ? isAway() : answer(200),

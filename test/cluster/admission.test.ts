@@ -262,7 +262,7 @@ describe('A join ticket', () => {
     },
   )
 
-  test('is listed by every member with its status and without its secret', async () => {
+  test('is listed at another member with its status and without its secret', async () => {
     const used = parseTicket(await invite({ isVoter: false }))
     await cluster.member('ctrl1').desk.admit((await joiner(formatTicket(used))).request)
     cluster.clock.ms += 1000

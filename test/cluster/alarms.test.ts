@@ -123,7 +123,7 @@ test('an alarm about low free space is raised once, and clears only when the fre
 const differsAt = (index: number) => ({ index, isSame: false })
 const agreesAt = (index: number) => ({ index, isSame: true })
 
-test('two members whose states differ raise an alarm, and both continue to serve requests', () => {
+test('two members whose states differ each raise an alarm, which is only a warning', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])

@@ -296,7 +296,7 @@ test('a member that was disconnected while the log was compacted receives a snap
   })
 })
 
-test('an entry that cannot be applied stops apply, raises an alarm and stops the controller', async () => {
+test('an entry that cannot be applied stops the state machine, raises an alarm and stops the controller', async () => {
   const formed = await runningCluster(1)
   const node = await formed.leader()
   node.machine.onCommand = () => {

@@ -266,7 +266,7 @@ describe('A request for admission', () => {
   const caller = (id: string, key = id) => ({ id, publicKeySha256: keyOf(key) })
   const otherStore = new Uint8Array(16).fill(9)
 
-  test('changes nothing for a member with the same key and store ID, connected or not', () => {
+  test('changes nothing for a member with the same key and store ID, but is refused while another process of this member is connected', () => {
     const judge = (live: number | null) =>
       decideAdmission(caller('c2'), request('c2'), context('C1 C2', { liveStartedAtMs: live }))
     expect(judge(null)).toEqual({ verdict: 'member' })

@@ -90,7 +90,7 @@ const acknowledgement = new MessageEncoder().encode({
   term: 7,
 })
 
-test('a removed member with its old certificate is refused, with the configuration index', async () => {
+test('a removed member with its old certificate is refused, and the refusal contains the index of the current configuration', async () => {
   const victim = await mesh('a', a, members)
   const standing = attack(victim, {}, [], 'forward')
   await until('it is let in', () => victim.mesh.callerOf('b') !== null)

@@ -135,7 +135,7 @@ test('a controller that knows the members only from its membership cache finds t
   await first.clusterNode.propose(command('by two'))
   await until('both have it', () => joiner.effects.includes('by two'))
   expect(reasons(joiner)).not.toContain('removed')
-  // Each of the two can lead.
+  // Each of the two members can lead.
   await first.clusterNode.transferLeadership('n2')
   await until('the other leads', () => joiner.clusterNode.status().role === 'leader')
 })
@@ -157,7 +157,8 @@ test('a member with a wiped disk is accepted once its member record contains the
     members.map((one) => (one.id === id ? { ...one, storeId, voter: false } : one)),
   )
   await until('it has caught up', () => back.effects.includes('first'))
-  // Its boot count starts again, but its reports must not count as old ones.
+  // The start count of the new disk begins again, but the others must not discard its reports as
+  // old.
   const isHeardBy = ({ clusterNode }: TestNode) =>
     clusterNode
       .members()

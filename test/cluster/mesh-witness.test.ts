@@ -82,14 +82,14 @@ test('the start count reveals a restored disk of a member in an idle cluster, an
   expect(judge(witness, { ...idle, boot: 5, startedAtMs: 5000 })).toBe('superseded')
 })
 
-test('reports from one process start on the two streams of a connection are not compared, because they have no common order', () => {
+test('reports that a member sends in different directions of a connection are not compared, because they have no common order', () => {
   const witness = new RollbackDetector(1)
   expect(judge(witness, { term: 3, last: [3, 8] }, false)).toBe('fine')
   // The peer sent this message before the previous answer, but it arrives later.
   expect(judge(witness, { term: 2, last: [2, 5] })).toBe('fine')
   witness.noteMatch('b', 3, 20)
   expect(judge(witness, { term: 3, last: [3, 12] }, false)).toBe('fine')
-  // A message from another process start is certainly later than both.
+  // A message that a restarted process sends is certainly later than both earlier messages.
   const restored = { term: 3, last: [3, 12], boot: 2, startedAtMs: 2000 } as const
   expect(judge(witness, restored, false)).toBe('rolled-back')
 })
@@ -111,7 +111,7 @@ test('the rollback detector ignores an applied index that a member reported befo
   expect(judge(witness, { term: 9, last: [3, 8], boot: 3, startedAtMs: 3000 })).toBe('fine')
 })
 
-test('the reports of an earlier process are compared in their order, unless the generation is new', () => {
+test('a restarted rollback detector still compares a member with its earlier reports, unless the cluster was recovered with a new generation', () => {
   const first = new RollbackDetector(1)
   expect(judge(first, { term: 3, last: [3, 8] })).toBe('fine')
   expect(judge(first, { term: 3, last: [3, 9] }, false)).toBe('fine')

@@ -79,7 +79,7 @@ async function impostor(uris: readonly string[], commonName = 'b'): Promise<Mesh
   return await issueIdentity(authority, { commonName, uris })
 }
 
-test('the mesh sends its Hello to an authenticated member, and identifies the member by its certificate even if its Hello claims another identity', async () => {
+test('the mesh sends its Hello to an authenticated member, and identifies the sender of a message by the certificate even if the message names another sender', async () => {
   const before = victim.raft.length
   const end = attack(b, [hello(), vote])
   await until('the vote request arrives', () => victim.raft.length > before)

@@ -259,7 +259,8 @@ test('a controller that stopped in quarantine serves no requests after its resta
   const id = (await followerOf(formed)).id
   await formed.node(id).kill()
   mark.set()
-  // Permits only a small lag of apply, so that the other members are soon far ahead.
+  // Permits the state machine to lag behind the log only a little, so that the other members are
+  // soon far ahead.
   const host = { core: { applyLagEntriesMax: 16 } }
   const back = await formed.start(id, { quarantineMark: mark, host })
   expect(back.clusterNode.isQuarantined).toBe(true)

@@ -70,7 +70,7 @@ function stage() {
   return { clock, called, events, receiving, guard, pass }
 }
 
-test('apply of a quarantined controller pauses for up to a minute until a member sends its state, and later only during each attempt to fetch a state', async () => {
+test('a quarantined controller stops applying entries for up to a minute until a member sends its state, and later only during each attempt to fetch a state', async () => {
   const { events, guard, pass } = stage()
   expect(guard.isHeld).toBe(true)
   await pass(quarantineLimits.holdMsMax - 1000)

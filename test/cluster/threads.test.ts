@@ -154,7 +154,7 @@ test('acknowledged writes exist after a restart, with separate threads and with 
   }
 })
 
-test('a log that cannot be opened is reported with the reason before any thread is started', async () => {
+test('the threads of a controller do not start if its log cannot be opened, and the error contains the reason', async () => {
   const start = await formedHost()
   const wal = join(start.dir, 'wal')
   const segment = readdirSync(wal).find((name) => name.endsWith('.seg')) ?? ''

@@ -325,7 +325,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   })
 
-  test('offers no writes to an identity that may only read, and the controller would refuse them', async () => {
+  test('offers no writes to an identity that may only read', async () => {
     const id = await create('identities', {
       name: 'auditor',
       type: 'User',
@@ -608,7 +608,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
           expect(await page.getByText(texts.failure.title).count()).toBe(0)
           tookMs[title] = Math.round(performance.now() - from)
         }
-        // Only printed; test/client tests the timeouts that limit it.
+        // Only printed; test/client tests the timeouts that limit this time.
         const slowest = Math.max(...Object.values(tookMs))
         console.log(`pages after ${signal}: slowest ${slowest} ms: ${JSON.stringify(tookMs)}`)
       } finally {

@@ -65,7 +65,7 @@ describe('The console’s form of a config type', () => {
     ])
   })
 
-  test('offers for host.v1 a choice between several forms, and flags that are either true or absent', () => {
+  test('offers for host.v1 a choice between the variants of the schema, and flags that are either true or absent', () => {
     const fields = formOf(schemaOf('host.v1')).fields
     const ip = (kind: string): string =>
       `${kind} address translation* group {from text, to text, prefixLength number 0..${kind === 'Ipv4' ? 32 : 128}}`
@@ -114,7 +114,7 @@ describe('The console’s form of a config type', () => {
   })
 
   test.each(seededConfigTypes.map(({ name }) => name))(
-    'has a matching input field for each member of %s, and none as raw JSON',
+    'shows no member of %s as raw JSON',
     (name) => {
       expect(form(name).filter((one) => one.includes(' json'))).toEqual([])
     },
@@ -198,7 +198,7 @@ describe('A config value in the console’s form', () => {
     expect(withMember(data, 'port', undefined)).toEqual({ own: { a: 1 }, address: 'x' })
   })
 
-  test('selects the form that matches it if the schema offers several forms', () => {
+  test('matches only those variants of a schema whose fields and formats fit it', () => {
     const [v4, v6] = ['ipv4', 'ipv6'].map((format): ServedSchema => ({
       type: 'object',
       additionalProperties: false,

@@ -261,7 +261,7 @@ describe.skipIf(browserMissing !== null)('An operator who uses the console', () 
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
   })
 
-  test('can change the own password after entering the current one', async () => {
+  test('can change their own password after entering the current one', async () => {
     const { profile } = texts
     const id = await network.create('identities', { name: 'edna', type: 'User', isAdmin: false })
     const account = { username: 'edna', password }

@@ -251,7 +251,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     await hers.close()
   })
 
-  test('gives a router that has not enrolled a new token, and shows it', async () => {
+  test('creates a new token for a router that has not enrolled, and offers to show the token', async () => {
     const id = await network.create('edge-routers', { name: 'gate' })
     const [before] = await network.rowsOf('enrollments', `edgeRouter = "${id}"`)
     const page = await network.open(1, `edge-routers/${id}`)
@@ -286,7 +286,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     await page.getByText(texts.acts.tokenEnds).waitFor()
   })
 
-  test('re-enrolls an identity: refuses its certificate, and its new token keeps the ID', async () => {
+  test('re-enrolls an identity: its certificate is refused, and its new token enrolls the same identity', async () => {
     const enrolling = await Enrolling.on(network.cluster)
     const { identityId, token } = await enrolling.outstanding(1, { ott: true })
     const enroll = async (by: string) => {

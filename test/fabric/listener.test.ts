@@ -337,7 +337,7 @@ describe('a controller refuses a router’s connection that is made', () => {
       socket.destroy()
       await closed(socket)
     }
-    // The listener notices their end a little later.
+    // The listener notices a little later that these sockets have closed.
     await expect
       .poll(async () => {
         const dialed = await dial(id, key)

@@ -30,7 +30,7 @@ function crowd() {
   return { state, log, reader, marks }
 }
 
-describe('The service update markers of classes (identities with the same access)', () => {
+describe('The service-updates times (lastChangeAt) of classes (identities with the same access)', () => {
   test('need only one record when the services of a whole class change', () => {
     const { log, reader, marks } = crowd()
     log.timeMs += 1000
@@ -51,7 +51,7 @@ describe('The service update markers of classes (identities with the same access
     expect([3, 4, 5].map((n) => reader.lastChangeAt(`as${n}`))).toEqual([moved, log.timeMs, moved])
   })
 
-  test('stay the same for an identity that joins a class with a later marker but sees the same services as before', () => {
+  test('stay the same for an identity that joins a class with a later time but sees the same services as before', () => {
     const { log, reader } = crowd()
     log.create('servicePolicy', 'other', policy('other', ['#other'], ['#all']))
     log.create('identity', 'x', identity('x', ['crowd', 'other']))
@@ -60,7 +60,7 @@ describe('The service update markers of classes (identities with the same access
     log.create('service', 's', service('s'))
     const moved = log.timeMs
     log.timeMs += 1000
-    // After this entry, only the mark of the other identities equals the current log time.
+    // These entries change only the services of the identity i0.
     log.create('configType', 'type', { name: 'type' })
     log.create('config', 'c', { name: 'c', configTypeId: 'type', data: {} })
     log.serviceConfigs('associate', 'i0', [['s', 'c']])

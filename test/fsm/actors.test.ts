@@ -10,8 +10,8 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 type CommandInit = MessageInitShape<typeof CommandSchema>
 
 /**
- * Every command kind for which apply has a handler: the type of the table requires one for each
- * kind.
+ * Every command kind for which the state machine has a handler: the type of the table requires one
+ * for each kind.
  */
 const kinds = CommandKindSchema.values
   .map(({ name, number }) => [name.replace('COMMAND_KIND_', ''), number as CommandKind] as const)
@@ -47,8 +47,8 @@ const powerless: readonly (readonly [string, CommandInit, RegExp])[] = [
 ]
 
 /**
- * The actor in the old form (field 3), before it was a union: the administrator's, with and without
- * a permission.
+ * Actors as earlier releases encoded them (field 3), before the actor became a union: the
+ * administrator with and without a permission, and a controller.
  */
 const oldForms = [
   Buffer.concat([text(1, admin.identityId), text(2, admin.sessionId), text(4, 'admin')]),

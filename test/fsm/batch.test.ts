@@ -51,7 +51,7 @@ test('a batch with a refused step reverts its earlier steps, including indexes, 
   expect(written.get('e/service/s1')).toContain('"one"')
 })
 
-test('a batch with too many steps is refused, and a batch with a step of an unknown kind stops apply', () => {
+test('a batch with too many steps is refused, and a batch with a step of an unknown kind stops the state machine', () => {
   const { log } = formedState()
   const one = [ENTITY_CREATE, 'service', 's', service('x')] as const
   expect(log.batch(Array.from({ length: 65 }, () => one))).toMatchObject({ ok: false })

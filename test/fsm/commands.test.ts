@@ -10,7 +10,7 @@ function notFound(detail: string): unknown {
   return { ok: false, code: 'NOT_FOUND', fault: null, detail }
 }
 
-describe('The commands that apply refuses', () => {
+describe('The commands that the state machine refuses', () => {
   test('include a create, replace or patch with a duplicate service name, and change nothing', () => {
     const { state, log } = formedState()
     log.create('service', 's1', service('one'))
@@ -118,7 +118,7 @@ describe('The commands that apply refuses', () => {
     }
   })
 
-  test('do not include a create that sets read-only fields, because apply ignores these fields', () => {
+  test('do not include a create that sets read-only fields, because the state machine ignores these fields', () => {
     const { log, state } = formedState()
     const fields = { name: 'mallory', isAdmin: false, isDefaultAdmin: true, disabledAt: 5 }
     log.raw(CommandKind.ENTITY_CREATE, 'identity', 'i1', fields)
@@ -209,7 +209,7 @@ describe('a command that writes a record', () => {
     expect(state.logTimeMs).toBe(startMs)
   })
 
-  test('removes a deleted identity from every role list, and deletes its authenticators and sessions', () => {
+  test('removes a deleted identity from the roles of policies, and deletes its authenticators and sessions', () => {
     const { log, state } = formedState()
     log.create('identity', 'i1', identity('ann'))
     log.create('authenticator', 'a1', { identityId: 'i1', method: 'updb', username: 'ann' })
@@ -253,12 +253,12 @@ describe('a command that cannot be decoded', () => {
     ['an unknown command kind', 4711, new Uint8Array()],
     ['a payload that cannot be decoded', CommandKind.ENTITY_CREATE, Uint8Array.of(255, 255, 255)],
     ['an unknown kind of record', CommandKind.ENTITY_CREATE, LogWriter.write('planet', 'x', {})],
-  ])('stops apply: %s', (_title, kind, payload) => {
+  ])('stops the state machine: %s', (_title, kind, payload) => {
     const { log } = formedState()
     expect(() => log.command(kind, payload)).toThrow()
   })
 
-  test('stops apply, also if its bytes are not a command at all', () => {
+  test('stops the state machine, also if its bytes are not a command at all', () => {
     const { log } = formedState()
     expect(() => log.append('command', Uint8Array.of(255, 1, 2))).toThrow()
   })

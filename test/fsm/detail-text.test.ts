@@ -38,7 +38,7 @@ function filled() {
 }
 
 describe('The cached JSON text of a record’s details', () => {
-  test('equals the serialized details, and is serialized only once', () => {
+  test('equals the serialized details, both when it is created and when it is read from the cache', () => {
     const { state, reader } = filled()
     let shown = 0
     for (const round of ['printed', 'kept']) {

@@ -154,7 +154,7 @@ describe('the one-time enrollment token of an identity', () => {
     })
   })
 
-  test('for a CA accepts only certificates that this CA issued, and only while the CA is verified and enabled', () => {
+  test('for a CA accepts only certificates that this CA issued, and only while ottca enrollment is enabled for the CA', () => {
     const { log, state } = formed()
     newCa(log)
     outstanding(log, 'e1', { method: 'ottca', caId: 'c1' })

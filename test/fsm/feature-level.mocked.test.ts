@@ -19,8 +19,8 @@ import { LogWriter, formedState, identity, policy, service } from './support/log
 import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 // Goal: two releases that apply the same log have the same state, whatever fields the newer one
-// has, until every voter knows them. Method: the modules of apply are loaded a second time with
-// more fields and the next feature level, and both versions apply the same entries.
+// has, until every voter knows them. Method: the modules of the state machine are loaded a second
+// time with more fields and the next feature level, and both versions apply the same entries.
 
 interface Generation {
   readonly apply: typeof applyLogEntry
@@ -241,7 +241,7 @@ describe('the feature level of a state', () => {
   })
 })
 
-test('apply ignores a field of a later feature level, even if a command handler writes the field', async () => {
+test('the state machine ignores a field of a later feature level, even if a command handler writes the field', async () => {
   const next = await nextGeneration()
   const state = next.newState()
   const written = { id: 's', createdAt: 1, updatedAt: 1, revision: 1, name: 's', ...later }

@@ -112,7 +112,7 @@ describe('the history of a record', () => {
     expect(audit).not.toContain('secret')
   })
 
-  test('is stored in the audit log only, and is not part of the audit record that apply returns', () => {
+  test('is stored in the audit log only, and is not part of the audit record that the state machine returns', () => {
     const { log } = withHistory()
     const payload = LogWriter.write('service', 's1', service('wiki'))
     const { audit } = log.command(CommandKind.ENTITY_CREATE, payload)

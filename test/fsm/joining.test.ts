@@ -31,7 +31,7 @@ test('a join ticket admits one controller, which receives the current secrets', 
   }
 })
 
-test('a controller becomes a voter or a learner, according to its join ticket', () => {
+test('a controller becomes a learner if its join ticket was created for a learner', () => {
   const cluster = withSecrets()
   cluster.invite('ticket-a', 60_000, false)
   cluster.redeem('ticket-a', ann)
@@ -136,11 +136,14 @@ test.each([
     'too many secrets',
     { ...ann, secrets: Array.from({ length: 25 }, (_, at) => ['clusterKey', at] as const) },
   ],
-])('apply refuses a join request with %s, whichever controller proposes it', (_what, joiner) => {
-  const cluster = withSecrets()
-  cluster.invite('ticket-a')
-  expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
-})
+])(
+  'a join request with %s is refused when its log entry is applied, whichever controller proposes it',
+  (_what, joiner) => {
+    const cluster = withSecrets()
+    cluster.invite('ticket-a')
+    expect(cluster.redeem('ticket-a', joiner)).toMatchObject({ code: 'COULD_NOT_VALIDATE' })
+  },
+)
 
 test('a controller that joins during a rotation gets the new secrets instead of those that were wrapped for it before', () => {
   const cluster = withSecrets()

@@ -19,7 +19,7 @@ test('replaying a log detects a state that does not result from this log', async
   )
 })
 
-test('replaying a log detects that apply depends on more than the state and the log entry', async () => {
+test('replaying a log detects that the new state depends on more than the previous state and the log entry', async () => {
   const state = new ClusterState()
   let calls = 0
   const log = new LogWriter(

@@ -143,7 +143,7 @@ describe('the identity of a tunneling router', () => {
     expect(state.get('identity', 'r1')).toMatchObject({ typeId: 'Router', appData: { a: 1 } })
   })
 
-  test('prevents changes and deletion of the system policy', () => {
+  test('has a system policy that cannot be changed or deleted', () => {
     const { log } = formedState()
     log.create('edgeRouter', 'r1', { name: 'gate', isTunnelerEnabled: true })
     expect(log.patch('edgeRouterPolicy', 'r1', { name: 'x' })).toMatchObject(

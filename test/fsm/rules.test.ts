@@ -60,7 +60,8 @@ describe('the last administrator who can log in', () => {
     authenticator(log, 'a1', updb('i1', 'anna'))
     expect(log.disable('i1', 10).ok).toBe(true)
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(false)
-    // It expires by log time, not by the clock of a controller.
+    // The disabling of the other administrator expires by log time, not by the clock of a
+    // controller.
     log.timeMs += 10 * 60_000
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
@@ -327,7 +328,7 @@ describe('the config overrides of an identity', () => {
   })
 })
 
-test('permissions that do not exist are refused at apply, even if a proposer accepted them', () => {
+test('permissions that do not exist are refused when the log entry is applied, even if a proposer accepted them', () => {
   const { log } = formedState()
   const permissions = ['service.read', 'everything']
   expect(
@@ -339,7 +340,7 @@ test('permissions that do not exist are refused at apply, even if a proposer acc
   ).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'permissions'))
 })
 
-test('deleting an identity removes the identity from all roles', () => {
+test('deleting an identity removes the identity from the roles of policies', () => {
   const { log, state } = formedState()
   log.create('identity', 'i1', identity('ann'))
   log.create('servicePolicy', 'p', policy('p', ['@admin', '@i1'], []))

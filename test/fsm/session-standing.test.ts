@@ -139,7 +139,7 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
   },
 )
 
-test('only an administrator with a fully authenticated session has administrator rights', () => {
+test('the session of an administrator has administrator rights, and the session of another identity has none', () => {
   const { state, log } = formedState()
   log.create('identity', 'bob', identity('Bob'))
   log.logIn('of-bob', 'bob', '')
@@ -158,7 +158,7 @@ test('the validity of a session that was evaluated during a reverted write is no
   expect(alice(state).isHonoured).toBe(true)
 })
 
-test('the validity of a session in a layer over the state depends on the layer’s records, and in the state on those of the state', () => {
+test('the validity of a session depends in a layer (changes on top of the state) on the records of the layer, and in the state on those of the state', () => {
   const { state } = withAlice()
   const layer = state.layer(100)
   write(layer, 'ca', 'of-alices', { isAuthEnabled: false })

@@ -95,7 +95,7 @@ test('from feature level 2 on, the command to remove an expired session is refus
   expect(state.get('apiSession', 's1')).toBeUndefined()
 })
 
-test('a log-out ends the session, and a repeated log-out changes nothing', () => {
+test('a log-out ends the session, and a repeated log-out returns NOT_FOUND', () => {
   const { log, state } = formedState()
   log.logIn('s1')
   expect(log.logOut('s1')).toEqual({ ok: true, id: 's1' })

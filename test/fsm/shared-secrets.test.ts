@@ -139,7 +139,7 @@ test('a controller that lacks a key version receives it, and a key version that 
   expect(Object.keys(cluster.versions('clusterKey')[0]?.wrapped ?? {})).toEqual(['ctrl1'])
 })
 
-test('clients cannot read any part of a secret', () => {
+test('secrets and join tickets are not among the records that clients can read', () => {
   const cluster = ofTwo()
   const before = cluster.state.entitiesDigest()
   const state = cluster.state.stateDigest()

@@ -92,7 +92,7 @@ describe('a nested patch', () => {
 })
 
 describe('an auth policy', () => {
-  test('is refused if it references missing signers, and prevents the deletion of its signers, in whatever form they were written', () => {
+  test('is refused if it references missing signers, and prevents the deletion of its signers, even if its list contains one twice', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     newSigner(log, 's2')
@@ -155,7 +155,7 @@ describe('an external JWT signer', () => {
     expect(bare).toMatchObject(refusedWith('COULD_NOT_VALIDATE', 'kid'))
   })
 
-  test('that has neither a kid nor a certificate may exist together with other signers of this form', () => {
+  test('that has neither a kid nor a certificate may exist together with other such signers', () => {
     const { log } = formedState()
     expect(newSigner(log, 's1').ok).toBe(true)
     expect(newSigner(log, 's2').ok).toBe(true)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { FairQueue } from '../../src/lib/bounds/fair-queue.ts'
 
-test('callers in a queue are served in turn, and the items of each caller in their order', () => {
+test('callers in a queue take turns, and the items of each caller are served in their order', () => {
   const queue = new FairQueue<string>(16)
   for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item.charAt(0), item)
   expect(queue.drain()).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3'])

@@ -231,7 +231,7 @@ describe('The parser of certificate chains:', () => {
       '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
     ],
     ['a truncated block', '-----BEGIN CERTIFICATE-----\nMIIB'],
-  ])('unreadable input is refused with one sentence (%s)', (_title, pem) => {
+  ])('unreadable input is refused (%s)', (_title, pem) => {
     expect(faultOf(() => parseCertificates(pem))).toBe('unreadable')
   })
 

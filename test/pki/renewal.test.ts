@@ -182,7 +182,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     }
   })
 
-  test('shortly before its CA expires, but only if the new leaf would be valid for longer', async () => {
+  test('not before its CA expires if the new leaf would not be valid for longer', async () => {
     const [issuer] = parseCertificates(issuing.certificatePem)
     const validity = limitValidity(issuer, at(1725), LEAF_LIFETIME_MS)
     expect(validity.notAfterMs).toBe(issuer.notAfterMs)

@@ -78,7 +78,7 @@ describe('the time step of a TOTP code', () => {
   })
 })
 
-test('a recovery code never has the form of a TOTP code', () => {
+test('a recovery code never has the format of a TOTP code', () => {
   const drawn = [Buffer.alloc(6, 31), Buffer.from([0, 26, 27, 31, 1, 2])]
   expect(generateRecoveryCode(() => drawn.shift() ?? Buffer.alloc(0))).toBe('A237BC')
   expect(equalsInConstantTime('ABCDEF', 'abcdef')).toBe(false)

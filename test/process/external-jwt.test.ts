@@ -179,7 +179,7 @@ test('a user who logs in at an external provider in a browser is admitted with t
   const erin = { name: 'erin', type: 'User', isAdmin: false, externalId: 'erin@localhost' }
   const id = await made('identities', erin)
 
-  // As a client that has not logged in yet finds out where to log in.
+  // Requests the list in which a client that has not logged in yet finds the provider.
   const listed = await cluster.client(2).request('GET', '/edge/client/v1/external-jwt-signers')
   const shown = (listed.body.data as Record<string, string>[]).find((one) => one['id'] === signer)
   expect(shown).toMatchObject({ externalAuthUrl: issuer, clientId: 'overlay', targetToken: 'ID' })

@@ -30,7 +30,7 @@ test('a quickstart that was killed while it formed the cluster resumes when it r
   }
   const own = join(cluster.folder, 'ctrl1/admin.json')
   const { password } = JSON.parse(readFileSync(own, 'utf8')) as { password: string }
-  // As if the kill had occurred between the start of a controller and the writing of its pid file.
+  // Simulates a kill between the start of a controller and the writing of its pid file.
   await until('ctrl1 holds its folder', () =>
     Promise.resolve(existsSync(join(cluster.folder, 'ctrl1/data/lock/holder'))),
   )

@@ -5,7 +5,7 @@ import { ScriptCluster } from './script-cluster.ts'
 
 const three = { voters: ['1', '2', '3'] }
 
-test('a follower whose apply lags discards further entries, and accepts them again once it has applied the earlier ones', () => {
+test('a follower whose state machine lags discards further entries, and accepts them again once it has applied the earlier ones', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()
@@ -26,7 +26,7 @@ test('a follower whose apply lags discards further entries, and accepts them aga
   expect(cluster.core('2').fullStatus).toMatchObject({ applied: 15, commit: 15 })
 })
 
-test('a leader whose apply lags refuses proposals before it writes them to the log', () => {
+test('a leader whose state machine lags refuses proposals before it writes them to the log', () => {
   const cluster = new ScriptCluster(three, { uncommittedBytesMax: 1000 })
   cluster.elect('1')
   cluster.settle()

@@ -30,7 +30,7 @@ export function configurationOf(list: MemberList): ConfigurationRecord {
 
 export const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
-/** Log time of the forming entries. */
+/** Log time of the initial entries. */
 export const FORMED_MS = 1000
 
 /** The initial log of a cluster, equal on all its members. */

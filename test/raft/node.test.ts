@@ -440,7 +440,7 @@ test('a follower that receives heartbeats wakes up only for periodic checks, and
     hear()
     expect(one.node.status()).toMatchObject({ role: 'follower', leaderSilenceTicks: 0 })
   }
-  // It fires at every fifth of the forty ticks.
+  // The timer fires at every fifth of the forty ticks.
   expect(loop.firings - before).toBe(8)
   loop.pass(30)
   one.node.applied(2, 0)

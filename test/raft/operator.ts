@@ -25,8 +25,9 @@ export class Operator {
 
   /**
    * Wipes a voter's disk or restores an old copy, and so gives it a new store ID. The voter returns
-   * under its name and needs re-admission. Sometimes it runs before that without a mesh that would
-   * hide it from the others; in that case only its abstention keeps the cluster safe.
+   * under its name and needs re-admission. Sometimes the voter runs before its re-admission without
+   * a mesh, which would hide it from the others; then the cluster stays safe only because this
+   * voter does not vote.
    */
   #burn(): void {
     const { leader, chance, nodes } = this.#cluster
@@ -36,8 +37,8 @@ export class Operator {
     const id = this.#worstLoss(configuration.voters, leader)
     const node = id === undefined ? undefined : nodes.get(id)
     if (node === undefined || node === leader) return
-    // Then no node that may confirm the entries that these two nodes just acknowledged knows these
-    // entries.
+    // If the leader crashes as well, no other node has the entries that only these two nodes have
+    // just acknowledged.
     if (chance.next() < 0.5) this.#cluster.crash(leader)
     this.#burnt = { id: node.id, store: this.#nextStore }
     this.#nextStore += 1

@@ -304,7 +304,7 @@ describe('commit and leaders (Raft paper, 5.4.2)', () => {
     expect(cluster.events.at(-1)).toBe('1 accepts 2/5')
   })
 
-  test('a proposal larger than the log format allows is refused at any load', () => {
+  test('a proposal larger than the log format allows is refused with TOO_LARGE', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.propose('1', 'x'.repeat(8 * 1024 * 1024 + 1))

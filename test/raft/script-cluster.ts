@@ -26,13 +26,13 @@ interface Life {
 
 interface ScriptNode {
   readonly id: NodeId
-  /** Number of its disk; changes after a wipe. */
+  /** Number of the node's disk; changes after a wipe. */
   readonly store: number
   readonly platter: Platter
   applied: Position
   isDiskHeld: boolean
   isApplyHeld: boolean
-  /** Log time of the last entry handed to apply. */
+  /** Log time of the last entry that the state machine received. */
   appliedTimeMs: number
   life: Life | null
 }
@@ -92,7 +92,7 @@ export class ScriptCluster {
 
   /**
    * Sets a node's disk to a state that would take long to reach: `terms` are those of the entries
-   * after the two forming entries.
+   * after the two initial entries.
    */
   setLog(
     id: NodeId,
@@ -158,7 +158,7 @@ export class ScriptCluster {
     return this.#applied.get(id) ?? []
   }
 
-  /** The configuration of the forming entry as text. */
+  /** The initial configuration as text. */
   get startsWith(): string {
     return describeConfiguration(configurationFromRecord(configurationOf(this.#list)))
   }
@@ -188,7 +188,10 @@ export class ScriptCluster {
     }
   }
 
-  /** While held, entries handed to apply are not reported applied. */
+  /**
+   * While `isHeld` is true, the state machine does not report the entries that it receives as
+   * applied.
+   */
   holdApply(id: NodeId, isHeld: boolean): void {
     const node = this.#node(id)
     node.isApplyHeld = isHeld
@@ -201,7 +204,7 @@ export class ScriptCluster {
     this.#node(id).isDiskHeld = isHeld
   }
 
-  /** Completes the pending sync, even of a disk that is held. */
+  /** Completes the pending sync, even of a disk whose syncs the test delays. */
   sync(id: NodeId): void {
     this.#life(id).syncs.shift()?.()
   }
@@ -396,7 +399,9 @@ export class ScriptCluster {
   }
 }
 
-/** Stamps of the entries after the forming ones, relative to the start time of all clocks. */
+/**
+ * Timestamps of the entries after the initial entries, relative to the start time of all clocks.
+ */
 export function describeStamps(cluster: ScriptCluster, id: NodeId): string {
   const { base, last } = cluster.core(id).fullStatus
   const entries = cluster.core(id).entries(Math.max(base.index, 2) + 1, last.index)
@@ -440,7 +445,7 @@ function describeConfiguration(configuration: Configuration): string {
   return parts.join(' ')
 }
 
-/** State of a node as text, without the forming entries, which all nodes have. */
+/** State of a node as text, without the initial entries, which all nodes have. */
 export function describeNode(cluster: ScriptCluster, id: NodeId): string {
   if (!cluster.isRunning(id)) return `${id} down`
   const { role, term, commit, applied, base, last, owed } = cluster.core(id).fullStatus

@@ -13,10 +13,10 @@ import { parseMessage } from './script-message.ts'
 
 /*
 The language of the scripts, one command per line:
-  cluster voters=1,2,3 [learners=4]       all disks contain the two forming entries, no node leads;
+  cluster voters=1,2,3 [learners=4]       all disks contain the two initial entries, no node leads;
                                           [appendBytesMax=1] or another option of the core
   add 4                                   adds an empty node that no configuration contains yet
-  log 2 term=4 [vote=1] terms=2,4         writes node 2's log after the forming entries, and starts
+  log 2 term=4 [vote=1] terms=2,4         writes node 2's log after the initial entries, and starts
                                           the node with it
   elect 1                                 nodes that can receive from 1 forget their leader, 1
                                           campaigns, and all messages are delivered

@@ -18,7 +18,7 @@ export class PeerRouter {
   readonly sockets: TLSSocket[] = []
   /** Hello messages, with the time of each. */
   readonly hellos: { readonly headers: ChannelMessage['headers']; readonly atMs: number }[] = []
-  /** If true, its links have several sockets. */
+  /** If true, the links of this router have several sockets. */
   groups = false
   /** All received messages, with the time of each. */
   readonly received: { readonly message: ChannelMessage; readonly atMs: number }[] = []

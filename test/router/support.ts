@@ -39,19 +39,19 @@ export const trustDomain = 'test.example'
 /** A controller whose answers the test gives; its TLS and its channels are real. */
 export class ScriptedController {
   readonly id: string
-  /** Fingerprint of its public key. */
+  /** Fingerprint of the controller's public key. */
   readonly keySha256: Uint8Array
   readonly received: ChannelMessage[] = []
   readonly hellos: Hello[] = []
   /** Fingerprint of the router certificate of each socket. */
   readonly routerFingerprints: string[] = []
-  /** Addresses of its client API, as it lists them. */
+  /** Addresses of the controller's client API, as the controller lists them. */
   clientApis: readonly string[] = []
-  /** Whether it confirms router certificates on request. */
+  /** Whether the controller confirms router certificates on request. */
   verifies = true
-  /** Remote addresses of its sockets. */
+  /** Remote addresses of the controller's sockets. */
   readonly remoteAddresses: string[] = []
-  /** The number of sockets that were opened to it, including closed ones. */
+  /** The number of sockets that were opened to the controller, including closed ones. */
   sockets = 0
   answersPings = true
   answersInterfaces = true

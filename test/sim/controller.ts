@@ -140,7 +140,7 @@ export class Controller {
     this.platter.isDamaged = true
   }
 
-  /** Whether its newest configuration lists that member. */
+  /** Whether the controller's newest configuration lists that member. */
   lists(id: NodeId): boolean {
     return this.core?.status.configurationRecord.members.some((one) => one.id === id) === true
   }
@@ -397,7 +397,7 @@ export class Controller {
     this.#world.onHostEvent(this, event)
   }
 
-  /** Index of the last entry in its state. */
+  /** Index of the last entry in the controller's state. */
   get applied(): Index {
     return this.life?.machine.progress().applied ?? 0
   }

@@ -232,7 +232,7 @@ export class Invariants {
     )
   }
 
-  /** I11 and I12, checked whenever the configuration in force changes. */
+  /** Checks the invariants I11 and I12 whenever the configuration in force changes. */
   #onConfiguration(node: Watched, before: Seen | undefined, now: FullCoreStatus): void {
     const { configurationIndex: index } = now
     const canonical = this.#configurations.get(index)
@@ -377,7 +377,7 @@ export class Invariants {
     this.#appliedAs[entry.index] = value
   }
 
-  /** I5: the state of one index is the same everywhere. */
+  /** Checks the invariant I5: the state at one index is the same on every controller. */
   onDigest(node: NodeId, index: Index, digest: string): void {
     const known = this.#digests.get(index)
     assert(known === undefined || known === digest, `I5: ${node} has another state at ${index}`)
@@ -404,7 +404,10 @@ export class Invariants {
     assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
   }
 
-  /** I8, I16: a start is never behind its disk. */
+  /**
+   * Checks the invariants I8 and I16: after a restart, the term of a node is not lower than the
+   * terms on its disk.
+   */
   onRestart(node: Watched): void {
     const { term, last } = node.core.fullStatus
     assert(term >= node.platter.hardState.term, 'I16: a start fell behind its disk')

@@ -9,9 +9,9 @@ export interface Link {
   readonly caller: SimulatedMesh
   readonly callee: SimulatedMesh
   readonly callerHello: Hello
-  /** Nothing arrives on it anymore. */
+  /** Nothing arrives on the link anymore. */
   isOver: boolean
-  /** The caller closed it; data that was already sent still arrives for a while. */
+  /** The caller closed the link; data that was already sent still arrives for a while. */
   isDraining: boolean
   /** A frame was lost; both ends will notice. */
   isBreaking: boolean

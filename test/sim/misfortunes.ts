@@ -225,7 +225,8 @@ export class Misfortunes {
         this.#wipe(this.#at(what.target, chance), what.downMs, chance)
         return
       case 'restore':
-        // Only where the feature level of both operations is active.
+        // A reset of log time occurs only in runs with restores, because only these have the
+        // feature level that both require.
         if (this.#world.plan.seed % 4 === 0) this.#bringLogTimeBack()
         this.#world.restorers.begin(what, chance, (leader) => {
           this.#crash(leader, chance.integer(50, 1_500))
@@ -377,8 +378,8 @@ export class Misfortunes {
     this.#world.tally.note('disk wiped')
     const leader = this.#world.leader()
     this.#crash(controller, downMs)
-    // Then no node that may confirm the entries that these two nodes just acknowledged knows these
-    // entries.
+    // If the leader crashes as well, no other node has the entries that only these two nodes have
+    // just acknowledged.
     if (chance.next() < 0.5) this.#crash(leader, downMs)
     this.#enterAnew(controller, downMs)
   }

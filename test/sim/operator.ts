@@ -164,8 +164,8 @@ export class Operator {
 
   #add(leader: Controller): void {
     const known = leader.core?.status
-    // A join is answered once the configuration is settled. A member that knows only an older one,
-    // whose members may all leave, would know no current member.
+    // A join is answered only when the latest configuration is committed. A member that knows only
+    // an older one, whose members may all leave, would know no current member.
     if (known?.configurationIndex !== known?.committedConfigurationIndex) {
       if (!this.#world.isHealed) this.#world.loop.after(LOOK_AGAIN_MS, () => this.act('add'))
       return
@@ -188,7 +188,7 @@ export class Operator {
     controller.start()
   }
 
-  /** Requests two changes at once, one of them from an outdated configuration. */
+  /** Requests two changes at the same time, one of them from an outdated configuration. */
   #quarrel(leader: Controller, record: ConfigurationRecord): void {
     const { life } = leader
     const basis = leader.core?.status.configurationIndex ?? 0

@@ -274,8 +274,8 @@ function withRestores(plan: Plan): Plan {
 }
 
 /**
- * Followers return when the log is short and apply is slow: they receive snapshots while leaders
- * and members change.
+ * Followers return when the log is short and the state machine is slow: they receive snapshots
+ * while leaders and members change.
  */
 function leftBehind(plan: Plan, chance: Random): Plan {
   const events: Event[] = plan.events.filter(

@@ -28,7 +28,7 @@ export class Platter {
   isDamaged = false
   /** Whether one of the two meta slots was damaged. */
   isSlotDamaged = false
-  /** The missing tail that it reported. */
+  /** The missing tail that the disk reported. */
   owed: Position | null = null
   #pending: Operation[] = []
 

@@ -57,7 +57,7 @@ test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no elec
   expect(local['elections']).toBeGreaterThan(1)
 }, 0)
 
-test('the simulation refuses an argument that is not a number, and prints its usage line', async () => {
+test('the simulation refuses an argument that is not a number, and names the option', async () => {
   const wrong = simulate(['--seeds', 'many'])
   await expect(wrong).rejects.toMatchObject({ code: 2 })
   await expect(wrong).rejects.toThrow(/--seeds takes a number/)

@@ -15,7 +15,7 @@ export interface OurRouterOptions {
   /** The port that other routers receive; default: the port on which it listens. */
   readonly linkAdvertised?: number
   readonly linkGroups?: readonly string[]
-  /** True: it does not dial other routers. */
+  /** True: the router does not dial other routers. */
   readonly isDialedOnly?: boolean
   /** The port for clients; by default clients cannot connect. */
   readonly edgePort?: number

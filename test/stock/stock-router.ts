@@ -17,7 +17,7 @@ export interface StockRouterOptions {
   readonly linkPort: number
   readonly linkGroups?: readonly string[]
   readonly edgePort: number
-  /** DNS names of its server certificate, in addition to localhost. */
+  /** DNS names of the router's server certificate, in addition to localhost. */
   readonly dnsNames?: readonly string[]
   /** Mode of its `tunnel` listener; without it the router has no tunnel listener. */
   readonly tunnel?: TunnelOptions
@@ -92,7 +92,7 @@ export class StockRouter {
     return readFileSync(this.log, 'utf8')
   }
 
-  /** IDs of the controllers in its endpoints file. */
+  /** IDs of the controllers in the router's endpoints file. */
   endpoints(): string[] {
     try {
       const file = parse(readFileSync(join(this.options.folder, 'endpoints.yml'), 'utf8')) as {

@@ -58,7 +58,7 @@ test('if a crash interrupts a log reset after a received state became active, th
   await source.close()
 })
 
-test('a data folder can be opened only once at a time, by this process or another', async () => {
+test('a data folder can be opened only once at a time', async () => {
   const dir = formedFolder()
   const first = await openDataFolder(dir, options)
   const refused = { code: 'IN_USE', message: expect.stringContaining(`(pid ${process.pid})`) }

@@ -9,7 +9,7 @@ export interface OpenedDisk {
   settle(): Promise<void>
   /** Closes the disk in order and restarts it. */
   restart(): Promise<OpenedDisk>
-  /** Loses all writes that were not settled, and restarts. */
+  /** Loses all writes that are not durable, and restarts. */
   crash(): Promise<OpenedDisk>
 }
 

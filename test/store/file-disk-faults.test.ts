@@ -155,7 +155,7 @@ test('with little disk space left, the log fills its current segment, and then f
   expect(openLog(dir, smallLog).restored.entries.length).toBe(durable)
 })
 
-test('a start with too little disk space is refused, and leaves the log unchanged', () => {
+test('a start with too little disk space is refused with the free and the required number of bytes', () => {
   const { dir, disk } = opened()
   disk.closeNow()
   const files = { ...watchedFileSystem(), freeBytes: () => 5000 }

@@ -250,7 +250,7 @@ test('a missing log segment is reported as corruption, whether it is the first, 
   }
 })
 
-test('log records from an earlier segment or from another store are not accepted as part of the log', () => {
+test('log records that were copied from an earlier segment are not accepted as part of the log', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 40, 1, 700), commit: 0 })

@@ -270,7 +270,7 @@ test('a state that a snapshot brought beyond the log causes no missing tail, bec
   }
 })
 
-test('a state that apply brought beyond the log makes the rest of the term the missing tail, because the end of the log is lost', () => {
+test('a state that contains entries beyond the end of the log makes the rest of the term the missing tail, because the end of the log is lost', () => {
   const before = written(seededRandom(9))
   const state = { term: before.last.term, index: before.last.index + 3 }
   const { restored } = reopen({ files: before.files, state })

@@ -4,7 +4,7 @@ export interface AppliedLog {
   readonly length: () => number
   /** @throws when replaying the log does not lead to the same state. */
   readonly judge: () => void | Promise<void>
-  /** Whether its creator has closed it; null if nothing needs to be closed. */
+  /** Whether the test that wrote the log has closed it; null if nothing needs to be closed. */
   readonly isEnded: (() => boolean) | null
 }
 

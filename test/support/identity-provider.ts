@@ -100,7 +100,7 @@ export class KeyServer {
   readonly #server: Server
   readonly caPem: string
   requests = 0
-  /** Its key set, unless `answer` returns something else. */
+  /** The key set of the provider, unless `answer` returns something else. */
   keys: readonly unknown[]
   answer: Answering = (_request, response) => {
     response.setHeader('content-type', 'application/json')

@@ -30,7 +30,7 @@ export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf>
 /** The leaf certificate of a removed controller. */
 export interface FormerLeaf extends MemberLeaf {
   readonly removedAtMs: number
-  /** Whether the configuration records its key as removed. */
+  /** Whether the configuration records the key of this certificate as removed. */
   readonly isRecorded: boolean
 }
 

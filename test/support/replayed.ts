@@ -10,8 +10,8 @@ export interface StateDigests {
 }
 
 /**
- * A value with which a batch contains several entries, and a record is written in more than one
- * batch.
+ * Number of log entries per batch of writes: so small that a record is written in more than one
+ * batch, and larger than one so that a batch contains several entries.
  */
 const ENTRIES_A_BATCH = 7
 

@@ -48,7 +48,7 @@ test('two Raft simulations with the same seed record the same trace', async () =
   expect(again.trace).toEqual(one.trace)
 })
 
-test('the TLA+ specification rejects a trace from which any one event is omitted', async () => {
+test('the TLA+ specification rejects a trace that lacks one event on which later events depend', async () => {
   const { trace } = await recordSimulation(2, RUN_MS)
   const random = seededRandom(1)
   // Later events reveal a change of the term, the log or the disk; nothing reveals a change of a

@@ -149,7 +149,7 @@ export class TunnelStage {
   readonly terminators = new Map<string, CreateTerminatorV2>()
   readonly lines: LoggedLine[] = []
   readonly circuits: string[] = []
-  /** If not empty, it refuses service sessions to dial with these error codes. */
+  /** If not empty, the controller refuses the next circuit requests with these error codes. */
   readonly refusedCodes: number[] = []
   readonly #results = new Map<string, (message: ChannelMessage) => void>()
   readonly #tunnels: IdentityTunnel[] = []

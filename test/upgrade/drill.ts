@@ -161,7 +161,7 @@ export class UpgradeDrill {
     await until(`ctrl${k} has ended`, hasEnded, ENDED_MS)
   }
 
-  /** @returns its exit code, as a promise, if the controller exits by itself. */
+  /** @returns the exit code of the controller, as a promise, if the controller exits by itself. */
   start(k: number): Promise<number | null> {
     const { program, env } = this.#of(k)
     const child = this.cluster.run(k, env, program)

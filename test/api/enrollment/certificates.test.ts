@@ -195,7 +195,7 @@ describe('an extended certificate', () => {
     })
   })
 
-  test('is issued only to the holder, and only for a certificate that the network issued', async () => {
+  test('is issued only to the holder, and only for a valid certificate request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const clientCertCsr = await createCertificateRequest({
       privateKeyPem: generatePrivateKeyPem(),
@@ -211,7 +211,7 @@ describe('an extended certificate', () => {
     expect(await listener.call(bad)).toMatchObject(refusal(400, 'COULD_NOT_PROCESS_CSR'))
   })
 
-  test('is returned again for a repeated request id', async () => {
+  test('is also returned for a repeated request ID, and can then be verified', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const privateKeyPem = generatePrivateKeyPem()
     const clientCertCsr = await createCertificateRequest({ privateKeyPem, id: 'new' })
@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all valid in their session, including one that a repeated request id returned', async () => {
+  test('are all valid in their session, including a certificate that a repetition of its request returned', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()

@@ -381,7 +381,7 @@ describe('routers', () => {
     )
   })
 
-  test('a router that requests certificates for other keys replaces the certificates that it has not used yet', async () => {
+  test('that request certificates for other keys replace the certificates that they have not used yet', async () => {
     const { id, token } = await newRouter('edge-routers')
     const privateKeyPem = newKey()
     const certCsr = await csrOf(privateKeyPem, id)
@@ -428,7 +428,7 @@ describe('an enrollment token that is sent without a method', () => {
     expect(dataOf(await listener.call(asked))['cert'], 'the answer was lost').toBe(cert)
   })
 
-  test('is refused if it is unknown or missing, or if it is used for a password', async () => {
+  test('is refused if it is unknown or missing, or if it has already set a password', async () => {
     const { token } = await newToken({ updb: 'methodless-2' })
     const body = { password: 'a long enough one' }
     dataOf(await listener.call({ path: `${ENROLL}?token=${token}`, body }))

@@ -178,7 +178,7 @@ describe('the test of a token', () => {
     },
   )
 
-  test('returns the values of checks that an earlier failure made impossible', async () => {
+  test('lists the checks that an earlier failure made impossible, with the found and the expected values', async () => {
     const other = ecKey('other')
     const wish = { key: other, claims: { aud: 'elsewhere' } }
     const report = await testOf(await provider.token('alice-id', wish))

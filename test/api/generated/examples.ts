@@ -188,7 +188,7 @@ export const refusedOnPurpose: readonly string[] = [
   'client POST /provider-log-in/token',
   // The response is a stream that has no end.
   'fabric GET /events',
-  // Deleted together with the record for which it was opened.
+  // The controller deletes a service session together with the record for which it was opened.
   'client DELETE /sessions/{id}',
   'management DELETE /sessions/{id}',
   // Needs an authenticator with a certificate, or a certificate that the CA signed over its

@@ -46,9 +46,9 @@ const servedBy = new WeakMap<TestController, Map<ApiName, ServedAnswers>>()
 export class CallerOf {
   readonly #controller: TestController
   token: string | null = null
-  /** Source address of its requests. */
+  /** Source address of the caller's requests. */
   address = '127.0.0.1'
-  /** True if it sends requests through the admin socket. */
+  /** True if the caller sends its requests through the admin socket. */
   isAtSocket = false
 
   constructor(controller: TestController) {

@@ -258,7 +258,10 @@ export class LocalMembership implements MembershipControl {
   }
 }
 
-/** Records its requests, and returns the responses that the test sets. */
+/**
+ * Records the requests of joining controllers and operators, and returns the responses that the
+ * test sets.
+ */
 export class TestAdmission implements ControllerAdmission {
   readonly invitations: Parameters<ControllerAdmission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
@@ -399,13 +402,13 @@ export async function startController(
     reachLatest: () => Promise.resolve(controller.onReachLatest()),
   } as unknown as SoftState
   const baseUrl = 'https://localhost:1280'
-  // The clock stands still unless a test advances it, so a wait for a router would never end.
+  // The clock advances only when a test advances it, so a wait for a router would never end.
   const all = overrideApiLimits({ routerReturnMs: 0, ...limits })
   const events = eventsOf(machine, cluster, clock)
   const schemas = new SchemaWorker(all, systemClock)
   const settings = { ...all, trustDomain: testTrustDomain }
   const issuer = new InlineIssuer(authorities.issuing, settings, clock)
-  // Created when a file is first written to it.
+  // This folder is created when the first file is written into it.
   const dir = join(tmpdir(), `flotilla-api-${newShortId()}`)
   const live = liveTables(cluster.selfId)
   const traffic = new LocalTrafficCluster(cluster, {

@@ -9,7 +9,7 @@ export interface WithProvider extends ForFile {
   readonly provider: TestProvider
   /** Name of the provider. */
   readonly signerId: string
-  /** @returns its id. */
+  /** @returns the ID of the signer. */
   newSigner(fields: object): Promise<string>
   /** A policy that differs from the default one. @returns its id. */
   newPolicy(name: string, given: { extJwt?: object; secondary?: object }): Promise<string>

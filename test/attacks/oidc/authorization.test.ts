@@ -7,8 +7,9 @@ import { OidcClient, parameterOf } from '../../api/support/oidc.ts'
 import { claimsOf } from '../../api/support/network.ts'
 import { password, twoControllers } from './support.ts'
 
-// The attack: somebody leads a client, a person or their code to the wrong place: by the proof key,
-// the redirect address, a page of another person, or the name of a controller.
+// The attack: somebody redeems the code of another person without the PKCE code verifier, has it
+// sent to a foreign redirect URI, shows a log-in page to another person in a frame, or lets a
+// foreign host name act as the controller.
 
 const { root, first, second, newClient, newPerson } = await twoControllers()
 

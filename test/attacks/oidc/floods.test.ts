@@ -50,7 +50,7 @@ test('a password alone can open only a few sessions that wait for their second f
 })
 
 describe('guesses in OIDC log-ins', () => {
-  test('of a password are slowed down together over all log-ins and controllers', async () => {
+  test('of a password lock the password after the maximum number of attempts, counted over all log-ins and controllers', async () => {
     const { username } = await newPerson()
     await root.call('PATCH', `${management}/auth-policies/default`, {
       primary: { updb: { maxAttempts: 3, lockoutDurationMinutes: 0 } },
@@ -198,7 +198,7 @@ describe('a request parameter of an OIDC log-in', () => {
     }
   })
 
-  test('of a thousand characters is accepted', async () => {
+  test('that is unknown is ignored, even in a request with 5,000 of them', async () => {
     const many = Array.from({ length: 5000 }, (_, at) => `p${at}=${at}`).join('&')
     const reply = await newClient().send('POST', '/oidc/oauth/token', many, form)
     expect([reply.status, reply.json['error']]).toEqual([400, 'invalid_client'])

@@ -38,7 +38,7 @@ describe('A router that no policy permits for the client', () => {
 describe('a router that claims to evaluate posture', () => {
   const isJudgedByRouter = true
 
-  test('A router that reports that it evaluates posture', async () => {
+  test('is not trusted about an MFA check, which passes only after a controller has verified a code', async () => {
     const device = await devices.behind({ typeId: 'MFA', timeoutSeconds: -1 })
     const token = await devices.openSession(device)
     expect(await devices.dial(device, token, { isJudgedByRouter })).toMatchObject(refused)

@@ -4,8 +4,8 @@ import { FlowStateEncryption } from '../../../src/auth/oidc/flow-state-encryptio
 import { twoControllers } from './support.ts'
 
 // The attack: a controller whose clock is a day ahead encrypts the statement that somebody has
-// logged in, or a controller whose clock is a day behind receives such a statement. It would then
-// be accepted long after the session that it opened has ended and is forgotten.
+// logged in, or a controller whose clock is a day behind receives such a statement. The statement
+// would then be accepted long after the session that it opened has ended and is forgotten.
 
 const { controller } = await twoControllers()
 const MINUTE_MS = 60_000

@@ -138,7 +138,7 @@ describe('the tokens of an OIDC client that requested a certificate during its l
     expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
   })
 
-  test('can be exchanged only with the certificate; the new tokens are bound to another key if requested', async () => {
+  test('can be exchanged with the certificate, and the new tokens are bound to another key if requested', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     const asked = await newRequest()
     const answer = await doorOf(key).send('POST', '/oidc/oauth/token', {

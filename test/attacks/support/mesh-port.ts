@@ -16,7 +16,7 @@ import {
 export interface AttackedMesh {
   readonly authority: Authority
   readonly victim: TestMesh
-  /** Identity of its only peer, which does not run. */
+  /** Identity of the victim's only peer, which does not run. */
   readonly member: MeshIdentity
   /** A TCP connection, from an address of this host. */
   tcp(localAddress: string): Socket

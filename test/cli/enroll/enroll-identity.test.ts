@@ -274,7 +274,7 @@ describe('other kinds of enrollment tokens', () => {
   })
 })
 
-describe('identity enroll exits with 2 and leaves the token unused', () => {
+describe('identity enroll exits with 2', () => {
   test.each([
     [{ ott: true }, [], /--out FILE, or --cert FILE and --key FILE/],
     [{ ott: true }, ['--out', 'a', '--cert', 'b', '--key', 'c'], /--out FILE, or --cert/],

@@ -131,7 +131,7 @@ describe('flotilla migrate check', () => {
     ['identity.key', 'server.key', 'the server certificate has its own key'],
     ['identity.server_key', 'portal.key', 'the server certificate has its own key'],
   ])(
-    'refuses %s, file %s, if the key does not match its certificate and %s',
+    'refuses %s (file %s) if the key does not match its certificate: %s',
     async (field, file, setup) => {
       const identity = await otherIdentity('portal')
       if (setup.startsWith('the listener')) {
@@ -189,7 +189,7 @@ describe('flotilla migrate check', () => {
     expect(code).toBe(1)
   })
 
-  test('lists each router and identity whose certificate the network did not issue', async () => {
+  test('lists each router whose certificate the network did not issue', async () => {
     const stranger = await newCa('a removed signer', nowMs)
     const certPem = boltzText(await clientCertificate(stranger, 'edge-1', nowMs))
     const { routers } = network.stores
@@ -419,7 +419,7 @@ describe('flotilla migrate', () => {
     expect((await runHere([...words, '--accept-losses'])).code).toBe(0)
   })
 
-  test('never overwrites a backup or a folder of configurations', async () => {
+  test('refuses to overwrite a backup or a folder of configurations', async () => {
     writeFileSync(join(folder, 'net.backup'), 'mine')
     const words = ['migrate', single.configuration, ...targets(), '--plaintext']
     expect(await failureOf(...words)).toMatch(/^1: flotilla: net\.backup /)

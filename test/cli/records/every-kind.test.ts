@@ -140,11 +140,11 @@ test('every kind of record that can be created has an example in the test data',
 })
 
 describe.each(creatable.map((kind) => [kind.name, kind] as const))(
-  'the verbs for records of the kind %s:',
+  'the verbs for records of the kind %s',
   (name, kind) => {
     const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
-    test('records of the kind can be created, listed, shown, changed and deleted', async () => {
+    test('create, list, show, change and delete a record', async () => {
       const words = create.replaceAll('FOLDER', person.folder).split(' ')
       const made = JSON.parse(await person.out('create', name, ...words, '--json')) as {
         id: string

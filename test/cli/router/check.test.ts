@@ -19,7 +19,7 @@ ctrl: {endpoint: "tls:$WHERE:6262", startupTimeout: 10s}
 `
 
 describe('router check', () => {
-  test('accepts a valid configuration, and lists keys that are ignored or have no effect', async () => {
+  test('accepts a valid configuration, and notes that the router cannot enroll without a csr section', async () => {
     writeFileSync(path, GOOD)
     const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect([done.code, done.stderr]).toEqual([0, ''])

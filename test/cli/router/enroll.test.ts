@@ -198,7 +198,7 @@ describe('router enroll', () => {
     },
   )
 
-  test('enrolls at another address of the controller that signed the token, and the router later renews its certificates there', async () => {
+  test('enrolls at another address of the controller that signed the token, and writes this address into the endpoints file for later renewals', async () => {
     const relay = createServer((socket) => {
       const onward = connect(cluster.listener.port, '127.0.0.1')
       for (const one of [socket, onward]) one.on('error', () => undefined)

@@ -157,8 +157,8 @@ export class Network implements World {
   }
 
   /**
-   * A value that is unique in its kind, as apply requires; sometimes empty, which apply would
-   * refuse.
+   * A value that is unique in its kind, as the state machine requires; sometimes empty, which the
+   * state machine refuses.
    */
   #unique(kind: string, field: string, id: string): string {
     for (;;) {

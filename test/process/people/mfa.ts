@@ -52,7 +52,7 @@ class Person {
     return person
   }
 
-  /** @returns the token of another session. */
+  /** @returns the token of a new session. */
   async logIn(k: number): Promise<string> {
     return String(dataOf(await net.logInByPassword(k, this.username, password))['token'])
   }
@@ -163,7 +163,7 @@ describe('An API session', () => {
     expect(await statuses(other)).toEqual(partial)
   })
 
-  test('becomes partially authenticated on any controller once its policy requires a code, and fully once it does not', async () => {
+  test('becomes partially authenticated on any controller once its policy requires a code, and fully authenticated once the policy does not', async () => {
     const person = await Person.known(2)
     const token = await person.logIn(3)
     const { primary } = await net.shown(1, '/auth-policies/default')

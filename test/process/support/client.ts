@@ -109,7 +109,7 @@ export class Client {
     return made
   }
 
-  /** Program of this controller; null if it does not report it. */
+  /** Program of this controller; null if the controller does not report its program. */
   async #programOf(api: ApiName): Promise<string | null> {
     const answer = await this.#ask('GET', `${bases[api]}/version`, {}).catch(() => null)
     if (answer?.status !== 200) return null

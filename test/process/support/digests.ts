@@ -15,8 +15,9 @@ export class StatesDiffer extends Error {
 }
 
 /**
- * Compares the states of all running controllers at one index: they compute a digest whenever apply
- * is idle. If they have no common index (no quorum, or only one controller), it compares nothing.
+ * Compares the states of all running controllers at one index: they compute a digest whenever no
+ * entry is being applied. If they have no common index (no quorum, or only one controller), it
+ * compares nothing.
  * @throws {StatesDiffer}
  */
 export async function compareDigests(

@@ -103,7 +103,7 @@ test('a controller with one wrong record on disk is quarantined, serves no reque
     return new Set(own.map((m) => `${m?.digestIndex} ${m?.digest}`)).size === 1
   })
 
-  // The repaired record is also on its disk.
+  // The record on the disk is repaired, too.
   cluster.kill(odd, 'SIGKILL')
   await until('it is down', () => Promise.resolve(!isRunning(pid)))
   expect(await nameOnDisk(data, id)).toBe('n-7')

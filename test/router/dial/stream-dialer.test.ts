@@ -202,7 +202,7 @@ describe('A dialed TCP target', () => {
     expect(circuits.waitedBytesMax).toBeLessThan(256 * 1024)
   })
 
-  test('ends the circuit if its process is killed', async () => {
+  test('ends the circuit with the reason if it resets the connection', async () => {
     const { far, socket } = await bridged()
     socket.resetAndDestroy()
     await eventually(() => far.closedFor).toMatch(/ECONNRESET/)

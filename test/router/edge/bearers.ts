@@ -72,7 +72,7 @@ export class BearerBench {
     finished(this.bench.model.change(changesBody(events, 1, 0, { isSynthetic: true }), false))
   }
 
-  /** The controller with that key is no longer a member. */
+  /** Simulates that the controller with that key has left the cluster: the model loses its key. */
   forgetKey(certificatePem: string): void {
     const keys = trustedPublicKeys({ controllers: [certificatePem], anchors: [] })
     const changes = keys.map((value) =>

@@ -417,7 +417,7 @@ ${sections}
       readonly controllers?: readonly string[]
       readonly options?: string
       readonly sections?: string
-      /** Protocol of its listener; default: tls. */
+      /** Protocol of the router's listener for clients; default: tls. */
       readonly protocol?: 'tls' | 'wss'
     } = {},
   ): Promise<EdgeBench> {

@@ -119,7 +119,7 @@ describe('A listener with the protocol wss', () => {
     expect(error.message).toBe('Unexpected server response: 404')
   })
 
-  test('presents the current certificate to a browser, and the next certificate after a renewal', async () => {
+  test('presents its certificate to a browser, also after a renewal', async () => {
     const [port = 0] = bench.edge.ports
     const shown = async (): Promise<string> => {
       const socket = connect({ port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })

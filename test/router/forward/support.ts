@@ -124,7 +124,7 @@ export class TestPlace implements FrameDestination {
   readonly got: ChannelMessage[] = []
   readonly circuit
   isUnrouted = false
-  /** The number of messages that it still accepts. */
+  /** The number of messages that this end still accepts. */
   room = Infinity
   readonly #router: TestRouter
 

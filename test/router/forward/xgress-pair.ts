@@ -107,9 +107,9 @@ export class ScriptedApplication implements CircuitApplication {
   isFinished = false
   /** Whether all data has arrived, according to the last report. */
   isWhole: boolean | null = null
-  /** Whether it has reported that it currently accepts no more data. */
+  /** Whether the application has reported that it currently accepts no more data. */
   isFull = false
-  /** Whether it accepts more data after this piece. */
+  /** Whether the application accepts more data after this piece. */
   takesMore: (piece: PayloadContent) => boolean = () => true
   finishesAtEnd = true
   #unsent: PayloadContent[] = []

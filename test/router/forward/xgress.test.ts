@@ -289,7 +289,7 @@ describe('A circuit endpoint closes', () => {
     initiator.application.write([pieceOf(10)])
     time.runFor(600_000)
     expect(initiator.closed).toEqual([])
-    // From here on, it is sent again at most every 10 s.
+    // From here on, the initiator resends the payload at most every 10 s.
     expect(initiator.counts.retransmission).toBeLessThan(10_000)
     initiator.xgress.close('the client has gone')
     time.runFor(29_000)

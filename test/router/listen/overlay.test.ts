@@ -149,7 +149,7 @@ test('a client that reads nothing stops the target from sending', async () => {
   expect(got).toBe(total)
 })
 
-test('if a target program is killed, its client’s connection through the routers closes', async () => {
+test('if a target resets its connection, the client’s connection through the routers closes', async () => {
   await serve((socket) => socket.once('data', () => socket.resetAndDestroy()))
   const socket = await connected(tcpPort)
   socket.resume()

@@ -19,9 +19,9 @@ import type { ControlConnection } from '../../../src/router/controllers/control-
 export class AskedController {
   readonly connection: ControlConnection
   readonly asked: CreateFabricCircuit[] = []
-  /** If null, it creates every circuit, with the name `circuit N`. */
+  /** If null, the controller creates every circuit, with the name `circuit N`. */
   refusal: string | null = null
-  /** If true, it answers nothing. */
+  /** If true, the controller answers nothing. */
   isSilent = false
   readonly #channel: Channel
   #last: ChannelMessage | null = null

@@ -101,7 +101,7 @@ test('a router subscribes to the data model at one controller, and at another on
   await eventuallyAt(second).toEqual({ index: 9, timeline: 'timeline-1' })
 })
 
-test('a malformed message about the data model is logged, and the router subscribes again', async () => {
+test('after a malformed message about the data model, the router subscribes again and keeps its channel', async () => {
   const a = await network.controller('a')
   await network.running([a.address])
   const id = await subscribed(a)

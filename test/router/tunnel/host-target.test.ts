@@ -247,7 +247,7 @@ describe('A config for hosting a service', () => {
       { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
       'is no HTTP URL',
     ],
-  ])('%s is refused, so that the service is not hosted', (_what, config, expected) => {
+  ])('%s is refused', (_what, config, expected) => {
     expect(fault(config)).toContain(expected)
   })
 

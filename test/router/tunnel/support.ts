@@ -42,12 +42,12 @@ export class TunnelController {
   readonly terminators = new Map<string, CreateTunnelTerminator>()
   readonly updates: UpdateTunnelTerminator[] = []
   readonly asked: CreateTunnelCircuit[] = []
-  /** If false, it does not answer requests for circuits. */
+  /** If false, the controller does not answer requests for circuits. */
   makesCircuits = true
   /** If true, requests for a terminator wait until `answerHeld`. */
   holdsCreations = false
   readonly held: ChannelMessage[] = []
-  /** Refusals with which it answers the next requests for a terminator. */
+  /** Refusals with which the controller answers the next requests for a terminator. */
   readonly refusals: CreateTerminatorResult[] = []
   #index = 1
   #circuits = 0

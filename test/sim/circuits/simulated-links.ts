@@ -33,7 +33,7 @@ type LinkConfig = NonNullable<RouterConfig['link']>
 
 export interface SimulatedLinksParts {
   readonly routerId: string
-  /** Routers with which it may have links. */
+  /** Routers with which this router may have links. */
   readonly peerIds: ReadonlySet<string>
   readonly config: LinkConfig
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>

@@ -76,7 +76,7 @@ export class SimulatedRouter {
   readonly peerIds: ReadonlySet<string>
   readonly ends = new Set<StreamEnd>()
   life: RouterLife | null = null
-  /** Circuits its clients are waiting for. */
+  /** Number of circuits for which the router's clients wait. */
   asked = 0
   readonly #world: RouterWorld
   readonly #config: RouterConfig
@@ -111,12 +111,12 @@ export class SimulatedRouter {
     this.life?.links.accept(socket)
   }
 
-  /** IDs of the circuits that it carries. */
+  /** IDs of the circuits that the router carries. */
   get carried(): readonly string[] {
     return Object.keys(this.life?.forwarder.shown().circuits ?? {})
   }
 
-  /** Dials a service as one of its clients. */
+  /** Dials a service as one of the router's clients. */
   dial(serviceId: string): void {
     const { life } = this
     if (life === null) return
@@ -125,7 +125,7 @@ export class SimulatedRouter {
     })
   }
 
-  /** Closes all its circuits, as their users would. */
+  /** Closes all circuits of the router, as their users would. */
   closeAll(): void {
     const { life } = this
     if (life === null) return

@@ -37,7 +37,7 @@ const REST_MS_MAX = 400
 export class Stream {
   readonly id: string
   readonly number: number
-  /** Virtual time at which the controller created it; null: not created. */
+  /** Virtual time at which the controller created the circuit of this stream; null: not created. */
   madeMs: number | null = null
   readonly ends: StreamEnd[] = []
 
@@ -61,7 +61,7 @@ export class Stream {
 /**
  * The user of one end of a circuit. It sends numbered words that differ in every stream, and
  * compares each received word with the expected one. A missing, repeated, reordered or foreign word
- * is detected at once (C1).
+ * is detected immediately (C1).
  */
 export class StreamEnd implements CircuitApplication {
   readonly side: 'client' | 'host'
@@ -71,9 +71,9 @@ export class StreamEnd implements CircuitApplication {
   received = 0
   hasFinished = false
   isPeerFinished = false
-  /** Reason why it was closed; null: not closed. */
+  /** Reason why this end was closed; null: not closed. */
   closed: string | null = null
-  /** Whether its router ended with it. */
+  /** Whether this end was lost because its router stopped. */
   isLost = false
   readonly #world: StreamWorld
   readonly #habits: Habits
@@ -97,7 +97,7 @@ export class StreamEnd implements CircuitApplication {
     return this.closed === null && !this.isLost
   }
 
-  /** Called in an event of its router. */
+  /** Called in an event of the router of this end. */
   begin(end: CircuitEndpoint): void {
     this.#end = end
     this.#sendLater()
@@ -143,7 +143,7 @@ export class StreamEnd implements CircuitApplication {
     this.closed = reason
   }
 
-  /** Whether it sends while there is traffic. */
+  /** Whether this end sends for as long as there is traffic. */
   get isEndless(): boolean {
     return this.#habits.words === Infinity
   }

@@ -21,7 +21,7 @@ class SlowStore extends MemoryStateStore {
   }
 }
 
-/** Apply is in the middle of a long batch when a snapshot must replace the state. */
+/** The state machine is in the middle of a long batch when a snapshot must replace the state. */
 export async function scenario(): Promise<void> {
   const source = await StateMachine.open({ store: new MemoryStateStore(), clock: systemClock })
   const log = new LogWriter((entry) => source.apply(entry))
