@@ -288,27 +288,29 @@ export class Channel {
     return promise
   }
 
-  /** @param last reply to the hello, sent before the socket closes; null: none. */
-  close(reason: string, last: ChannelMessage | null = null): void {
+  /** Closes the channel after it has sent its waiting messages, or after `LINGER_MS`. */
+  end(reason: string): void {
+    this.close(reason, null, true)
+  }
+
+  /** @param last reply to the hello, or null. @param sendsWaiting false: drops waiting messages. */
+  close(reason: string, last: ChannelMessage | null = null, sendsWaiting = last !== null): void {
     if (this.#isClosed) return
     const { socket, onClose } = this.#deps
     if (last !== null) this.#write(this.#toHello(last))
     this.#isClosed = true
     this.#writer.close()
     this.#stopChecks?.()
-    for (const timer of [this.#owedTimer, this.#resumeTimer]) {
-      if (timer !== null) clearTimeout(timer)
-    }
+    for (const timer of [this.#owedTimer, this.#resumeTimer]) clearTimeout(timer ?? undefined)
     // For a socket that was added to another channel, a reply may still arrive over that channel.
     const waiting = this.#partOf === null ? Array.from(this.#waiters.keys()) : []
     for (const sequence of waiting) {
       this.#settle(sequence)?.reject(new Error(`the channel is closed: ${reason}`))
     }
-    if (last === null) socket.destroy()
-    else {
+    if (sendsWaiting) {
       socket.end()
       setTimeout(() => socket.destroy(), LINGER_MS).unref()
-    }
+    } else socket.destroy()
     onClose(reason)
   }
 

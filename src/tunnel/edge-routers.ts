@@ -162,7 +162,7 @@ export class EdgeRouters {
     if (followed.timer !== null) clearTimeout(followed.timer)
     followed.timer = null
     followed.giveUp?.abort()
-    followed.open?.channel.close(reason)
+    followed.open?.channel.end(reason)
   }
 
   #isFollowed(followed: Followed): boolean {

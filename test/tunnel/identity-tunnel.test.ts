@@ -104,13 +104,26 @@ describe.each([
   })
 })
 
-test('The client of a tunnel gets a reset if the target resets its connection', async () => {
-  const { port, target } = await joined()
-  const { socket, said } = await opened(port)
-  expect(await said('half')).toBe('half')
-  const end = once(socket, 'end').catch((error: NodeJS.ErrnoException) => error.code)
-  target.sockets[0]?.resetAndDestroy()
-  expect(await end).toBe('ECONNRESET')
+describe('The client of a tunnel gets a reset instead of a regular end of the stream', () => {
+  type Joined = Awaited<ReturnType<typeof joined>>
+
+  async function endAfter(fail: (network: Joined) => unknown): Promise<unknown> {
+    const network = await joined()
+    const { socket, said } = await opened(network.port)
+    expect(await said('half')).toBe('half')
+    const end = once(socket, 'end').catch((error: NodeJS.ErrnoException) => error.code)
+    await fail(network)
+    return await end
+  }
+
+  test('when the target resets its connection', async () => {
+    expect(await endAfter(({ target }) => target.sockets[0]?.resetAndDestroy())).toBe('ECONNRESET')
+  })
+
+  // The controllers of this test remove no circuit, so the tunnel itself reports the end.
+  test('when the tunnel that hosts the service stops', async () => {
+    expect(await endAfter(({ host }) => host.tunnel.stop())).toBe('ECONNRESET')
+  })
 })
 
 test('A tunnel reaches a service that it also hosts through the same edge router', async () => {
