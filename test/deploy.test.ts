@@ -9,7 +9,7 @@ import { parse } from 'yaml'
 import { parseRouterConfig } from '../src/config/router/load.ts'
 import type { RouterConfig } from '../src/config/router/table.ts'
 
-// Checks that names in deploy/ exist: metrics that the programs expose, verbs and flags that the
+// Checks that names in deploy/ exist: metrics that the programs expose, commands and flags that the
 // program accepts.
 
 const root = resolve(import.meta.dirname, '..')
@@ -238,7 +238,7 @@ describe('the router container', () => {
   })
 })
 
-test('the systemd units, the container entrypoint and the README use existing verbs', () => {
+test('the systemd units, the container entrypoint and the README use existing commands', () => {
   const text = [
     read('README.md'),
     read('systemd/flotilla-controller@.service'),

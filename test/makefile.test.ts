@@ -110,7 +110,7 @@ test('make quickstart and the launcher find Node 24 even if npm created no link 
   }
 })
 
-test('the launcher starts a router with a larger initial heap, and other verbs with the default heap', () => {
+test('the launcher starts a router with a larger initial heap, and other commands with the default heap', () => {
   installAsNpm9()
   script(join(project, 'bin/flotilla'), readFileSync(join(root, 'bin/flotilla'), 'utf8'))
   mkdirSync(join(project, 'dist'))

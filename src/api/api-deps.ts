@@ -121,7 +121,7 @@ export interface ApiDeps {
   /** Shares the main thread's processor time fairly among API callers and connected routers. */
   readonly processor: ProcessorShare
   /**
-   * True: key URLs of JWT signers may point to this host, to link-local addresses and to metadata
+   * True: JWKS URLs of JWT signers may point to this host, to link-local addresses and to metadata
    * services.
    */
   readonly allowsReservedSignerHosts: boolean

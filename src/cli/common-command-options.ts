@@ -13,12 +13,14 @@ export const CONFIG_PATH_VARIABLE = 'FLOTILLA_CONFIG'
 
 const CONFIG_PLACES = `$${CONFIG_PATH_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
 
-/** A verb that has one of these options requires no configuration if the user gives that option. */
+/**
+ * A command that has one of these options requires no configuration if the user gives that option.
+ */
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
- * Adds the common conventions to every verb: `-o` with its alias `--json`, the search for the
- * configuration, and `help` with several words. Called once, after all verbs are defined.
+ * Adds the common conventions to every command: `-o` with its alias `--json`, the search for the
+ * configuration, and `help` with several words. Called once, after all commands are defined.
  */
 export function addCommonCommandOptions(program: Command): void {
   const commands = allCommands(program)
@@ -36,7 +38,7 @@ export function addCommonCommandOptions(program: Command): void {
   })
 }
 
-/** Every verb and group below the command. */
+/** Subcommands and groups below `command`, at any depth. */
 export function allCommands(command: Command): Command[] {
   return command.commands.flatMap((inner) => [inner, ...allCommands(inner)])
 }
@@ -70,8 +72,8 @@ function optionOf(command: Command, long: string): Option | undefined {
 }
 
 /**
- * Adds `-o` to a verb that can print JSON, so that it can also print YAML.
- * @returns false if the verb has no JSON output, or has additional formats.
+ * Adds `-o` to a command that can print JSON, so that it can also print YAML.
+ * @returns false if the command has no JSON output, or has additional formats.
  */
 function addOutput(command: Command): boolean {
   const json = optionOf(command, '--json')
@@ -89,8 +91,8 @@ function addOutput(command: Command): boolean {
 }
 
 /**
- * Applies the chosen output format. A verb with additional formats, such as `list -o name`, selects
- * the format itself.
+ * Applies the chosen output format. A command with additional formats, such as `list -o name`,
+ * selects the format itself.
  */
 function useOutput(command: Command, hasFormats: boolean): void {
   const { json, output = 'table' } = command.opts<{ json?: boolean; output?: OutputFormat }>()
@@ -102,7 +104,7 @@ function useOutput(command: Command, hasFormats: boolean): void {
 /**
  * Makes the `--config` option default to the configuration that the environment or the default path
  * provides.
- * @returns true if the verb requires a configuration.
+ * @returns true if the command requires a configuration.
  */
 function addConfig(command: Command): boolean {
   const option = optionOf(command, '--config')
@@ -131,13 +133,13 @@ function useConfig(command: Command, isRequired: boolean): void {
 }
 
 /**
- * Gives the argument `[config]`, in a verb that needs an existing configuration, the same default
- * as the `--config` option.
+ * Gives the argument `[config]`, in a command that needs an existing configuration, the same
+ * default as the `--config` option.
  */
 function addConfigArgument(command: Command): void {
   const argument = command.registeredArguments.find((one) => one.name() === 'config')
-  // A verb that also has a `--config` option uses the argument for something else, so the argument
-  // gets no default.
+  // A command that also has a `--config` option uses the argument for something else, so the
+  // argument gets no default.
   if (argument === undefined || argument.required || optionOf(command, '--config')) return
   argument.default(process.env[CONFIG_PATH_VARIABLE] || DEFAULT_CONFIG_PATH, CONFIG_PLACES)
 }

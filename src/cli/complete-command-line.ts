@@ -100,7 +100,7 @@ async function namesOf(kind: RecordKind): Promise<string[]> {
   }
 }
 
-/** The verb that the words select, and the arguments that follow it. */
+/** The command that the words select, and the arguments that follow it. */
 function descend(
   program: Command,
   words: readonly string[],

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander'
 
 import { printLine } from './terminal/output.ts'
 
-/** The `completion` verb, and the hidden verb that the completion scripts call. */
+/** The `completion` command, and the hidden command that the completion scripts call. */
 export function addCompletionCommands(program: Command): void {
   program
     .command('completion')

@@ -3,11 +3,12 @@ import { type Command, Help, type Option } from 'commander'
 import { commandFullName, unknownCommandFailure } from './command-names.ts'
 
 /**
- * Default width, if the terminal does not report its width; wide enough for one verb on each line.
+ * Default width, if the terminal does not report its width; wide enough for one command on each
+ * line.
  */
 const WIDTH = 100
 
-/** Format of the help for every command: it lists the verbs first, one on each line. */
+/** Help format: lists the subcommands before the options, one on each line. */
 export const verbsFirstHelpFormat = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
@@ -22,7 +23,7 @@ export const verbsFirstHelpFormat = {
     const isEmpty = Array.isArray(option.defaultValue) && option.defaultValue.length === 0
     return isEmpty ? option.description : Help.prototype.optionDescription.call(null, option)
   },
-  /** Omits `[options]` from the line of a verb in a list. */
+  /** Omits `[options]` from the lines of the list of subcommands. */
   subcommandTerm: (command: Command): string => {
     const names = command.registeredArguments.map((argument) => {
       const shown = `${argument.name()}${argument.variadic ? '...' : ''}`
@@ -32,7 +33,9 @@ export const verbsFirstHelpFormat = {
   },
 }
 
-/** `help` for nested verbs: `help cluster status` shows the same as `cluster status --help`. */
+/**
+ * Adds `help` for nested commands: `help cluster status` shows the same as `cluster status --help`.
+ */
 export function addHelpCommand(group: Command, root: Command): void {
   group.helpCommand(false)
   group

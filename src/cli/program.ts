@@ -49,8 +49,8 @@ export async function runCommandLine(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Moves --context behind the verb: the option belongs to the verb, but users also type it before
- * the verb.
+ * Moves `--context` behind the command: the option belongs to the command, but users also type it
+ * before the command.
  */
 function contextLast(argv: readonly string[]): readonly string[] {
   const [node = '', script = '', first = '', ...rest] = argv
@@ -62,7 +62,7 @@ function contextLast(argv: readonly string[]): readonly string[] {
 }
 
 /**
- * All verbs, with their options and help.
+ * All commands, with their options and help.
  * @param isJson true: errors in the command line are printed as JSON by `reportFailure`, not by
  * Commander.
  */
@@ -162,7 +162,7 @@ Examples:
   flotilla quickstart --dir /tmp/five --nodes 5 --port 2280 --routers 2`,
     )
     .action(async (options: { dir: string; nodes: number; port: number; routers: number }) => {
-      // Loaded only when needed, so that small verbs start in a tenth of a second.
+      // Loaded only when needed, so that small commands start in a tenth of a second.
       const { runQuickstart } = await import('./quickstart/quickstart.ts')
       await runQuickstart(options)
     })

@@ -67,7 +67,10 @@ function commitOf(ref: string): string {
   }
 }
 
-/** Version string that routers and tunnels report to their peers. */
+/**
+ * Version data that routers and tunnels send in their hello. `version` is the OpenZiti version
+ * whose API Flotilla serves.
+ */
 export function programVersionLine(): {
   readonly version: string
   readonly revision: string

@@ -418,12 +418,14 @@ const KEPT_TEXTS = 8192
 /** Longer texts are not cached. */
 const KEPT_CHARACTERS_MAX = 2048
 
-/** Prints details as JSON. Caches the part of each text that depends only on its record. */
+/**
+ * Serializes details as JSON. Caches the part of each JSON text that depends only on its record.
+ */
 export class DetailPrinter {
   readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
   /**
-   * Prints the detail of a record as JSON text.
+   * Serializes the detail of a record as JSON.
    * @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`.
    */
   print(kind: KindName, record: EntityRecord, context: DetailContext): string {

@@ -109,22 +109,22 @@ describe('a user name and password authenticator', () => {
   })
 
   test.each([
-    ['username', { username: 'abc' }],
-    ['username', { username: 'x'.repeat(101) }],
-    ['username', { username: null }],
-    ['username', { username: undefined }],
-    ['password', { password: '1234' }],
-    ['password', { password: 'x'.repeat(101) }],
-    ['password', { password: null }],
-    ['password', { password: 12345 }],
-    ['method', { method: 'face' }],
-    ['certPem', { method: 'cert' }],
-    ['method', { method: 'ext-jwt' }],
-    ['method', { method: undefined }],
-    ['identityId', { identityId: undefined }],
+    ['username', 'a username of 3 characters', { username: 'abc' }],
+    ['username', 'a username of 101 characters', { username: 'x'.repeat(101) }],
+    ['username', 'the username null', { username: null }],
+    ['username', 'a missing username', { username: undefined }],
+    ['password', 'a password of 4 characters', { password: '1234' }],
+    ['password', 'a password of 101 characters', { password: 'x'.repeat(101) }],
+    ['password', 'the password null', { password: null }],
+    ['password', 'a number as password', { password: 12345 }],
+    ['method', 'an unknown method', { method: 'face' }],
+    ['certPem', 'a missing certificate', { method: 'cert' }],
+    ['method', 'the method ext-jwt', { method: 'ext-jwt' }],
+    ['method', 'a missing method', { method: undefined }],
+    ['identityId', 'a missing identityId', { identityId: undefined }],
   ])(
-    'is refused for the %s: %j, and the response does not echo the password',
-    async (field, fields) => {
+    'is refused with the field %s in the error for %s, and the response does not echo the password',
+    async (field, _fault, fields) => {
       const proposals = controller.cluster.proposals.length
       const body = {
         identityId: 'alice-id',

@@ -61,7 +61,7 @@ test('an admitted controller that does not connect before its ticket expires is 
   expect(handlerOf(cluster)).toBeNull()
   cluster.clock.ms += lifetimeMs
   expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
-  // This invitation also removes the expired ticket from the state.
+  // The creation of this join ticket also removes the expired ticket from the state.
   await invite()
   expect(handlerOf(cluster)).toEqual({ type: 'drop', id })
 })

@@ -118,7 +118,7 @@ const verbs = (): readonly (readonly string[])[] => {
   ]
 }
 
-/** Runs a verb, which must succeed or end with one line on stderr. */
+/** Runs a command, which must succeed or end with one line on stderr. */
 async function mustEndWithASentence(words: readonly string[], said: unknown): Promise<void> {
   const done = await runHere(words, { XDG_CONFIG_HOME: home })
   const what = `${words.join(' ')}: ${JSON.stringify(said)}\n${done.stderr}`

@@ -54,7 +54,9 @@ afterAll(() => person.close())
 
 const kinds = ['identities', 'services', 'config-types', 'service-policies', 'edge-routers']
 
-/** Everything that a verb prints; fails if it contains a character that a terminal interprets. */
+/**
+ * Everything that a command prints; fails if it contains a character that a terminal interprets.
+ */
 async function printed(...words: string[]): Promise<string> {
   const { stdout, stderr } = await person.run(...words)
   expect(controls.exec(stdout + stderr), words.join(' ')).toBeNull()

@@ -32,7 +32,7 @@ test('a controller fetches the keys of a correctly configured provider', async (
   expect(JSON.parse(await endpointBy({}).fetch(server.url))).toEqual({ keys: server.keys })
 })
 
-test('a controller stops waiting for a key endpoint that sends its response byte by byte, or sends no response', async () => {
+test('a controller stops waiting for a JWKS endpoint that sends its response byte by byte, or sends no response', async () => {
   for (const isSilent of [true, false]) {
     server.answer = (_request, response) => {
       if (isSilent) return
@@ -47,7 +47,7 @@ test('a controller stops waiting for a key endpoint that sends its response byte
   }
 })
 
-test('a controller stops reading a key response that never ends', async () => {
+test('a controller stops reading a JWKS response that exceeds the maximum size', async () => {
   let sent = 0
   server.answer = (_request, response) => {
     response.setHeader('content-type', 'application/json')
@@ -66,7 +66,7 @@ test('a controller stops reading a key response that never ends', async () => {
   expect(sent).toBeLessThan(32 * 1024 * 1024)
 })
 
-test('a controller does not follow a redirect by a key endpoint, and does not use keys in the redirect response', async () => {
+test('a controller does not follow a redirect by a JWKS endpoint, and does not use keys in the redirect response', async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     const before = server.requests
     server.answer = (_request, response) => {
@@ -78,7 +78,7 @@ test('a controller does not follow a redirect by a key endpoint, and does not us
   }
 })
 
-test('a controller sends no key request to an address of its host, whatever host name the URL contains', async () => {
+test('a controller requests no JWKS from an address of its host, whatever host name the URL contains', async () => {
   const before = server.requests
   const closed = endpointBy({ allowsReserved: false })
   for (const host of ['localhost', '127.0.0.1', '[::1]', '[::ffff:127.0.0.1]', '169.254.169.254']) {
@@ -91,7 +91,7 @@ test('a controller sends no key request to an address of its host, whatever host
   expect(server.requests).toBe(before)
 })
 
-test('a controller sends no key request to a name that resolves to a metadata service, even if addresses of its host are allowed', async () => {
+test('a controller requests no JWKS from a name that resolves to a metadata service, even if addresses of its host are allowed', async () => {
   const before = server.requests
   for (const address of ['169.254.169.254', '168.63.129.16', 'fe80::1%lo', 'fd00:ec2::254']) {
     const judged = [
@@ -127,7 +127,7 @@ test('DNS lookups that hang do not occupy the threads of the program', async () 
   expect(lookups).toBe(defaultApiLimits.keyLookupsMax)
 })
 
-test('a controller sends no key request to a name if any of its addresses is refused', async () => {
+test('a controller requests no JWKS from a name if any of its addresses is refused', async () => {
   const addresses = [
     { address: '127.0.0.1', family: 4 },
     { address: '10.1.2.3', family: 4 },

@@ -38,7 +38,7 @@ const discover = (caller: CallerOf, issuer: string): Promise<Reply> =>
 const testToken = (caller: CallerOf, token: string): Promise<Reply> =>
   caller.call('POST', `${management}/jwt-signer-setup/test`, { token })
 
-/** Responds to a discovery with metadata that contain this key address. */
+/** Responds to a discovery with metadata that contain this JWKS address. */
 function serveDocument(issuer: string, jwksUri: string): void {
   server.answer = (request, response) => {
     if (request.url?.endsWith('openid-configuration') !== true) {
@@ -74,7 +74,7 @@ test('the discovery of a provider sends no request to an address of this host or
   expect(server.requests).toBe(before)
 })
 
-test('a discovery document cannot make the controller send a request to a metadata service, either through its key URL or through a redirect', async () => {
+test('a discovery document cannot make the controller send a request to a metadata service, either through its JWKS URL or through a redirect', async () => {
   const issuer = `https://localhost:${server.port}`
   const before = server.requests
   serveDocument(issuer, 'https://169.254.169.254/latest/meta-data')

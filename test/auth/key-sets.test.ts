@@ -99,14 +99,14 @@ test('while a provider does not respond, its keys are used until they are stale,
   expect(await kids('a', 'one')).toEqual(['one'])
 })
 
-test('a key document that is identical to the previous one leaves the key set unchanged', async () => {
+test('a JWKS document that is identical to the previous one leaves the key set unchanged', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   clock.advance(limits.keyFetchMsMin)
   expect(await keySets.holding(signer('a'), 'unknown')).toBe(before)
   expect(fetched.length).toBe(2)
 })
 
-test('a changed key address of a signer discards the old keys, and does not allow an additional fetch', async () => {
+test('a changed JWKS address of a signer discards the old keys, and does not allow an additional fetch', async () => {
   await kids('a', 'one')
   const moved = signer('a', 'https://elsewhere.test/keys')
   expect(keySets.known(moved)).toBe(null)

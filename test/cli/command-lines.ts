@@ -4,14 +4,14 @@ import { vi } from 'vitest'
 import { allCommands } from '../../src/cli/common-command-options.ts'
 import { buildProgram } from '../../src/cli/program.ts'
 
-/** The full name of a verb, such as `cluster status`. */
+/** The full name of a command, such as `cluster status`. */
 export function nameOf(command: Command): string {
   const { parent } = command
   if (parent === null || parent.parent === null) return command.name()
   return `${nameOf(parent)} ${command.name()}`
 }
 
-/** Verbs that the help lists, by name. */
+/** Commands that the help lists, by name. */
 export function shownVerbs(program: Command): (readonly [string, Command])[] {
   return allCommands(program)
     .filter(
@@ -30,7 +30,7 @@ export function wordsOf(line: string): string[] {
 }
 
 /**
- * The verb to which a command line leads, without running it.
+ * The command to which a command line leads, without running it.
  * @throws the error with which the program would refuse the command line.
  */
 export async function ranBy(words: readonly string[]): Promise<string> {
@@ -49,7 +49,7 @@ export async function ranBy(words: readonly string[]): Promise<string> {
   return await promise
 }
 
-/** The longest name of a verb with which the words begin. */
+/** The longest name of a command with which the words begin. */
 export function verbIn(
   verbs: readonly (readonly [string, Command])[],
   words: readonly string[],

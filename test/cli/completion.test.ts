@@ -15,7 +15,7 @@ afterAll(() => person.close())
 const offered = async (...words: string[]): Promise<string[]> =>
   (await person.out('complete-words', '--', ...words)).split('\n').filter(Boolean)
 
-test('completion offers verbs, options, kinds, fields, names and contexts', async () => {
+test('completion offers commands, options, kinds, fields, names and contexts', async () => {
   expect(await offered('exp')).toEqual(['explain', 'export'])
   expect(await offered('context', '')).toEqual(['list', 'remove', 'use'])
   expect(await offered('apply', '--pr')).toEqual(['--prune'])

@@ -5,12 +5,12 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { allCommands } from '../../src/cli/common-command-options.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: the help of every verb has examples, and the program accepts each of them as a command
+// Goal: the help of every command has examples, and the program accepts each of them as a command
 // line.
 
 const LINE_MAX = 100
 
-/** Verbs without JSON output: they run a program, or write a document or a script. */
+/** Commands without JSON output: they run a program, or write a document or a script. */
 const withoutOutput = new Set([
   'quickstart',
   'demo',
@@ -24,7 +24,7 @@ const withoutOutput = new Set([
 ])
 
 /**
- * The help of a verb, including the text after its options, which Commander's `helpInformation`
+ * The help of a command, including the text after its options, which Commander's `helpInformation`
  * omits.
  */
 function helpOf(command: Command): string {
@@ -60,7 +60,7 @@ describe('The help text of', () => {
       expect(line.length, line).toBeLessThanOrEqual(121)
   })
 
-  test('each group of commands lists each of its verbs on one line', () => {
+  test('a command group lists each of its commands on one line', () => {
     const groups = [program, ...allCommands(program).filter((one) => one.commands.length > 0)]
     for (const group of groups) {
       const [, list = ''] = /^Commands:\n(.*?)\n\n/ms.exec(helpOf(group)) ?? []
@@ -70,7 +70,7 @@ describe('The help text of', () => {
     }
   })
 
-  test('the help of the program lists verbs before options, and the verb help accepts a nested verb', async () => {
+  test('the program lists commands before options, and the command `help` accepts a nested command', async () => {
     expect(helpOf(program)).toMatch(/Commands:[^]*Options:/)
     const help = buildProgram()
     let shown = ''

@@ -50,7 +50,7 @@ beforeEach(() => {
   next = plan
 })
 
-describe('A cluster verb at the admin socket', () => {
+describe('A cluster command at the admin socket', () => {
   let server: ServedSocket
   const membership: MembershipControl = {
     plan: (change) => {
@@ -189,7 +189,7 @@ describe('A cluster verb at the admin socket', () => {
   })
 })
 
-describe('A cluster verb at the public API with a session', () => {
+describe('A cluster command at the public API with a session', () => {
   let server: Server
   let url = ''
   const seen: { path: string; session: unknown; body: string }[] = []
@@ -310,7 +310,7 @@ describe('A cluster verb at the public API with a session', () => {
   })
 
   /**
-   * Stores a log-in that knows these controllers. @returns the flags with which a verb names the
+   * Stores a log-in that knows these controllers. @returns the flags with which a command names the
    * first one.
    */
   function keepLogIn(...controllers: readonly string[]): string[] {
@@ -325,7 +325,7 @@ describe('A cluster verb at the public API with a session', () => {
   }
   const env = (): Record<string, string> => ({ XDG_CONFIG_HOME: folder })
 
-  test('uses the current context, or the context that the user gives before or after the verb', async () => {
+  test('uses the current context, or the context that the user gives before or after the command', async () => {
     keepLogIn(url)
     const file = join(folder, 'flotilla', 'contexts.json')
     const stored = JSON.parse(readFileSync(file, 'utf8')) as { contexts: object }
@@ -350,7 +350,7 @@ describe('A cluster verb at the public API with a session', () => {
     }
   })
 
-  test('uses another controller if one is unreachable, unless the verb concerns the unreachable one', async () => {
+  test('uses another controller if one is unreachable, unless the command concerns the unreachable one', async () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const at = keepLogIn(away, url)
     expect(await run(['cluster', 'status', '--json', ...at], env())).toMatchObject({ code: 0 })

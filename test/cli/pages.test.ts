@@ -6,8 +6,8 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { pageNames } from '../support/pages.ts'
 import { nameOf, ranBy, shownVerbs, verbIn, wordsOf } from './command-lines.ts'
 
-// Goal: no page names a verb, an option or an argument that the program does not accept, even if no
-// test runs the line. Method: the parser of the program parses each line of a block, and each
+// Goal: no page names a command, an option or an argument that the program does not accept, even if
+// no test runs the line. Method: the parser of the program parses each line of a block, and each
 // command within a sentence.
 
 const root = resolve(import.meta.dirname, '../..')
@@ -84,7 +84,7 @@ describe('The commands in the docs', () => {
     }
   })
 
-  test.each(pages)('of %s in sentences are verbs and options of the program', (page) => {
+  test.each(pages)('of %s in sentences are commands and options of the program', (page) => {
     const named = namedIn(readFileSync(join(root, page), 'utf8'))
     const faults = named.flatMap((one) => {
       const fault = faultOf(one)

@@ -436,7 +436,7 @@ describe('pki issue', () => {
   })
 })
 
-test('every pki verb that uses the running controller reports if the controller is not running', async () => {
+test('every pki command that uses the running controller reports if the controller is not running', async () => {
   const asked = await run(['pki', 'renew', '--config', configPath])
   expect([asked.code, asked.stderr]).toEqual([
     5,

@@ -28,8 +28,8 @@ afterAll(() => {
 
 describe('The program flotilla', () => {
   test.each([
-    ['no verb', []],
-    ['an unknown verb', ['fly']],
+    ['no command', []],
+    ['an unknown command', ['fly']],
     ['an unknown option', ['version', '--fast']],
     ['a missing argument', ['controller', 'run']],
     ['a missing option', ['cluster', 'status']],
@@ -176,7 +176,7 @@ function viewOf(members: readonly MemberView[]): ClusterView {
 
 const unasked = (): Promise<never> => Promise.reject(new Error('nobody asks for it'))
 
-describe('The cluster verbs', () => {
+describe('The cluster commands', () => {
   let server: ServedSocket
   const asked: (string | null)[] = []
 

@@ -4,7 +4,7 @@ import { runCommandLine as runProgram } from '../../src/cli/program.ts'
 import type { Finished } from './support.ts'
 
 /**
- * Runs the program in this process: a separate process for each verb takes a second on a busy
+ * Runs the program in this process: a separate process for each command takes a second on a busy
  * machine.
  */
 export async function runHere(

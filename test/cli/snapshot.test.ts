@@ -25,7 +25,7 @@ import { RecordedActions } from '../support/recorded-actions.ts'
 import { runHere } from './run-here.ts'
 import { serveSocket } from './served-socket.ts'
 
-// Goal: each verb reports what it did, or states in one sentence what prevents it and changes
+// Goal: each command reports what it did, or states in one sentence what prevents it and changes
 // nothing.
 
 const source = await BackedUp.make()
@@ -75,7 +75,7 @@ function configFor(hasIdentity: boolean): string {
   return config
 }
 
-test('every snapshot verb with --key reports the fault if the key is a public key', async () => {
+test('every snapshot command with --key reports the fault if the key is a public key', async () => {
   const publicFile = join(dir, 'backup.pem')
   chmodSync(publicFile, 0o644)
   const config = configFor(true)

@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describe('an input file that a verb reads', () => {
+describe('an input file of a command', () => {
   test('is read up to its maximum size, and refused if it is larger by one byte', () => {
     const path = join(folder, 'text')
     const text = 'ä'.repeat(100_000)
@@ -23,11 +23,11 @@ describe('an input file that a verb reads', () => {
     expect(() => readTextFile(path, 199_999)).toThrow(/^it is larger than 199999 bytes$/)
   })
 
-  test('is refused when it never ends', () => {
+  test('is refused once more than its maximum size was read, if it never ends', () => {
     expect(() => readTextFile('/dev/zero')).toThrow(/^it is larger than 4194304 bytes$/)
   })
 
-  test('can be a pipe from a shell', async () => {
+  test('can be a named pipe', async () => {
     const path = join(folder, 'pipe')
     execFileSync('mkfifo', [path])
     const script = 'printf "through a pipe" > "$1"'

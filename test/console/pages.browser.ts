@@ -141,7 +141,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     expect(await page.evaluate('document.activeElement.textContent')).toBe(texts.actions)
   })
 
-  test('shows for a changed list only the added items, marked with a plus sign', async () => {
+  test('marks the added item of a changed list with a plus sign, and no item as removed', async () => {
     const { id } = await network.recordOf('identities', 'ada')
     const page = await network.open(1, `identities/${id}?tab=edit`)
     await page.getByLabel('Role attributes', { exact: true }).fill('web')

@@ -263,7 +263,7 @@ describe('recorded failures of service requests', () => {
     expect(board.of('bob')).toHaveLength(1)
   })
 
-  test('evict the oldest recorded failures if they are large', () => {
+  test('are dropped, oldest first, once their total size exceeds the limit', () => {
     const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)

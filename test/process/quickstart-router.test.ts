@@ -60,7 +60,7 @@ test('the demo fetches a page through both routers, and deletes its records afte
   expect(await tunnelOfFirst()).toBe(hadTunnel)
 })
 
-test('command-line verbs list the link between both routers, inspect the routers and report health', async () => {
+test('commands of the program list the link between both routers, inspect the routers and report health', async () => {
   const env = { ...process.env, XDG_CONFIG_HOME: cluster.dir }
   const out = async (...words: string[]): Promise<string> =>
     (await promisify(execFile)(flotilla, words, { env })).stdout

@@ -64,8 +64,8 @@ export async function fetchProviderDocument(
 
 /**
  * Fetches the discovery document of an issuer, and the keys at the address that the document
- * contains. The rules for key endpoints of signers also apply to that address, because the provider
- * chooses it.
+ * contains. The rules for JWKS endpoints of signers also apply to that address, because the
+ * provider chooses it.
  * @throws {KeyFetchError} in the same cases as `fetchProviderDocument`.
  */
 export async function discoverProvider(

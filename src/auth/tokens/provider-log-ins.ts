@@ -37,7 +37,7 @@ const SIGNERS_MAX = 256
 /**
  * Log-ins of console users at identity providers. The browser may connect only to controllers, so a
  * controller reads the provider's addresses and redeems the code. The controller contacts only
- * providers of signers, under the rules for key endpoints of signers.
+ * providers of signers, under the rules for JWKS endpoints of signers.
  */
 export class ProviderLogIns {
   readonly #deps: ProviderLogInsDeps

@@ -5,7 +5,7 @@ import type { ExplainOptions } from './explain.ts'
 import type { PreviewOptions } from './preview.ts'
 import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
-/** `flotilla access …`. The code of each verb is loaded when it runs. */
+/** `flotilla access …`. The code of each command is loaded when it runs. */
 export function addAccessCommands(program: Command): void {
   const access = program
     .command('access')

@@ -38,8 +38,8 @@ import { ApiRefusal } from './api-refusal.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Options of a cluster verb that select the controller: the one on this host, or one that a session
- * can reach.
+ * Options of a cluster command that select the controller: the one on this host, or one that a
+ * session can reach.
  */
 export interface ConnectionOptions {
   readonly config?: string
@@ -80,7 +80,7 @@ export type SendClusterRequest = (
   timeoutMs?: number,
 ) => Promise<unknown>
 
-/** Operations of the fabric API that verbs call, with their parameters as the body. */
+/** Operations of the fabric API that commands call, with their parameters as the body. */
 const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
@@ -124,7 +124,7 @@ const shapes: Readonly<Record<ClusterVerb, ShapeCheck<unknown>>> = {
   'set-log-level': logLevelShape,
 }
 
-/** Verbs whose request concerns one controller, so that no other controller may respond. */
+/** Commands whose request concerns one controller, so that no other controller may respond. */
 const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'debug',
   'backups',
@@ -132,7 +132,7 @@ const ofOneController: ReadonlySet<ClusterVerb> = new Set([
   'set-log-level',
 ])
 
-/** The API request of a cluster verb. */
+/** The API request of a cluster command. */
 export function clusterVerbRequest(
   verb: ClusterVerb,
   body?: Readonly<Record<string, unknown>>,

@@ -73,7 +73,7 @@ export class OidcProviderRefusal extends CommandFailure {
  * One controller as an OpenID provider. Each address of a controller is a separate issuer, so a
  * log-in is completed at the controller where it started; every issuer accepts a refresh token. The
  * certified library `oauth4webapi` implements the OAuth protocol, and uses the same HTTPS client as
- * all other verbs.
+ * all other commands.
  */
 export class OidcProviderClient {
   readonly controller: string

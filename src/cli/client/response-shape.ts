@@ -2,7 +2,7 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 import { isJsonObject } from '../../lib/text/json-value.ts'
 
 // Shapes to check responses, because a server may have another version or be hostile. A shape lists
-// the members that a verb needs. A response may have more members, and may lack members that are
+// the members that a command needs. A response may have more members, and may lack members that are
 // marked optional.
 
 /**

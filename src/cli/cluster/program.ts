@@ -20,7 +20,7 @@ import { addUpgradeCommands } from './upgrade.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
-/** `flotilla cluster …`. Code with large imports is loaded only when its verb runs. */
+/** `flotilla cluster …`. Code with large imports is loaded only when its command runs. */
 export function addClusterCommands(program: Command): void {
   const cluster = program
     .command('cluster')
@@ -344,7 +344,7 @@ function withLayout(command: Command, config = '<config>'): Command {
 
 /**
  * Adds the options that select the controller.
- * @param example words after `flotilla cluster`; undefined when the verb adds its own examples.
+ * @param example words after `flotilla cluster`; undefined when the command adds its own examples.
  */
 function withAsked(command: Command, example?: string): Command {
   addConnectionOptions(command).option('--json')

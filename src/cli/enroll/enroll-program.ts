@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import type { CaKeyOptions, CaVerifyOptions } from './ca-verification.ts'
 import type { EnrollOptions } from './enroll-identity.ts'
 
-/** The `identity` and `ca` verbs. Their code is loaded when one of them runs. */
+/** The `identity` and `ca` commands. Their code is loaded when one of them runs. */
 export function addEnrollmentCommands(program: Command): void {
   addIdentity(program.command('identity').description('enroll an identity, or import many'))
   addCa(program.command('ca').description('verify a third-party CA'))

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
 import type { EventVerbOptions } from './follow.ts'
 
-/** The verb `events`. Its code is loaded when it runs. */
+/** The command `events`. Its code is loaded when it runs. */
 export function addEventsCommand(program: Command): void {
   program
     .command('events')

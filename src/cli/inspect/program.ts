@@ -23,7 +23,7 @@ export const commonInspectionValues = [
   'terminator-costs',
 ] as const
 
-/** The verb `inspect`. Its code is loaded when it runs. */
+/** The command `inspect`. Its code is loaded when it runs. */
 export function addInspectCommand(program: Command): void {
   addContextOption(program.command('inspect'))
     .argument('<pattern>', 'regular expression for controller ids and for router ids or names')

@@ -111,7 +111,7 @@ function userOf(logIn: LogInMethod): string {
   }
 }
 
-/** Selects the context for later verbs. */
+/** Selects the context for later commands. */
 export function useContext(asked: string, options: ContextOptions): void {
   changeContexts((file) => ({ ...file, current: findContext(file, asked).name }))
   if (options.json === true) printJson({ context: asked })

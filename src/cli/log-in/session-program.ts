@@ -4,7 +4,7 @@ import type { ContextOptions } from '../client/context-client.ts'
 import { addContextOption } from '../client/connection-options.ts'
 import type { LogInOptions } from './login.ts'
 
-/** The verbs `login`, `logout` and `context`. Their code is loaded when one of them runs. */
+/** The commands `login`, `logout` and `context`. Their code is loaded when one of them runs. */
 export function addSessionCommands(program: Command): void {
   addLogIn(program)
   addContextOption(program.command('logout'))

@@ -5,7 +5,7 @@ import type { ApplyOptions } from './apply.ts'
 import type { ExportOptions } from './export.ts'
 import type { ImportOptions } from './import.ts'
 
-/** The verbs that work on a whole network. Their code is loaded when one of them runs. */
+/** The commands that work on a whole network. Their code is loaded when one of them runs. */
 export function addNetworkCommands(program: Command): void {
   addContextOption(program.command('export'))
     .option('--out <file>', 'write to this file (default: standard output)')

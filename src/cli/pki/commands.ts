@@ -58,7 +58,7 @@ const INSTALL_TIMEOUT_MS = 30_000
  */
 const ROOT_SIGNED_DAYS = 7
 
-/** Options of verbs to which any controller may respond. */
+/** Options of commands to which any controller may respond. */
 type AskedOptions = ConnectionOptions & { readonly json?: boolean }
 
 interface PkiOptions {
@@ -353,7 +353,7 @@ export async function withOneLineErrors<T>(step: () => T | Promise<T>): Promise<
   }
 }
 
-/** Operations of the fabric API that these verbs call. */
+/** Fabric API operation of each `flotilla pki` command: HTTP method and last part of the path. */
 const operations = {
   certificates: ['GET', 'certificates'],
   renew: ['POST', 'renew'],
@@ -401,7 +401,7 @@ const inForce = objectShape({
   ),
 })
 
-/** Shapes of the responses to the verbs of `flotilla pki`. */
+/** Shapes of the responses to the commands of `flotilla pki`. */
 const pkiShapes = {
   certificates: inForce,
   renew: inForce,

@@ -7,7 +7,7 @@ import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 const CONFIG_HELP = 'configuration of a running controller on this host'
 
-/** The `pki` verbs. Their code is loaded when one of them runs. */
+/** The `pki` commands. Their code is loaded when one of them runs. */
 export function addPkiCommands(program: Command): void {
   const pki = program
     .command('pki')

@@ -10,7 +10,7 @@ import type { InitRouterOptions } from './init.ts'
 import type { RunRouterOptions } from './run.ts'
 import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
-/** The `router` verbs. Their code is loaded when one of them runs. */
+/** The `router` commands. Their code is loaded when one of them runs. */
 export function addRouterCommands(program: Command): void {
   const router = program.command('router').description('configure, enroll or run a router')
   addInit(router)

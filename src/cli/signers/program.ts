@@ -19,7 +19,7 @@ const fieldTexts: Readonly<Record<(typeof presetFieldNames)[number], string>> = 
   issuer: 'other: issuer, as in the claim iss',
 }
 
-/** `flotilla signer …`. The code of each verb is loaded when it runs. */
+/** `flotilla signer …`. The code of each command is loaded when it runs. */
 export function addSignerCommands(program: Command): void {
   const signer = program
     .command('signer')

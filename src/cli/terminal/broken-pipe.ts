@@ -3,7 +3,7 @@ let isWatched = false
 
 /**
  * Stops the program as SIGTERM does when the process that reads its output ends first, as with `|
- * head`: a verb that prints exits immediately, and a verb that runs controllers stops them in
+ * head`: a command that prints exits immediately, and a command that runs controllers stops them in
  * order. Without this, Node.js would print a stack trace.
  */
 export function stopOnBrokenPipe(): void {

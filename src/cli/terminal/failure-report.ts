@@ -27,7 +27,7 @@ export function isJsonRequested(argv: readonly string[]): boolean {
 }
 
 /**
- * Prints on stderr why a verb failed: a sentence, or `{"error":{"code","message",…}}` with JSON
+ * Prints on stderr why a command failed: a sentence, or `{"error":{"code","message",…}}` with JSON
  * output.
  * @returns the exit code.
  */

@@ -1,11 +1,11 @@
 import { formatYaml } from '../../config/engine/yaml-tree.ts'
 import { escapeUnprintable, printableLine, printableText } from '../../lib/text/terminal-text.ts'
 
-/** Output formats of a verb: a table to read, JSON and YAML for programs. */
+/** Output formats of a command: a table to read, JSON and YAML for programs. */
 export const outputFormats = ['table', 'json', 'yaml'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** Set once, before the verb runs, according to the command line. */
+/** Set once, before the command runs, according to the command line. */
 let format: OutputFormat = 'table'
 
 export function setOutputFormat(chosen: OutputFormat): void {
@@ -42,7 +42,7 @@ export function printLine(text: string): void {
   process.stdout.write(`${printableText(text)}\n`)
 }
 
-/** Prints a note on stderr, so that it is not part of the verb's output. */
+/** Prints a note on stderr, so that it is not part of the command's output. */
 export function printNote(text: string): void {
   // @guard names-at-a-terminal--note
   process.stderr.write(`${printableText(text)}\n`)

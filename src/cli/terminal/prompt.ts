@@ -7,7 +7,7 @@ import { printableText } from '../../lib/text/terminal-text.ts'
 const ANSWER_CHARACTERS_MAX = 4096
 
 /**
- * Terminal for prompts. They are written to stderr, because the output of the verb may be piped.
+ * Terminal for prompts. They are written to stderr, because the output of the command may be piped.
  */
 interface Terminal {
   readonly input: Readable & {

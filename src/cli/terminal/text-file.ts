@@ -2,7 +2,8 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /**
- * Default maximum size of a file that a verb reads, such as record fields, certificates or changes.
+ * Default maximum size of a file that a command reads, such as record fields, certificates or
+ * changes.
  */
 const TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 const CHUNK_BYTES = 64 * 1024

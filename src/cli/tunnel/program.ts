@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { LOG_LEVELS } from '../../config/controller/options.ts'
 import type { RunTunnelOptions } from './run.ts'
 
-/** The `tunnel` verbs. Their code is loaded when one of them runs. */
+/** The `tunnel` commands. Their code is loaded when one of them runs. */
 export function addTunnelCommands(program: Command): void {
   const tunnel = program
     .command('tunnel')

@@ -179,7 +179,7 @@ export const flowControlOptions = {
   }),
   maxRttScale: defineOption(integerType(0, 1000), {
     default: 4,
-    why: 'A measured round trip is limited to this many times the previously measured round trip; 0: no limit.',
+    why: 'A measured round trip counts as at most this many times the running average of earlier ones; 1 acts as 2, and 0 means no limit.',
   }),
   maxCloseWaitMs: defineOption(millisecondsType(0, DAY_MS), {
     default: 30_000,

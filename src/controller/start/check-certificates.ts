@@ -28,7 +28,7 @@ export interface Credentials {
   readonly privateKeyPem: string
   readonly caPem: string
   /**
-   * CA certificates for connections to the key endpoints of JWT signers, in addition to the
+   * CA certificates for connections to the JWKS endpoints of JWT signers, in addition to the
    * system's CA certificates; '' if none.
    */
   readonly signerCaPem: string

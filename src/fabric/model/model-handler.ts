@@ -344,7 +344,8 @@ export class ModelHandler implements ChannelHandler {
   }
 
   /**
-   * Enables identities whose temporary disabling has ended, because no log entry marks this time.
+   * Sends the edge routers the identities whose disablement has expired, because no log entry is
+   * written at that time.
    */
   #endDisabled(): void {
     if (this.#disabledUntil.size === 0) return

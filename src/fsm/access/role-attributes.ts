@@ -44,10 +44,7 @@ export interface RoleAttributeUsage extends Page {
   }[]
 }
 
-/**
- * Symbols for filters and sort orders of the role attribute lists. The attribute is the `id` of its
- * row, and also the `name`, by which OpenZiti's console sorts every list. The rows are not stored.
- */
+/** Entity of a row in a role attribute list. These rows are not stored. */
 const rows = defineEntity({
   name: 'roleAttribute',
   plural: 'roleAttributes',
@@ -55,6 +52,10 @@ const rows = defineEntity({
   fields: {},
   symbols: [],
 })
+/**
+ * Filters and sort orders can name the attribute `id` or `name`; OpenZiti's console sorts by
+ * `name`.
+ */
 const shownSymbols: Entity<string> = {
   ...rows,
   symbols: rows.symbols.flatMap((symbol) =>

@@ -7,8 +7,8 @@ import { invalidFilterProblem, queryLimits } from './scanner.ts'
 const turnUnits = 2000
 
 /**
- * Counts the cost of one response: the number of terms tested on records, plus the elements of
- * linked sets.
+ * Counts the cost of one response: the number of terms evaluated plus the number of related records
+ * visited.
  */
 export class QueryCostCounter {
   readonly #max: number

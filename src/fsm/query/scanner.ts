@@ -3,9 +3,9 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Limits for a query: its length, its nesting, and the cost of one response. `workMax` counts terms
- * tested on records and elements of linked sets; this maximum takes about a second of processor
- * time. Callers who are not administrators get `workOfOthersMax`, about 25 ms, and
+ * Limits for a query: its length, its nesting, and the cost of one response. The cost is the number
+ * of terms evaluated plus the number of related records visited; `workMax` takes about a second of
+ * processor time. Callers who are not administrators get `workOfOthersMax`, about 25 ms, and
  * `charactersOfOthersMax`, which limits the cost of parsing.
  */
 export const queryLimits = {
@@ -30,8 +30,8 @@ export const queryLimits = {
   /** Maximum subqueries in one filter; more fail with 400 INVALID_FILTER. */
   subQueriesMax: 16,
   /**
-   * Maximum cost of an administrator's query, in tests of a term and in elements of linked sets; a
-   * higher cost fails with 400 INVALID_FILTER.
+   * Maximum cost of an administrator's query: the number of terms evaluated plus the number of
+   * related records visited; a higher cost fails with 400 INVALID_FILTER.
    */
   workMax: 20_000_000,
   /**

@@ -116,7 +116,7 @@ function containsTest(
 }
 
 /**
- * Creates the test of an operation for one value of its operand.
+ * Returns a function that checks whether a value satisfies the comparison.
  * @throws {Problem} INVALID_FILTER when the types do not match.
  */
 export function createValueTest(operation: Comparison, name: string, type: SymbolType): ValueTest {

@@ -31,7 +31,7 @@ function judgeSigner(
 }
 
 /**
- * Fault unless a signer has exactly one of certificate and key address; null if it has. With both,
+ * Fault unless a signer has exactly one of certificate and JWKS address; null if it has. With both,
  * it would be unclear which of them verifies tokens.
  */
 function keyFault(after: Partial<ExternalJwtSigner>): Outcome | null {

@@ -4,9 +4,12 @@ export const controllerLimits = {
   controllersMax: 64,
   /** Maximum addresses that are stored for one controller; further addresses are dropped. */
   addressesPerControllerMax: 8,
-  /** Maximum controllers that the list of a single controller can add. */
+  /** Maximum controllers that the router adds because only one controller lists them. */
   controllersReportedByOneMax: 8,
-  /** Maximum addresses of one controller that are used from the list of a single controller. */
+  /**
+   * Maximum addresses of one controller that the router uses although only one controller lists
+   * them.
+   */
   addressesReportedByOneMax: 2,
   /** Maximum keys of removed controllers that the router refuses; the newest keys remain. */
   removedControllersMax: 64,

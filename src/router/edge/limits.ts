@@ -110,7 +110,10 @@ export const edgeLimits = {
    * changes wait.
    */
   hostChangesBurst: 64,
-  /** Changes that one identity may report per second after the burst `hostChangesBurst`. */
+  /**
+   * Changes of cost, precedence or health that one identity may report per second after the burst
+   * `hostChangesBurst`.
+   */
   hostChangesPerSecond: 4,
   /** Maximum terminators that one identity may create in a burst; later creations wait. */
   hostCreationsBurst: 1024,

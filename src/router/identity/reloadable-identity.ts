@@ -35,7 +35,7 @@ export interface RouterIdentity extends ListenerCertificates {
 
 type IdentityConfig = RouterConfig['identity']
 
-/** @throws {ProgramFailure} with the path in the configuration, the problem and its solution. */
+/** @throws {ProgramFailure} names the option, such as `identity.cert`, and the problem. */
 function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {

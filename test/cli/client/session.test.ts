@@ -18,8 +18,8 @@ import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { Administrator } from './support.ts'
 
-// Goal: every verb uses the same log-in, the token is visible to no one, and the server is verified
-// before a password is sent.
+// Goal: every command uses the same log-in, the token is visible to no one, and the server is
+// verified before a password is sent.
 
 let person: Administrator
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 import { EnrollingController } from './support.ts'
 
-// Goal: the holder of a CA's key proves possession without revealing the key. Method: the verbs
+// Goal: the holder of a CA's key proves possession without revealing the key. Method: the commands
 // against a real listener.
 
 let cluster: EnrollingController

@@ -13,7 +13,7 @@ import type { Finished } from '../support.ts'
 import { EnrollingController } from './support.ts'
 
 // Goal: a holder of a token enrolls with one command, an interrupted run loses nothing, and each
-// refusal contains a remedy. Method: the verb in this process, with the real listener of a
+// refusal contains a remedy. Method: the command in this process, with the real listener of a
 // controller.
 
 let cluster: EnrollingController

@@ -140,7 +140,7 @@ test('every kind of record that can be created has an example in the test data',
 })
 
 describe.each(creatable.map((kind) => [kind.name, kind] as const))(
-  'the verbs for records of the kind %s',
+  'the commands for records of the kind %s',
   (name, kind) => {
     const { create, update, shows } = examples[name] ?? { create: '', shows: /$^/ }
 
@@ -200,7 +200,7 @@ test('kinds of records that cannot be created can be listed and shown', async ()
   expect(await person.out('get', 'identity-type', 'Router')).toMatch(/^name: Router$/m)
 })
 
-test('the verbs for records use only operations of the API, and cover each of its collections', async () => {
+test('the commands for records use only operations of the API, and cover each of its collections', async () => {
   const { app } = person.cluster.controller
   const operationsAt = async (api: string): Promise<string[]> => {
     const document = (await app.inject(`${api}/openapi.json`)).json<{

@@ -22,7 +22,7 @@ afterAll(() => person.close())
 const words = (line: string): string[] =>
   line.replaceAll('FOLDER', person.folder).split(' ').filter(Boolean)
 
-describe('invalid input for a verb that changes records', () => {
+describe('invalid input for a command that changes records', () => {
   test.each([
     ['get srvice web', 2, 'unknown kind "srvice"; did you mean service?'],
     ['get service wik', 4, 'no service "wik"; did you mean wiki?'],

@@ -21,7 +21,7 @@ import { runHere } from '../run-here.ts'
 import type { Finished } from '../support.ts'
 
 // Goal: a router gets its files with one command; an interrupted run loses nothing, and nothing is
-// overwritten without `force`. Method: the verb in this process, with the real listener of a
+// overwritten without `force`. Method: the command in this process, with the real listener of a
 // controller.
 
 let cluster: EnrollingController

@@ -62,7 +62,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ['ctrl.endpoint', 'ctrl.options.endpoint'],
     [
       rules(
-        'The configuration section ctrl: > the key endpoints is ignored if endpoint is also given',
+        'The configuration section ctrl: > the key "endpoints" is ignored if "endpoint" is also given',
       ),
       rules(
         'The configuration section ctrl: > the key options accepts the options of a channel, and also endpoint and defaultRequestTimeout',

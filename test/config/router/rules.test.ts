@@ -179,7 +179,7 @@ describe('The configuration section ctrl:', () => {
     expect(faultsOf(ctrl('{endpoint: }'))[0]).toMatch(/^3: ctrl\.endpoint: is empty/)
   })
 
-  test('the key endpoints is ignored if endpoint is also given', () => {
+  test('the key "endpoints" is ignored if "endpoint" is also given', () => {
     const text = ctrl('{endpoint: "tls:a.test:1", endpoints: ["tls:b.test:2"]}')
     expect(configuredEndpoints(whole(text)).map((one) => one.text)).toEqual(['tls:a.test:1'])
     expect(parse(text).warnings).toMatchObject([
@@ -187,7 +187,7 @@ describe('The configuration section ctrl:', () => {
     ])
   })
 
-  test('the key endpoints contains a list of controller addresses', () => {
+  test('the key "endpoints" contains a list of controller addresses', () => {
     const found = whole(ctrl('{endpoints: ["tls:a.test:1", "tls:b.test:2"]}'))
     expect(configuredEndpoints(found).map((one) => one.text)).toEqual([
       'tls:a.test:1',

@@ -201,7 +201,7 @@ describe('The traced route of a client’s connection', () => {
     expect(end.traced).toEqual([])
   })
 
-  test('is requested over the circuit for the further hops, and each response belongs to its request', async () => {
+  test('is requested over the circuit beyond the first hop, and the router forwards the response to the client', async () => {
     const client = await bench.admitted('ann')
     const end = await dialed(client, 7)
     const asked = client.request(60_796, 7, '', headersOf(3))

@@ -31,7 +31,7 @@ function router(id: string, options = '', clock: Clock = systemClock): TestRoute
 }
 
 describe('A route that a controller sends to a router', () => {
-  test('is refused as a reroute if the circuit’s endpoint does not exist', async () => {
+  test('is refused if it is a reroute and the router has no endpoint of the circuit', async () => {
     const one = router('r1')
     const [answer] = await controller.lay(circuit, [one], [], {
       attempt: REROUTE_ATTEMPT,

@@ -13,7 +13,7 @@ type ListLimits = Pick<
   'longListBytesMin' | 'longListsMax' | 'longListBytesMax' | 'longListBytesOfOthersMax'
 >
 
-/** The records of a response, each printed as JSON text. */
+/** The records of a list response, and the function that serializes one of them as JSON. */
 interface Rows<T> {
   readonly records: readonly T[]
   readonly print: (record: T) => string
@@ -22,8 +22,8 @@ interface Rows<T> {
 }
 
 /**
- * Creates a function that converts a record to JSON text.
- * @param show returns the data to print for a record.
+ * Creates a function that serializes a record as JSON.
+ * @param show returns the data to serialize for a record.
  */
 export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
@@ -32,7 +32,7 @@ export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) =
 /** Converts text into buffers of about this size, which are outside of the JavaScript heap. */
 const PACK_CHARACTERS = 64 * 1024
 
-/** A list that is being printed for a response, row by row. */
+/** A list that is being serialized for a response, record by record. */
 class Rendering<T> {
   readonly #rows: Rows<T>
   readonly #chunks: Buffer[] = []
@@ -49,8 +49,8 @@ class Rendering<T> {
   }
 
   /**
-   * Prints some rows.
-   * @returns true once all rows are printed.
+   * Serializes the next record.
+   * @returns true once all records are serialized.
    */
   showNext(): boolean {
     const { records, print } = this.#rows
@@ -80,10 +80,10 @@ class Rendering<T> {
 }
 
 /**
- * Prints lists of rows as JSON, and yields between steps, so that requests of other callers can
- * run. Only a few long lists are printed at the same time. A response that would be too large is
- * refused, never truncated: a client that requests the whole list would take the truncated list for
- * the whole list.
+ * Serializes lists of records as JSON, and yields between steps, so that requests of other callers
+ * can run. Only a few long lists are serialized at the same time. A response that would be too
+ * large is refused, never truncated: a client that requests the whole list would take the truncated
+ * list for the whole list.
  */
 export class ListResponsePrinter {
   readonly #processor: ProcessorShare
@@ -153,7 +153,7 @@ export class ListResponsePrinter {
         checkWanted(call)
       }
     } finally {
-      // Releases the bytes that were reserved while the list was printed. Sending the response
+      // Releases the bytes that were reserved while the list was serialized. Sending the response
       // reserves all of its bytes again.
       this.#unsent.giveBack(source, heldBytes)
     }
