@@ -105,7 +105,7 @@ export interface Api {
    * ready.
    */
   listener(options: ListenerOptions): FastifyInstance
-  /** Starts to send session activity to the other controllers and to remove expired sessions. */
+  /** Starts periodic work, such as sending session activity and ending expired access. */
   start(): void
   /** Sends the remaining session activity to the other controllers and stops. */
   stop(): Promise<void>

@@ -40,7 +40,7 @@ const ROUTERS_NAMED_MAX = 5
 const NAME_CHARACTERS_MAX = 64
 
 /**
- * All alarms by code. A caller raises an alarm with its code and facts. A test prints
+ * All alarms by code. A caller raises an alarm with its code and facts. A test generates
  * docs/operate/alarms.md from this table.
  */
 export const alarmTable = {

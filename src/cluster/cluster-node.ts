@@ -118,8 +118,9 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * True while the state of this controller is known to differ from the state of the majority, so
-   * that this controller must not answer requests from it.
+   * True from when the state of this controller was found to differ from the state of the majority
+   * until a majority has confirmed the rebuilt state. This controller must not answer requests from
+   * its state meanwhile.
    */
   get isQuarantined(): boolean {
     return this.#follower.guard.isQuarantined

@@ -57,7 +57,7 @@ const remedies: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist and cannot be created; choose another location',
 }
 
-/** Whether the failed call only read a path, without creating anything. */
+/** Whether the call failed because a path that it only reads does not exist. */
 function isReading(error: Error & { readonly code?: unknown }): boolean {
   const { syscall } = error as { readonly syscall?: unknown }
   return error.code === 'ENOENT' && ['stat', 'lstat', 'scandir'].includes(String(syscall))

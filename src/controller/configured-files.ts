@@ -66,7 +66,7 @@ export class ConfiguredFiles {
   }
 }
 
-/** Hash of the file's content; '' if the file cannot be read. */
+/** Hash of the file's content; its size if it is too large, and '' if it cannot be read. */
 function contentDigest(path: string): string {
   try {
     const { size } = statSync(path)

@@ -123,8 +123,8 @@ export class Controller {
 
   /**
    * Transfers leadership while the controller still serves requests, then finishes requests in
-   * progress and releases the data folder. Clients send new requests to the next leader, so a
-   * planned stop makes no request fail.
+   * progress and releases the data folder. Clients send new requests to the next leader, so that a
+   * planned stop normally makes no request fail.
    */
   async stop(): Promise<void> {
     this.#clusterNode?.announceLeave()

@@ -41,9 +41,9 @@ interface CertificateHandlerDeps {
 }
 
 /**
- * Issues new certificates to routers whose certificates expire soon. The cluster accepts the new
- * certificates once the router confirms them or connects with them. A router that loses the
- * response continues with its old certificates.
+ * Issues new certificates to routers that request them. The cluster accepts the new certificates
+ * once the router confirms them or connects with them. A router that loses the response continues
+ * with its old certificates.
  */
 export function createCertificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {

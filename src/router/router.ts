@@ -527,7 +527,10 @@ export class RouterProgram {
     }
   }
 
-  /** Latency of a link; null until the peer has answered a heartbeat. */
+  /**
+   * Latency of a link; `UNRESPONSIVE_NS` while the peer is silent, null until it has answered a
+   * heartbeat.
+   */
   #latencyNs({ channel, silentForMs }: Link): number | null {
     const { unresponsiveLinkTimeout } = this.#deps.config.forwarder
     if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS

@@ -39,7 +39,10 @@ interface BackupOperationsDeps {
   readonly backups: BackupControl
 }
 
-/** Operations that create backups of the whole state on this controller. */
+/**
+ * Operations that create a backup of the whole state, and that list the scheduled backups of this
+ * controller.
+ */
 export function backupOperations({ backups }: BackupOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

@@ -15,7 +15,7 @@ interface ClusterOperationsDeps {
   readonly membership: MembershipControl
 }
 
-/** Operations that show the cluster to operators. */
+/** Operations that list the members of the cluster and transfer leadership. */
 export function clusterOperations({ cluster, membership }: ClusterOperationsDeps): Operation[] {
   const common = { tag: 'cluster', apis: ['fabric'], permission: 'admin', success: 200 } as const
   return [

@@ -36,7 +36,10 @@ const common = {
   refusals: [404, 409],
 } as const
 
-/** Operations on cluster members that OpenZiti also has; their responses have no content. */
+/**
+ * Operations that change the members of the cluster. Those that OpenZiti also has return no
+ * content.
+ */
 export function memberOperations({ cluster, membership }: MemberOperationsDeps): Operation[] {
   return [
     operationWithBody({

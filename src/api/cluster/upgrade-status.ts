@@ -68,8 +68,9 @@ export function deriveUpgradeStatus(cluster: ClusterView): UpgradeStatus {
 }
 
 /**
- * Reason why no member may be stopped now; '' if a member may be stopped. The cluster tolerates one
- * failure, so while a member is down or behind, stopping another member could stop writes.
+ * Reason why no member may be stopped now; '' if a member may be stopped. A cluster of three voters
+ * tolerates one failure, so while a voter is down or behind, stopping another one could stop
+ * writes.
  */
 function notNowBecause(leaderId: string | null, views: readonly MemberView[]): string {
   if (leaderId === null) return 'there is no leader'

@@ -90,7 +90,10 @@ const ROUTERS_MAX = 1000
 
 type Values = Readonly<Record<string, () => unknown>>
 
-/** Operations that show the internal state of a controller, without records and secrets. */
+/**
+ * Operations that show the internal state of this controller and its routers, without records and
+ * secrets.
+ */
 export function inspectionOperations(deps: InspectionOperationsDeps): Operation[] {
   const { cluster } = deps
   const values = valuesOf(deps)

@@ -28,7 +28,9 @@ export function routerView(detail: JsonObject, more: readonly string[] = []): Js
   return Object.fromEntries(names.map((name) => [name, detail[name] ?? null]))
 }
 
-/** The first routers of the list, after sorting connected routers before others, then by id. */
+/**
+ * The first routers of the list: connected ones before others, otherwise in the order of the list.
+ */
 export function sortConnectedRoutersFirst(
   state: StateView,
   routers: readonly RecordOf<'edgeRouter'>[],

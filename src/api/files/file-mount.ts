@@ -86,7 +86,9 @@ function fileAnswer(
   }
 }
 
-/** The name of the file; '' for a path that cannot be decoded. */
+/**
+ * The decoded name of the file: the index page for '', and the path itself if it cannot be decoded.
+ */
 function nameOf(below: string): string {
   if (below === '') return INDEX
   try {

@@ -170,7 +170,7 @@ async function edgeRoutersOfService(deps: Deps, call: RequestContext): Promise<R
 }
 
 /**
- * The routers for the services that the caller's list query selects.
+ * Those of the routers that the caller's list query selects, by filter, sort order and page.
  * @throws {Problem} in the same cases as `StateView.list`.
  */
 function asked(

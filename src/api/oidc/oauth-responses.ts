@@ -46,8 +46,8 @@ export function addQueryParameters(url: string, added: Readonly<Record<string, s
 const FORM_PARAMETERS_MAX = 64
 
 /**
- * Parameters of a request by name: from its form or JSON body or, without a body, from its query. A
- * repeated parameter counts as missing (RFC 6749, 3.1).
+ * Parameters of a request by name: from its form or JSON body or, if the body lacks the parameter,
+ * from its query. A repeated parameter counts as missing (RFC 6749, 3.1).
  */
 export function readRequestParameters(
   call: RequestContext,

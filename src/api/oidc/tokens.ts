@@ -61,7 +61,7 @@ const common = {
 
 const loggedOutText = '<p>You may close this page.</p>'
 
-/** Operations that issue, introspect and revoke tokens. */
+/** Operations that issue and revoke tokens, show the user of an access token, and log out. */
 export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
   const revokes = ['/revoke', '/oauth/revoke'] as const
   return [

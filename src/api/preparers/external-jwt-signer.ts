@@ -29,8 +29,9 @@ const urls = [
 const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAfter: null } as const
 
 /**
- * Derives fields from the signer's certificate. If the body has no `kid`, the fingerprint of the
- * certificate becomes the `kid`.
+ * Prepares an external JWT signer: checks its URLs, and derives fields from its certificate. If the
+ * body has no `kid`, the fingerprint of the certificate becomes the `kid`, unless a patch changes a
+ * signer whose `kid` the caller chose earlier.
  */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {

@@ -92,8 +92,8 @@ const DNS_NAME = /^(?!-)[A-Za-z0-9-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9-]{1,63}(?<!-)
 
 /**
  * Admits new controllers with join tickets. Any member checks the request, signs the certificate
- * and wraps the secrets; the state machine then makes the final decision, so that a ticket works
- * only once.
+ * and wraps the secrets; the state machine then makes the final decision, so that a ticket admits
+ * only one controller.
  */
 export class JoinTickets implements ControllerAdmission {
   readonly #deps: AdmissionDeps
@@ -257,8 +257,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Checks everything that the request claims.
-   * @returns the public key whose possession the request proves.
+   * Checks the fields of the request.
+   * @returns the public key whose possession the certificate request proves.
    */
   async #judge(request: JoinRequest): Promise<Uint8Array> {
     const { id, address, hosts, storeId } = request

@@ -220,8 +220,8 @@ export class MembershipService implements MembershipControl {
   }
 
   /**
-   * Records the change and then makes it. Does nothing if the change is already complete, and
-   * refuses an impossible change without recording it.
+   * Records the change and then makes it. Does nothing if the change is already complete. If it
+   * refuses the change, it records only the refusal, and does not wait for this record.
    */
   async #changeRecorded(
     change: MembershipChange,
@@ -291,7 +291,8 @@ export class MembershipService implements MembershipControl {
 
   /**
    * Transfers leadership to the controller that will make the change.
-   * @throws {Problem} CLUSTER_NO_LEADER in every case, so that the caller retries on the successor.
+   * @throws {Problem} CLUSTER_NO_LEADER after the transfer, so that the caller retries on the
+   * successor; otherwise the reason why there was no transfer.
    */
   async #handOverTo(heir: NodeId, what: string): Promise<never> {
     const { consensus, log } = this.#deps
@@ -306,7 +307,7 @@ export class MembershipService implements MembershipControl {
    * Transfers leadership, and repeats that while this controller leads: on a busy machine the
    * target may catch up too late, or lose its election.
    * @throws {Problem} CLUSTER_NO_LEADER if a controller other than the target leads now, so that
-   * the caller sends its request to that leader.
+   * the caller sends its request to that leader; TRANSFER_LEADERSHIP_ERROR after `timeoutMs`.
    */
   async #transferHere(target: NodeId | null, timeoutMs: number): Promise<NodeId> {
     const { consensus, clock, state, log } = this.#deps
@@ -386,9 +387,9 @@ function refuseUnconfirmed(plan: ChangePlan, confirmation: string | null): void 
 }
 
 /**
- * Chooses the successor of a leader that will lose its vote, preferably a voter with the whole log.
- * null if the leader stays a voter, or if no other voter is connected: the Raft core then leads
- * until the change is committed, and steps down.
+ * Chooses the successor of a leader that will lose its vote, preferably a voter that has caught up.
+ * null if the leader stays a voter, or if no voter that stays is connected: the Raft core then
+ * leads until the change is committed, and steps down.
  */
 function heirOf(now: MembershipSnapshot, plan: ChangePlan): NodeId | null {
   if (plan.votersAfter.includes(now.leaderId)) return null

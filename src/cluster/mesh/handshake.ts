@@ -77,11 +77,11 @@ export const HELLO_LIMITS = {
 } as const
 
 /**
- * Decides whether to trust a peer; no other code does. It checks, in this order: the proven
- * certificate, its identity, membership, the pinned key, and the first frame, which binds the
- * stream to a store. If `hello` is undefined, it checks only the certificate: the dialing member
- * does that before it sends anything. A newer release or feature level is no reason for a refusal:
- * members of two releases work together and ignore unknown frames.
+ * Decides whether to trust the peer of a stream. It checks, in this order: the proven certificate,
+ * its identity, membership, the pinned key, and the first frame, which binds the stream to a store.
+ * If `hello` is undefined, it checks only the certificate: the dialing member does that before it
+ * sends anything. A newer release or feature level is no reason for a refusal: members of two
+ * releases work together and ignore unknown frames.
  */
 export function verifyPeer(claim: PeerHandshakeInput, roster: PeerVerificationFacts): PeerVerdict {
   if (claim.leafDer === null) {

@@ -118,7 +118,8 @@ export class MembershipCache {
   }
 
   /**
-   * Compares a received configuration and received claims with the known ones.
+   * Stores a received configuration and received claims that are newer than the known ones, or that
+   * show that the current configuration is committed.
    * @param from a member that has proven its pinned key.
    */
   take(from: NodeId, { configuration, index, claims }: RosterFrame): void {

@@ -498,8 +498,8 @@ function openAddressBook(options: ConsensusOptions, clock: Clock): AddressBook {
 }
 
 /**
- * The membership configuration of log or state.
- * @throws when neither of them has one.
+ * The membership configuration of the state, the log or the membership cache, in this order.
+ * @throws when none of them has one.
  */
 function configurationAtStart(options: ConsensusOptions, restored: RestoredLog): Uint8Array {
   if (options.configuration.length > 0) return options.configuration

@@ -161,7 +161,7 @@ export class LocalProposals {
     }
   }
 
-  /** Rejects writes whose time is over. Called periodically. */
+  /** Called periodically: rejects writes past their deadline, and sends parked ones again. */
   sweep(): void {
     this.#outstanding.expire(this.#deps.clock.monotonicMs())
     this.sendParked()

@@ -154,7 +154,7 @@ export class OutstandingProposals {
     }
   }
 
-  /** Rejects every proposal, because this controller applies nothing more. */
+  /** Rejects every outstanding proposal before its outcome is known. */
   abandon(): void {
     for (const proposal of Array.from(this.#window.values())) {
       this.remove(proposal.sequence)

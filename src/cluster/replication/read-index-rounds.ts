@@ -37,7 +37,8 @@ export class ReadIndexRounds {
   }
 
   /**
-   * Resolves with a read index. Rejects with CLUSTER_NO_LEADER when no leader confirms it in time.
+   * Resolves with a read index. Rejects with CLUSTER_NO_LEADER when no leader confirms it in time,
+   * and with SERVER_TOO_MANY_REQUESTS when too many reads wait.
    */
   async read(): Promise<Index> {
     if (this.#readers >= READERS_MAX) throw new Problem('SERVER_TOO_MANY_REQUESTS')

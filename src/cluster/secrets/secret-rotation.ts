@@ -64,8 +64,8 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
 }
 
 /**
- * Whether a removed controller could decrypt the current version of a random key, so that a
- * rotation is due. Depends only on the state.
+ * Whether a rotation is due, because a removed controller could decrypt the current cluster key or
+ * factor key, or there is no factor key. Depends only on the state.
  */
 export function isRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
@@ -313,7 +313,8 @@ async function endExposed(deps: SecretRotationDeps, reason: string): Promise<voi
 }
 
 /**
- * Called on a new leader when {@link isRotationDue} is true.
+ * Replaces the cluster key if a removed controller could decrypt it, and the factor key if a
+ * removed controller could decrypt it or there is none.
  * @throws {Problem}
  */
 export async function rotateClusterKeyIfDue(

@@ -86,7 +86,7 @@ export class Quarantine {
     return this.#phase !== 'well'
   }
 
-  /** Number of failed attempts since the last success. */
+  /** Number of failed attempts to fetch a state since the state was last found to differ. */
   get failures(): number {
     return this.#failures
   }

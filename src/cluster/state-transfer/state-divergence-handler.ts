@@ -344,8 +344,9 @@ export class StateDivergenceHandler {
   }
 
   /**
-   * Member from which to fetch the state: members of the majority first, the leader last because it
-   * has the most load. Each attempt selects another member.
+   * Member from which to fetch the state: members of the majority first. Within the majority and
+   * within the others, the leader is last because it has the most load. Each attempt selects the
+   * next member.
    */
   #source(): NodeId {
     const { peers, isFailing, leaderId } = this.#deps

@@ -62,8 +62,9 @@ export function createRestoreControl(deps: RestoreDeps): RestoreControl {
 }
 
 /**
- * Checks that all controllers can take part in a restore.
- * @throws {Problem} if any of them cannot.
+ * Checks that all voters can take part in a restore.
+ * @throws {Problem} if this controller cannot serve its state, the feature level is too low, or a
+ * voter is unreachable.
  */
 function requireReady(deps: RestoreDeps): void {
   requireServableState(deps)
@@ -86,7 +87,7 @@ function voters(cluster: BackupDeps['cluster']): MemberView[] {
 }
 
 /**
- * Proposes the restore repeatedly until its outcome is known.
+ * Proposes a step of the restore. After a temporary error, repeats it up to `RETRIES_MAX` times.
  * @throws {Problem} the error with which the state machine refuses the restore.
  */
 async function propose(

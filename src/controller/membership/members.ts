@@ -179,8 +179,8 @@ async function enter(
 }
 
 /**
- * Starts to watch leadership: whenever another member leads than the configuration prefers, it is
- * transferred to the preferred member.
+ * Starts the leadership balancer, which transfers leadership to a member of higher priority, or
+ * away from a leader with a slow disk or event loop.
  */
 function watchLeadership(
   { cluster }: ControllerConfig,

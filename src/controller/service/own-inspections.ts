@@ -23,8 +23,8 @@ export interface OwnInspectionsDeps {
 const NS_PER_MS = 1_000_000
 
 /**
- * Values about routers that an inspection returns, with the fields of an OpenZiti controller, but
- * without the records themselves.
+ * Values about the cluster and its routers that an inspection returns, with the fields of an
+ * OpenZiti controller, but without the records themselves.
  */
 export function createOwnInspections(deps: OwnInspectionsDeps): OwnInspections {
   const { config, model, timelineId } = deps

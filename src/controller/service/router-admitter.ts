@@ -15,8 +15,8 @@ interface RouterGateDeps {
 }
 
 /**
- * Decides by the router's record alone whether a router may connect, and how long it may stay
- * connected. Later requests are authorized separately.
+ * Decides by the router's certificate and record whether a router may connect, and how long it may
+ * stay connected. Later requests are authorized separately.
  */
 export function createRouterAdmitter({
   machine,

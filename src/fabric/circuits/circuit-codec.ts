@@ -77,7 +77,10 @@ export function decodeCircuit(id: string, bytes: Uint8Array): Circuit | null {
   }
 }
 
-/** Whether all texts and lists in another controller's record are within their limits. */
+/**
+ * Whether the path in another controller's record is consistent and within its maximum length, and
+ * its endpoint addresses are acceptable.
+ */
 function isBounded({ routerIds, links, ingress, egress }: CircuitRecord): boolean {
   const isPath = routerIds.length > 0 && links.length === routerIds.length - 1
   const isOfEnds = isCircuitId(ingress) && isCircuitId(egress)

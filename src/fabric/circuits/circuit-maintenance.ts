@@ -76,8 +76,9 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Called when this controller has become the owner of a circuit. It ends the circuit if its
-   * session ended in the meantime, and reroutes it if its path is broken.
+   * Called when this controller has become the owner of a circuit. Ends the circuit if its session
+   * has ended or a tunnel may no longer use it, reroutes it if its path is broken, and otherwise
+   * sends the routes of the path again.
    */
   #onTakenOver(circuit: Circuit): void {
     const { shared, links, isGranted } = this.#deps
@@ -158,8 +159,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Handles a router's fault report: the router cannot forward frames of circuits, or has lost a
-   * link that is not in the link table but part of circuits.
+   * Handles a router's fault report: an endpoint of a circuit has closed, the router cannot forward
+   * frames of circuits, or it has lost a link that is not in the link table but part of circuits.
    */
   *onFault({ router, channel }: RouterConnection, fault: Fault): Generator<void, void> {
     const { subject, id, iteration } = fault
@@ -290,7 +291,10 @@ export class CircuitMaintenance {
     )
   }
 
-  /** Called when a router refused a reroute because it no longer has the circuit's endpoint. */
+  /**
+   * Called when a router refused a reroute. Ends the circuit, unless the router refused because it
+   * does not have the link.
+   */
   onNotRerouted(routerId: string, id: string, errorCode: number): void {
     if (errorCode === INVALID_LINK) return
     if (this.carriedBy(routerId, id) !== undefined) this.#circuits.remove(id, true)

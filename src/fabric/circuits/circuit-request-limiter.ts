@@ -38,7 +38,8 @@ export class CircuitRequestLimiter {
 
   /**
    * Counts the request as pending until `end`.
-   * @throws {CircuitRefusedError} when too many requests are pending.
+   * @throws {CircuitRefusedError} when too many requests of the router are pending, or the circuit
+   * table is full.
    */
   begin(routerId: string): void {
     // @guard circuits-of-one-router--waiting
@@ -52,7 +53,10 @@ export class CircuitRequestLimiter {
     this.#waiting.add(routerId, -1)
   }
 
-  /** @throws {CircuitRefusedError} when the client or its router exceeds its rate. */
+  /**
+   * @throws {CircuitRefusedError} when the client or its router exceeds its rate or its share of
+   * the open circuits.
+   */
   admit(routerId: string, { identityId }: Pick<AdmittedClient, 'identityId'>): void {
     if (!this.#table.hasRoomFor(routerId, identityId)) {
       throw new CircuitRefusedError(edgeErrorCode.internal, 'too many circuits')

@@ -89,7 +89,8 @@ export class SharedCircuits {
    * Makes this controller the owner of a circuit because a router on its path reports to it, for
    * example because it was the owner before a restart.
    * @param hasEnded true if one endpoint is gone, so that no routes must be sent.
-   * @returns undefined if no controller knows the circuit, or the router is not on its path.
+   * @returns undefined if no controller knows the circuit, the router is not on its path, or the
+   * circuit table is full.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     const record = this.#recordOf(id)

@@ -45,8 +45,8 @@ interface News {
 }
 
 /**
- * Sends to each edge router the API sessions that its clients may use, because clients present
- * their session tokens and certificates to routers. Only the leader sends them: a full list
+ * Sends to each edge router the API sessions of the clients that may use it, because clients
+ * present their session tokens and certificates to routers. Only the leader sends them: a full list
  * replaces earlier lists, so a list from a controller that lags behind would end valid sessions.
  */
 export class SessionHandler implements ChannelHandler {
@@ -217,7 +217,8 @@ export class SessionHandler implements ChannelHandler {
   }
 
   /**
-   * Sync ID for a full list; it sorts after all earlier IDs from this controller and all others.
+   * Sync ID for a full list: the current time, then a counter. It sorts after earlier IDs, also
+   * after those of other controllers if the clocks agree.
    */
   #nextSyncId(): string {
     this.#syncs += 1

@@ -169,8 +169,8 @@ export class LinkTable implements LiveLinks {
   }
 
   /**
-   * Whether the link is gone. False while one of its routers is disconnected or has not reported
-   * its links.
+   * Whether the link is gone. False while the router that dialed it has not reported its links, or
+   * the other router is disconnected.
    */
   isLost({ id, sourceRouterId, destRouterId }: PathLink): boolean {
     const isHeardOf = this.#reported.has(sourceRouterId) && this.#deps.isConnected(destRouterId)

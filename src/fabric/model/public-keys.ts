@@ -25,7 +25,10 @@ export interface TrustedCertificates {
   readonly anchors: readonly string[]
 }
 
-/** One public key for each certificate; skips certificates that cannot be parsed. */
+/**
+ * The public keys of the controllers' leaf certificates and of the anchors, each once; skips
+ * certificates that cannot be parsed.
+ */
 export function trustedPublicKeys({ controllers, anchors }: TrustedCertificates): PublicKeyValue[] {
   const found = new Map<string, PublicKeyValue>()
   const add = (pem: string, usages: number[]): void => {

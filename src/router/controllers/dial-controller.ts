@@ -140,7 +140,7 @@ export async function dialController(
   return { id, trustDomain, keySha256, address, version: versionOf, channel, connectedAtMs }
 }
 
-/** @throws {CertificateError} */
+/** @throws when the peer presents no controller certificate. */
 function controllerOf(socket: TLSSocket, trustDomain: string | null): Known {
   const shown = peerLeafDer(socket)
   if (shown === null) throw new Error('it shows none')
@@ -185,7 +185,10 @@ function limitsOf({
   }
 }
 
-/** @param bind an interface name or one of its addresses. @throws {Error} when it is neither. */
+/**
+ * @param bind an IP address, or the name of an interface.
+ * @throws {Error} when no interface of this name has an address of the family.
+ */
 export function resolveLocalAddress(bind: string | null, family: 4 | 6): string | null {
   if (bind === null) return null
   if (isIP(bind) !== 0) return bind

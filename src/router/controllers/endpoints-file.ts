@@ -87,7 +87,7 @@ export function readEndpoints(path: string): ReadEndpoints {
 }
 
 /**
- * Why a router has no controller to dial, as one sentence; null if it has one.
+ * Why a router has no controller to dial, as the end of a sentence; null if it has one.
  * @param configured addresses in the configuration.
  */
 export function noControllerReason(configured: readonly string[], path: string): string | null {

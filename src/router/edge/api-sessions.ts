@@ -38,7 +38,7 @@ const { apiSessionsMax, apiSessionWaitersMax } = edgeLimits
 /**
  * API sessions with which clients may connect to this router, by token. A full list from one
  * controller replaces everything that any controller sent before. A token that no controller has
- * sent is invalid.
+ * sent is invalid, except for OIDC tokens, which {@link BearerSessions} verifies.
  */
 export class ApiSessions {
   readonly #deps: ApiSessionsDeps

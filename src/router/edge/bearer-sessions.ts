@@ -116,7 +116,10 @@ export class BearerSessions {
     }
   }
 
-  /** Ends tokens that have expired, or that are invalid according to the current data model. */
+  /**
+   * Ends tokens that have expired, or that are invalid according to the current data model, and
+   * forgets older tokens that no connected client uses.
+   */
   sweep(): void {
     this.#endBad(this.#byToken.values())
     const { clock, isShown } = this.#deps

@@ -15,7 +15,7 @@ export interface ServiceSession {
 
 const TOKEN_CHARACTERS_MAX = 8192
 
-/** Null if the body is longer than a token can be. */
+/** Null if the body is empty or longer than a token can be. */
 export function readServiceSession(body: Uint8Array): ServiceSession | null {
   if (body.length === 0 || body.length > TOKEN_CHARACTERS_MAX) return null
   const token = Buffer.from(body).toString('utf8')

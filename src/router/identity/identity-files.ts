@@ -17,8 +17,9 @@ type IdentityFilesOrFault =
   | { readonly ok: false; readonly fault: string }
 
 /**
- * The files that enrollment and renewal write. An identity with inline text in the configuration
- * has no files.
+ * The files that enrollment and renewal write.
+ * @returns a fault if the configuration lacks a file, contains PEM text instead of a file, or names
+ * one file for two things.
  */
 export function findIdentityFiles({ identity }: RouterConfig): IdentityFilesOrFault {
   const needed = {

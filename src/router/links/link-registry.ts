@@ -74,7 +74,7 @@ export class LinkRegistry {
     this.#hooks.onLost(link, reason, false)
   }
 
-  /** @param iteration iteration of the link to close; 0: any iteration. */
+  /** @param iteration closes the link only if its iteration is not newer; 0: any iteration. */
   closeById(linkId: string, iteration: number, reason: string): void {
     const link = this.links.find(({ id }) => id === linkId)
     if (link === undefined || (iteration > 0 && iteration < link.iteration)) return

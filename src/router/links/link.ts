@@ -129,7 +129,8 @@ export class Link implements Omit<LinkFields, 'queues'> {
   }
 
   /**
-   * Calls the callback when one of the link's sockets can send more, see `Channel.onceWritable`.
+   * Calls the callback once for each socket for payloads that can send more, see
+   * `Channel.onceWritable`.
    */
   onceWritable(callback: () => void): void {
     for (const { channel } of this.#payloadSockets) channel.onceWritable(callback)

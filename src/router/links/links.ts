@@ -222,7 +222,10 @@ export class Links {
     )
   }
 
-  /** Asks only one controller, because all controllers have the same records. */
+  /**
+   * Whether a connected controller confirms that the certificate belongs to the router. Asks all of
+   * them at the same time, and waits for the first confirmation.
+   */
   async #isVerified(routerId: string, sha1: string): Promise<boolean> {
     const { connections } = this.#deps
     const { linkAdmissionMsMax } = linkLimits

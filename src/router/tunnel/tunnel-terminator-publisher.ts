@@ -118,8 +118,8 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
   }
 
   /**
-   * Sends all terminators again after a delay, because the controllers may have lost or removed
-   * some of them.
+   * Sends outstanding requests immediately, and all terminators again after a delay, because the
+   * controllers may have lost or removed some of them.
    */
   onConnected(): void {
     for (const offer of this.#offers.values()) if (!isSettled(offer)) this.#retry(offer)

@@ -1,4 +1,7 @@
-/** Maximum entity tags in one header; a header with more is refused. */
+/**
+ * Maximum entity tags in one header. An If-Match header with more is refused; further tags of an
+ * If-None-Match header are ignored.
+ */
 export const ETAGS_MAX = 32
 
 /**

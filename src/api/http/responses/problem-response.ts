@@ -72,7 +72,10 @@ const oauthCodes: Readonly<Record<number, string>> = {
   401: 'invalid_token',
 }
 
-/** Seconds after which the client may retry; null for a problem that does not end by itself. */
+/**
+ * Seconds after which the client may retry; null if a retry never helps, or the status is neither
+ * 429 nor 503.
+ */
 function pauseOf({ code }: Problem): number | null {
   const { http, retry } = problems[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null

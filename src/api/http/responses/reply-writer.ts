@@ -53,7 +53,7 @@ interface ReplyWriterDeps {
 type Headers = Record<string, string | number>
 
 /**
- * The only code that writes responses. Each response has a head with the common headers, and a
+ * Writes the responses of all operations. Each response has a head with the common headers, and a
  * body.
  */
 export class ReplyWriter {
