@@ -205,7 +205,7 @@ describe('a user name and password authenticator', () => {
 })
 
 describe('the password rules of the auth policy', () => {
-  test('require eight characters by default, in every operation that sets a password', async () => {
+  test('require eight characters by default, whether an administrator or the user sets the password', async () => {
     const short = '1234567'
     const holder = await newHolder()
     const caller = await loggedIn(holder)

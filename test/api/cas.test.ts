@@ -262,7 +262,7 @@ describe('a CA', () => {
     expect((await root.get(`${cas}/nope/jwt`)).status).toBe(404)
   })
 
-  test('is accessible to administrators only', async () => {
+  test('is not accessible to an identity without permissions', async () => {
     const made = await newCaRecord()
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')

@@ -286,7 +286,7 @@ describe('the JWT that describes the network', () => {
   })
 })
 
-test('only administrators have access to enrollments', async () => {
+test('an identity without permissions has no access to enrollments', async () => {
   const alice = new CallerOf(controller)
   alice.token = controller.openSession('alice-id')
   const id = await newEnrollment(await somebody())

@@ -50,7 +50,7 @@ test('a caller that sends writes continuously gets 429 with Retry-After, and oth
   cluster.propose = propose
 })
 
-test('every refusal that is temporary has Retry-After, and no other refusal has this header', () => {
+test('every temporary refusal with status 429 or 503 has Retry-After, and other refusals have it only if the error sets a time', () => {
   for (const code of Object.keys(problems) as ProblemCode[]) {
     const { http, retry } = problems[code]
     const passes = retry !== 'never' && (http === 429 || http === 503)

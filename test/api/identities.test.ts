@@ -220,7 +220,7 @@ describe('administrators', () => {
     expect(await detail(url)).toMatchObject({ isAdmin: true, disabled: false })
   })
 
-  test('are the only callers who can write; other callers are refused before their body is read', async () => {
+  test('have rights that an identity without permissions lacks, whose requests are refused before their body is read', async () => {
     const url = `${identities}/alice-id`
     const asked: [string, string, unknown][] = [
       ['POST', identities, { name: 'x', type: 'User', isAdmin: true }],

@@ -156,7 +156,7 @@ test('any session can read the summary, which counts every kind of record and sh
   expect(Object.keys(reply.body.data as object)).toHaveLength(25)
 })
 
-test('controllers are listed with their online status; only administrators see how they reach each other', async () => {
+test('controllers are listed with their online status; the client API does not show how they reach each other', async () => {
   const all = await root.get(`${management}/controllers`)
   expect(all.body.data).toMatchObject([
     {

@@ -300,7 +300,7 @@ describe('the request header', () => {
   })
 })
 
-test('every error response contains a code, a message, the request id and both versions', async () => {
+test('an error response contains a code, a message, a unique request id and both versions', async () => {
   const first = await anonymous.get(services)
   const second = await anonymous.get(services)
   expect(first.body.error?.message).toBe(
@@ -313,7 +313,7 @@ test('every error response contains a code, a message, the request id and both v
   expect(first.headers['content-type']).toBe('application/json')
 })
 
-test('a quarantined controller answers only health checks', async () => {
+test('a quarantined controller refuses to list records, and answers health checks without the state of the cluster', async () => {
   controller.refusal = 'NODE_QUARANTINED'
   try {
     const reply = await root.get(services)

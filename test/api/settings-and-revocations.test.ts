@@ -184,7 +184,7 @@ describe('controller settings', () => {
     expect((await root.call('PUT', path, {})).status).toBe(404)
   })
 
-  test('are accessible to administrators only', async () => {
+  test('are not accessible to an identity without permissions', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
     for (const path of ['', '/global', '/global/effective']) {

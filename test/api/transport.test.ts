@@ -45,7 +45,7 @@ async function ask(head: string, rest: string | Buffer = ''): Promise<Seen> {
 
 const close = 'connection: close\r\n\r\n'
 
-test('every response forbids caching and content sniffing, and requires TLS', async () => {
+test('the response with the version forbids caching and content sniffing, and requires TLS', async () => {
   const { headers } = await ask(`GET /version HTTP/1.1\r\nhost: x\r\n${close}`)
   expect(headers).toContain('cache-control: no-store')
   expect(headers).toContain('x-content-type-options: nosniff')

@@ -123,7 +123,7 @@ test('an alarm about low free space is raised once, and clears only when the fre
 const differsAt = (index: number) => ({ index, isSame: false })
 const agreesAt = (index: number) => ({ index, isSame: true })
 
-test('two members whose states differ each raise an alarm, which is only a warning', () => {
+test('a controller raises one alarm, of severity warning, for each member whose state differs from its own', () => {
   const { alarms } = stage()
   const watch = new DivergenceWatch(alarms)
   watch.keep(['a', 'b', 'c'])
@@ -391,7 +391,7 @@ test('the descriptions of members are saved at most once a minute and at shutdow
   expect(saved).toHaveLength(3)
 })
 
-test('certificates of removed members are kept until every refresh token that they signed has expired', () => {
+test('certificates of up to 16 removed members are kept for 90 days, the longest lifetime of a refresh token', () => {
   const clock = new ManualClock()
   const day = 24 * 60 * 60_000
   const said = (certificatePem: string): KnownMember => ({

@@ -144,7 +144,7 @@ async function problemOf(work: Promise<unknown>): Promise<string> {
   }
 }
 
-test('a write that was never sent to a leader fails with an error that says that nothing was changed', async () => {
+test('a write that was never sent to a leader fails with CLUSTER_NO_LEADER, and does not take effect later', async () => {
   const formed = await cluster(3)
   const clusterNode = {
     proposeTimeoutMs: 2000,

@@ -199,7 +199,7 @@ describe('a leader', () => {
   })
 })
 
-test('the feature level is raised by one command, whose actor is the controller and which every feature level supports', async () => {
+test('the feature level is raised by one command, whose actor is the system', async () => {
   const proposed: ProposalInput[] = []
   await proposeFeatureLevel(
     {

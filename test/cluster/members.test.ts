@@ -75,7 +75,7 @@ test('saved member descriptions can be read again, and a damaged file is treated
   }
 })
 
-test('every controller learns the replication progress of the others within a second, so that it can compact entries that no member needs', async () => {
+test('every controller learns the replication progress of the others within five seconds', async () => {
   cluster = await formCluster(3)
   const nodes = await Promise.all(cluster.ids.map((id) => (cluster as TestCluster).start(id)))
   const leader = await cluster.leader()

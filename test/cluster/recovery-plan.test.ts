@@ -36,7 +36,7 @@ function refusal(
   return planned.ok ? 'planned' : planned.reason
 }
 
-test('a recovery uses only the member with the longest log, and the plan lists which entries may be lost', () => {
+test('a recovery from the member with the longest log is permitted, and the plan lists which entries may be lost', () => {
   const planned = planRecovery(facts('a'), [facts('b', { last: { term: 5, index: 99 } })], false)
   expect(planned).toMatchObject({
     ok: true,

@@ -227,7 +227,7 @@ describe('The router that listens for links', () => {
 })
 
 describe('A link', () => {
-  test('sends heartbeats every sendInterval, checked every checkInterval', async () => {
+  test('sends heartbeats more often than each second if sendInterval and checkInterval are shorter', async () => {
     await dialing('', ', heartbeats: {sendInterval: 100ms, checkInterval: 10ms}')
     const peer = await peerRouter()
     tell(peer)

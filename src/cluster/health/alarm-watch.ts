@@ -37,9 +37,9 @@ export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 const LOW_SPACE_OVER = 1.25
 
 /**
- * Raises and clears alarms about members, clocks, the disk and a damaged log. A condition of members
- * or clocks raises its alarm after 5 s, and clears it after it has been absent for 30 s; the other
- * alarms follow their condition immediately.
+ * Raises and clears alarms about members, clocks, the disk and a damaged log. A condition of
+ * members or clocks raises its alarm after 5 s, and clears it after it has been absent for 30 s.
+ * The other alarms follow their condition immediately.
  */
 export class AlarmWatch {
   readonly #alarms: AlarmRaiser

@@ -187,7 +187,7 @@ function limitsOf({
 
 /**
  * @param bind an IP address, or the name of an interface.
- * @throws {Error} when no interface of this name has an address of the family.
+ * @throws {Error} when no interface of this name has an address of this IP version.
  */
 export function resolveLocalAddress(bind: string | null, family: 4 | 6): string | null {
   if (bind === null) return null

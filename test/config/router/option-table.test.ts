@@ -89,10 +89,14 @@ const table: readonly (readonly [string, Proof])[] = [
   ...['ctrl.heartbeats', 'ctrl.options.heartbeats'].flatMap((place) =>
     below(place, {
       sendInterval: [
-        ctrl('The heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+        ctrl(
+          'The heartbeats of %s > are sent more often than each second if sendInterval and checkInterval are shorter',
+        ),
       ],
       checkInterval: [
-        ctrl('The heartbeats of %s > are sent every sendInterval, checked every checkInterval'),
+        ctrl(
+          'The heartbeats of %s > are sent more often than each second if sendInterval and checkInterval are shorter',
+        ),
       ],
       closeUnresponsiveTimeout: [
         ctrl(
@@ -348,10 +352,14 @@ const table: readonly (readonly [string, Proof])[] = [
   }),
   ...below('link', {
     'heartbeats.sendInterval': [
-      linkOption('A link > sends heartbeats every sendInterval, checked every checkInterval'),
+      linkOption(
+        'A link > sends heartbeats more often than each second if sendInterval and checkInterval are shorter',
+      ),
     ],
     'heartbeats.checkInterval': [
-      linkOption('A link > sends heartbeats every sendInterval, checked every checkInterval'),
+      linkOption(
+        'A link > sends heartbeats more often than each second if sendInterval and checkInterval are shorter',
+      ),
     ],
     'heartbeats.closeUnresponsiveTimeout': [
       linkOption(

@@ -87,7 +87,7 @@ describe('a client’s posture report', () => {
     expect(textsOf(bearers.bench.controller)).toEqual([['corp.test']])
   })
 
-  test('contains the latest state of each subject, and sends momentary events (such as waking) only once', async () => {
+  test('contains the latest state of each subject, and a momentary event, such as waking, only once', async () => {
     const client = await bearers.bench.connect(ann)
     tell(client, [domain('home'), process('/bin/a'), process('/bin/b')])
     tell(client, [process('/bin/a', false), woken])
