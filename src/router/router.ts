@@ -527,7 +527,7 @@ export class RouterProgram {
     }
   }
 
-  /** Latency of a link; `UNRESPONSIVE_NS` while the peer is silent, null before the first answer. */
+  /** Latency of a link; `UNRESPONSIVE_NS` while the peer is silent, null before an answer. */
   #latencyNs({ channel, silentForMs }: Link): number | null {
     const { unresponsiveLinkTimeout } = this.#deps.config.forwarder
     if (silentForMs >= unresponsiveLinkTimeout) return UNRESPONSIVE_NS

@@ -324,7 +324,8 @@ export class LogInService {
   }
 
   /**
-   * Resolves config types by id or name; drops unknown ones, and `all` unless it is the only entry.
+   * Resolves config types by id or name, up to `limits.configTypesMax`; drops unknown ones. With
+   * `all` among them, the result is only `all`.
    */
   #configTypes(asked: readonly string[]): string[] {
     const { state, limits } = this.#deps
