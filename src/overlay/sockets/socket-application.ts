@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
 
 import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
+import { resetSocket } from './reset-socket.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
@@ -86,26 +86,18 @@ export class SocketApplication implements CircuitApplication {
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
-      this.#reset()
+      resetSocket(socket)
       return
     }
     socket.removeAllListeners('data')
     socket.pause()
-    socket.setTimeout(flushMsMax, () => this.#reset())
+    socket.setTimeout(flushMsMax, () => resetSocket(socket))
     socket.end(() => {
       // Reads and discards the remaining input: with unread bytes, closing the socket would cause a
       // reset, and the peer would lose data that it has not read.
       socket.resume()
       setTimeout(() => socket.destroy(), lingerMs).unref()
     })
-  }
-
-  /** Closes the socket so that the peer notices that data is missing. */
-  #reset(): void {
-    const socket = this.#socket
-    // A TLS peer notices it without a reset, because the close_notify alert is missing.
-    if (socket instanceof TLSSocket) socket.destroy()
-    else socket.resetAndDestroy()
   }
 
   #send(): void {
