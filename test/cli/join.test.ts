@@ -28,6 +28,7 @@ import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
+import { writeFence } from '../../src/store/folder/fence-file.ts'
 import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
@@ -210,9 +211,15 @@ describe('A join that is admitted', () => {
     const text = member.ticket()
     await attempt(text)
     const before = readFileSync(join(etc, 'cert.pem'), 'utf8')
-    await attempt(text)
+    const { checks } = await attempt(text)
     expect(member.received).toHaveLength(1)
     expect(readFileSync(join(etc, 'cert.pem'), 'utf8')).toBe(before)
+    // The fake member does not listen at a cluster port.
+    expect(checks.at(-1)).toMatchObject({
+      check: 'admission',
+      result: 'warning',
+      detail: expect.stringMatching(/^no member could confirm that ctrl2 is still admitted: /),
+    })
   })
 })
 
@@ -461,6 +468,17 @@ describe('A join that is refused', () => {
       'belongs to controller old7 of cluster elsewhere',
     )
     expect(readdirSync(etc)).toEqual(['data'])
+  })
+
+  test('lists the files to move away if the cluster was recovered without this controller', async () => {
+    await attempt(member.ticket())
+    const data = join(etc, 'data')
+    writeFence(data, { generation: 2, by: 'ctrl1' })
+    const sentence = await refused(member.ticket())
+    expect(sentence).toMatch(/^the cluster was recovered without ctrl2 \(generation 2/)
+    const left = [data, join(etc, 'controller.key'), join(etc, 'cert.pem')]
+    expect(sentence).toContain(`\n  move away: ${left.join(' ')}`)
+    expect(member.received).toHaveLength(1)
   })
 
   test('stops before any request if the clock is far off', async () => {

@@ -23,6 +23,7 @@ import {
   checkJoinPorts,
   checkJoinTicket,
 } from './join-preflight.ts'
+import { checkStillAdmitted } from './still-admitted.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
@@ -103,7 +104,10 @@ export async function prepareJoin(
   const earlier = readJoinState(folder)
   // The join is complete: its marker is removed after the data folder is written, so a data folder
   // without a marker shows that every step was done.
-  if (data === 'own' && earlier === null) return
+  if (data === 'own' && earlier === null) {
+    await checkStillAdmitted(config, checks)
+    return
+  }
   const identity = checkJoinIdentity(config, earlier, ticket, checks, nowMs)
   await checkJoinPorts(config, checks)
   const members = await checkJoinMembers(ticket, checks)
