@@ -73,9 +73,9 @@ async function admissionOutcome(
     return await Promise.any(queries)
   } catch (error) {
     if (!(error instanceof AggregateError)) throw error
-    const unexpected: unknown = error.errors.find((one) => !(one instanceof Problem))
-    if (unexpected !== undefined) throw unexpected
-    const reasons = (error.errors as Problem[]).map(({ message }) => message)
+    const { errors } = error as { readonly errors: readonly unknown[] }
+    const reasons = errors.flatMap((one) => (one instanceof Problem ? [one.message] : []))
+    if (reasons.length < errors.length) throw error
     return reasons.length === 0 ? 'their addresses are not known' : reasons.join('; ')
   }
 }

@@ -10,6 +10,8 @@ import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 export interface CheckRouterOptions {
   /** True: checks only the configuration, not this host. */
   readonly configOnly?: boolean
+  /** True: refuses a configuration with warnings. */
+  readonly strict?: boolean
   readonly print?: boolean
   readonly json?: boolean
 }
@@ -38,7 +40,8 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     return
   }
   const checked = loadCheckedRouterConfig(path)
-  const { config, effective } = checked
+  const { config, effective, warnings } = checked
+  refuseWarnings(path, warnings.length, options)
   if (options.print === true) {
     printLine(effective.map(effectiveLine).join('\n'))
     return
@@ -48,7 +51,8 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     for (const fault of faults) printNote(`flotilla: ${formatConfigFault(fault)}`)
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
-  printLine(`${path}: the configuration is valid`)
+  const doubts = warnings.length === 0 ? '' : `, with ${warningCount(warnings.length)}`
+  printLine(`${path}: the configuration is valid${doubts}`)
   for (const note of [...missingSectionNotes(config), ...unusedSectionNotes(config), ...notes]) {
     printLine(`note: ${note}`)
   }
@@ -73,10 +77,24 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   const notes = [...missingSectionNotes(config), ...unusedSectionNotes(config), ...host.notes]
   const { faults } = host
   const printed = options.print === true ? { effective } : {}
-  printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
+  const isRefused = options.strict === true && warnings.length > 0
+  const isValid = faults.length === 0 && !isRefused
+  printJson({ isValid, faults, warnings, notes, ...printed })
+  refuseWarnings(path, warnings.length, options)
   if (faults.length > 0) {
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
+}
+
+/** @throws {CommandFailure} exit 2 for a configuration with warnings, if the user asked for that. */
+function refuseWarnings(path: string, count: number, { strict = false }: CheckRouterOptions): void {
+  if (!strict || count === 0) return
+  const sentence = `${path}: ${warningCount(count)}, which --strict refuses`
+  throw new CommandFailure(EXIT_USAGE, sentence)
+}
+
+function warningCount(count: number): string {
+  return count === 1 ? '1 warning' : `${count} warnings`
 }
 
 function faultCount(count: number): string {
