@@ -331,7 +331,7 @@ test('a controller is refused if it is not admitted, has another key, or already
   })
 })
 
-test('a query tells an admitted controller from a removed one, and admits neither', async () => {
+test('a query distinguishes an admitted controller from a removed one, and admits neither', async () => {
   const managed = await form(3)
   const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
   const configuration = await managed.configuration()

@@ -30,7 +30,7 @@ import { createJoinState, deleteJoinState, type JoinState, readJoinState } from 
 import { seedsForJoin } from './member-seeds.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { startCommand } from '../terminal/start-command.ts'
+import { firstStartCommand } from '../terminal/start-command.ts'
 import { programVersion } from '../../controller/version.ts'
 
 const FABRIC_API = '/fabric/v1'
@@ -77,7 +77,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     })
     return
   }
-  const command = startCommand('controller', planned.path)
+  const command = firstStartCommand('controller', planned.path)
   const { id } = planned.config
   if (options.json === true) {
     printJson({ isPrepared: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })

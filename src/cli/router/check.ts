@@ -5,6 +5,7 @@ import { missingSectionNotes, unusedSectionNotes } from '../../config/router/sec
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
+import { warningCount, withWarnings } from '../terminal/warning-count.ts'
 import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 
 export interface CheckRouterOptions {
@@ -51,8 +52,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     for (const fault of faults) printNote(`flotilla: ${formatConfigFault(fault)}`)
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
-  const doubts = warnings.length === 0 ? '' : `, with ${warningCount(warnings.length)}`
-  printLine(`${path}: the configuration is valid${doubts}`)
+  printLine(`${path}: the configuration is valid${withWarnings(warnings.length)}`)
   for (const note of [...missingSectionNotes(config), ...unusedSectionNotes(config), ...notes]) {
     printLine(`note: ${note}`)
   }
@@ -86,15 +86,11 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   }
 }
 
-/** @throws {CommandFailure} exit 2 for a configuration with warnings, if the user asked for that. */
+/** @throws {CommandFailure} exit 2 with --strict, for a configuration with warnings. */
 function refuseWarnings(path: string, count: number, { strict = false }: CheckRouterOptions): void {
   if (!strict || count === 0) return
   const sentence = `${path}: ${warningCount(count)}, which --strict refuses`
   throw new CommandFailure(EXIT_USAGE, sentence)
-}
-
-function warningCount(count: number): string {
-  return count === 1 ? '1 warning' : `${count} warnings`
 }
 
 function faultCount(count: number): string {

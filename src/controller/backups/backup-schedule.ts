@@ -6,6 +6,7 @@ import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
 import { toOperatorFailure } from '../command-failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
+import { readFaultText } from '../start/check-certificates.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { type BackupHook, runBackupHook } from './backup-hook.ts'
 import {
@@ -166,7 +167,17 @@ export class BackupSchedule {
   }
 
   async #recipient(): Promise<BackupRecipient> {
-    return parseRecipient(decodeText(await readFile(this.#deps.recipientPath)))
+    const { recipientPath } = this.#deps
+    const subject = `backup.recipient: ${recipientPath}:`
+    const remedy = 'install the public key there, or correct the option'
+    const bytes = await readFile(recipientPath).catch((error: unknown) => {
+      throw new Error(`${subject} ${readFaultText(error)}; ${remedy}`, { cause: error })
+    })
+    try {
+      return parseRecipient(decodeText(bytes))
+    } catch (error) {
+      throw new Error(`${subject} ${errorMessage(error)}`, { cause: error })
+    }
   }
 
   async *#stoppable(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

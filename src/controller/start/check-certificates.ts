@@ -148,9 +148,14 @@ export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))
   } catch (error) {
-    const code = errorCode(error)
-    if (code === 'ENOENT') throw new Error('does not exist', { cause: error })
-    if (code === 'EACCES') throw new Error('may not be read by this user', { cause: error })
-    throw new Error(`cannot be read (${errorMessage(error)})`, { cause: error })
+    throw new Error(readFaultText(error), { cause: error })
   }
+}
+
+/** Why a file cannot be read, as a predicate of its path. */
+export function readFaultText(error: unknown): string {
+  const code = errorCode(error)
+  if (code === 'ENOENT') return 'does not exist'
+  if (code === 'EACCES') return 'may not be read by this user'
+  return `cannot be read (${errorMessage(error)})`
 }
