@@ -8,7 +8,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -535,6 +535,34 @@ describe('The members in a join ticket', () => {
     const sentence = await refused(member.ticket({ addresses: [nowhere] }))
     expect(sentence).toContain('no member of the ticket is reachable')
     expect(existsSync(etc)).toBe(false)
+  })
+
+  test('are tried again if none of them responded', async () => {
+    let connections = 0
+    const relay = createServer((socket) => {
+      connections += 1
+      if (connections <= 2) {
+        socket.destroy()
+        return
+      }
+      const onward = connect(member.port, '127.0.0.1')
+      socket.pipe(onward).pipe(socket)
+      socket.once('close', () => onward.destroy())
+      for (const one of [socket, onward]) one.on('error', () => undefined)
+    })
+    await new Promise<void>((done) => relay.listen(0, '127.0.0.1', done))
+    const { port } = relay.address() as AddressInfo
+    const ticket = {
+      ...parseTicket(member.ticket()),
+      addresses: [`https://127.0.0.1:${port}/fabric/v1`],
+    }
+    try {
+      const reached = await checkJoinMembers(ticket, new CheckList(true))
+      expect(reached.map(({ id }) => id)).toEqual(['ctrl1'])
+      expect(connections).toBe(3)
+    } finally {
+      relay.close()
+    }
   })
 
   test('must present a certificate of the CA in the ticket', async () => {
