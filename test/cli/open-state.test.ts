@@ -1,4 +1,7 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
+  appendFileSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -103,3 +106,81 @@ test('the latest damaged state replaces an earlier one, but none is kept if the 
   await machine.close()
   expect(readdirSync(dir)).toEqual(['state'])
 })
+
+/** A state on whose opening LevelDB aborts the process: two files of one level overlap. */
+async function writtenAborting(): Promise<string> {
+  const { dir } = await written()
+  const half = join(dir, 'state', readFileSync(join(dir, 'state/CURRENT'), 'utf8').trim())
+  const manifest = join(half, readFileSync(join(half, 'CURRENT'), 'utf8').trim())
+  const key = (text: string): number[] => [
+    text.length + 8,
+    ...Buffer.from(text),
+    1,
+    ...Array(7).fill(0),
+  ]
+  const newFile = (number: number): number[] => [7, 1, number, 1, ...key('a'), ...key('z')]
+  appendFileSync(manifest, levelRecord(Buffer.from([...newFile(100), ...newFile(101)])))
+  return dir
+}
+
+/** Runs a start that only opens the state, as systemd does again after an abort. */
+async function startElsewhere(dir: string): Promise<NodeJS.Signals | null> {
+  const file = JSON.stringify(join(import.meta.dirname, '../../src/controller/start/open-state.ts'))
+  const script = `const { openState } = await import(${file}); await openState(process.argv[1], 0, true); process.exit(0)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script, dir], {
+    stdio: 'ignore',
+  })
+  const [, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+  return signal
+}
+
+test('a state on whose opening LevelDB aborts the process is renamed and replaced at the next start', async () => {
+  const dir = await writtenAborting()
+  expect(await startElsewhere(dir)).toBe('SIGABRT')
+  const { machine, dropped } = await openState(dir, 0, true)
+  expect(machine.appliedIndex).toBe(0)
+  expect(dropped?.finding).toMatch(/\/state: LevelDB aborts the process: Assertion `.+' failed$/)
+  expect(dropped?.aside).toBe(`${dir}/state.damaged`)
+  await machine.close()
+  expect(readdirSync(dir).toSorted()).toEqual(['state', 'state.damaged'])
+})
+
+test('a state on whose opening LevelDB aborts the process is refused at each start if no other controller could replace it', async () => {
+  const dir = await writtenAborting()
+  expect(await startElsewhere(dir)).toBe('SIGABRT')
+  for (let start = 0; start < 2; start += 1) {
+    await expect(openState(dir, 0, false)).rejects.toThrow(/LevelDB aborts the process/)
+  }
+  expect(readdirSync(dir).filter((name) => name.startsWith('state'))).toEqual(['state'])
+})
+
+test('a process that was killed while it opened an intact state does not lose the state', async () => {
+  const { dir, digests } = await written()
+  for (let start = 0; start < 4; start += 1) {
+    writeFileSync(join(dir, 'OPENING'), '')
+    const { machine, dropped } = await openState(dir, 0, true)
+    expect(dropped).toBeNull()
+    expect(digests.has(digestOf(machine))).toBe(true)
+    await machine.close()
+  }
+  expect(readdirSync(dir)).toEqual(['state'])
+})
+
+/** One record of LevelDB's log format, with a valid checksum. */
+function levelRecord(payload: Buffer): Buffer {
+  const typed = Buffer.from([1, ...payload])
+  const header = Buffer.alloc(6)
+  const crc = crc32c(typed)
+  header.writeUInt32LE((((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0, 0)
+  header.writeUInt16LE(payload.length, 4)
+  return Buffer.concat([header, typed])
+}
+
+function crc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0)
+  }
+  return (crc ^ 0xffffffff) >>> 0
+}
