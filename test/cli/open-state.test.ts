@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  appendFileSync,
   cpSync,
   existsSync,
   mkdtempSync,
@@ -16,7 +15,7 @@ import { afterEach, expect, test } from 'vitest'
 import { openState } from '../../src/controller/start/open-state.ts'
 import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { damageData } from '../chaos/file-damage.ts'
+import { damageData, makeLevelAbort } from '../chaos/file-damage.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { writeRandomLog } from '../fsm/support/random-log.ts'
 
@@ -107,19 +106,9 @@ test('the latest damaged state replaces an earlier one, but none is kept if the 
   expect(readdirSync(dir)).toEqual(['state'])
 })
 
-/** A state on whose opening LevelDB aborts the process: two files of one level overlap. */
 async function writtenAborting(): Promise<string> {
   const { dir } = await written()
-  const half = join(dir, 'state', readFileSync(join(dir, 'state/CURRENT'), 'utf8').trim())
-  const manifest = join(half, readFileSync(join(half, 'CURRENT'), 'utf8').trim())
-  const key = (text: string): number[] => [
-    text.length + 8,
-    ...Buffer.from(text),
-    1,
-    ...Array(7).fill(0),
-  ]
-  const newFile = (number: number): number[] => [7, 1, number, 1, ...key('a'), ...key('z')]
-  appendFileSync(manifest, levelRecord(Buffer.from([...newFile(100), ...newFile(101)])))
+  makeLevelAbort(dir)
   return dir
 }
 
@@ -165,22 +154,3 @@ test('a process that was killed while it opened an intact state does not lose th
   }
   expect(readdirSync(dir)).toEqual(['state'])
 })
-
-/** One record of LevelDB's log format, with a valid checksum. */
-function levelRecord(payload: Buffer): Buffer {
-  const typed = Buffer.from([1, ...payload])
-  const header = Buffer.alloc(6)
-  const crc = crc32c(typed)
-  header.writeUInt32LE((((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0, 0)
-  header.writeUInt16LE(payload.length, 4)
-  return Buffer.concat([header, typed])
-}
-
-function crc32c(bytes: Uint8Array): number {
-  let crc = 0xffffffff
-  for (const byte of bytes) {
-    crc ^= byte
-    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0)
-  }
-  return (crc ^ 0xffffffff) >>> 0
-}
