@@ -6,7 +6,6 @@ import type { Logger } from '../../cluster/logger.ts'
 import { Problem } from '../../lib/problems.ts'
 import { toOperatorFailure } from '../command-failure.ts'
 import { PeriodicTask } from '../periodic-task.ts'
-import { readFaultText } from '../start/check-certificates.ts'
 import type { BackupFolder } from './backup-folder.ts'
 import { type BackupHook, runBackupHook } from './backup-hook.ts'
 import {
@@ -15,7 +14,7 @@ import {
   startBackup,
   type StartedBackup,
 } from './start-backup.ts'
-import { errorMessage } from '../../lib/error-code.ts'
+import { errorMessage, readFaultText } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Interval of the check whether a backup is due. */

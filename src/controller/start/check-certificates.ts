@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { errorCode, errorMessage } from '../../lib/error-code.ts'
+import { errorMessage, readFaultText } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate.ts'
 import {
@@ -150,12 +150,4 @@ export function readOperatorFile(path: string): string {
   } catch (error) {
     throw new Error(readFaultText(error), { cause: error })
   }
-}
-
-/** Why a file cannot be read, as a predicate of its path. */
-export function readFaultText(error: unknown): string {
-  const code = errorCode(error)
-  if (code === 'ENOENT') return 'does not exist'
-  if (code === 'EACCES') return 'may not be read by this user'
-  return `cannot be read (${errorMessage(error)})`
 }

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { stateProbeUrl } from '../../threads/thread-file.ts'
 
 const OUTPUT_CHARACTERS_MAX = 16_384
-/** Message of a failed assertion in native code. Other aborts, such as those for lack of memory, do not match. */
+/**
+ * Message of a failed assertion in native code. Other aborts, such as those for lack of memory, do
+ * not match.
+ */
 const ASSERTION = /Assertion `[^\n]{1,500}' failed/
 
 /**
