@@ -168,7 +168,12 @@ test('a missing key, a private key instead of a public key, and a quarantined st
   rmSync(join(dir, 'backup.pem'))
   pass(HOUR_MS)
   await schedule.look()
-  expect(alarms.list()[0]?.text).toMatch(/ENOENT/)
+  // The alarm names the key and its option, not the folder of the backups.
+  const missing = join(dir, 'backup.pem')
+  expect(alarms.list()[0]?.text).toContain(
+    `backup failed: backup.recipient: ${missing}: does not exist; `,
+  )
+  expect(alarms.list()[0]?.text).not.toContain(folder)
   writeFileSync(join(dir, 'backup.pem'), key.publicPem)
   source.refused = 'NODE_QUARANTINED'
   pass(HOUR_MS)

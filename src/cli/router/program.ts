@@ -18,6 +18,7 @@ export function addRouterCommands(program: Command): void {
     .command('check')
     .argument('<config>', 'configuration file, YAML')
     .option('--config-only', 'judge the file alone: for CI, and while the router runs')
+    .option('--strict', 'refuse a configuration with warnings, such as an unknown key')
     .option('--print', 'print the effective configuration, each value with its source')
     .option('--json')
     .description('validate a configuration; start nothing')
@@ -27,10 +28,13 @@ export function addRouterCommands(program: Command): void {
 Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the
 router cannot open on this host, or says that it knows no controller. With --config-only, this host is not looked at.
 
+Files of OpenZiti may contain keys that have no effect here, so an unknown key is only a warning. A misspelled section is
+an unknown key, too: read the warnings, or let --strict refuse them (exit code 2).
+
 Examples:
   flotilla router check router.yml
   flotilla router check router.yml --print
-  flotilla router check router.yml --config-only`,
+  flotilla router check router.yml --config-only --strict`,
     )
     .action(async (config: string, options: CheckRouterOptions) => {
       const { checkRouter } = await import('./check.ts')
