@@ -99,7 +99,7 @@ async function load(
 ): Promise<LoadedBackup> {
   const privateKeyPem = readBackupKey(key)
   const backup = await loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem })
-  requireSha256(path, backup.sha256, sha256)
+  requireSha256(path, backup, sha256)
   return backup
 }
 

@@ -104,7 +104,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
       {
         ...first,
         leaf: async (issuing, backup) => {
-          requireSha256(path, backup.sha256, options.sha256)
+          requireSha256(path, backup, options.sha256)
           const leaf = await credentials.leaf(issuing)
           credentials.write(leaf)
           return leaf
