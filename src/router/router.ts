@@ -64,6 +64,8 @@ import { channelContentType } from '../channel/numbers.ts'
 interface RouterProgramDeps {
   readonly config: RouterConfig
   readonly effective: readonly EffectiveValue[]
+  /** Command that makes this router forget the controllers that it knows, for a message. */
+  readonly resetCommand?: string
   readonly version: VersionLine
   readonly clock: Clock
   readonly random: Random
@@ -192,7 +194,7 @@ export class RouterProgram {
   }
 
   #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
-    const { config, clock, random, log, version, names } = this.#deps
+    const { config, clock, random, log, version, names, resetCommand } = this.#deps
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     return new Controllers({
@@ -201,6 +203,7 @@ export class RouterProgram {
       log,
       endpointsFile: config.ctrl.endpointsFile,
       configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
+      ...(resetCommand === undefined ? {} : { resetCommand }),
       dial: (address, handlers) =>
         dialController(
           {

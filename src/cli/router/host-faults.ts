@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 
 import { openListeningProbe, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
@@ -8,7 +8,7 @@ import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
-import { acquirePathLock } from '../terminal/process-lock.ts'
+import { isRouterRunning } from './running-router.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
@@ -55,7 +55,7 @@ async function portFindings({
   path,
   effective,
 }: CheckedRouterConfig): Promise<HostStartFaults> {
-  if (await isRunning(path)) {
+  if (await isRouterRunning(path)) {
     const note = 'a router with this configuration is running, so its ports were not tested'
     return { faults: [], notes: [note] }
   }
@@ -76,16 +76,6 @@ async function portFindings({
     await Promise.all(held.map(({ release }) => release()))
   }
   return { faults, notes: [] }
-}
-
-async function isRunning(path: string): Promise<boolean> {
-  try {
-    const lock = await acquirePathLock('router', realpathSync(path))
-    lock.close()
-    return false
-  } catch {
-    return true
-  }
 }
 
 /** Each address once, because links and clients may share a port. */
