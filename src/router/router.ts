@@ -302,17 +302,15 @@ export class RouterProgram {
   }
 
   #newModelSubscription(connections: () => readonly ControlConnection[]): ModelSubscription {
-    const { config, clock, random, log } = this.#deps
-    const { sendInterval, unresponsiveAfter } = config.ctrl.heartbeats
-    const silentMsMax = sendInterval + unresponsiveAfter
-    return new ModelSubscription({
-      model: this.#model,
-      connections,
-      silentMsMax,
-      clock,
-      random,
-      log,
-    })
+    const { clock, random, log } = this.#deps
+    const [model, silentMsMax] = [this.#model, this.#controllerSilentMsMax()]
+    return new ModelSubscription({ model, connections, silentMsMax, clock, random, log })
+  }
+
+  /** Time after which a silent controller counts as unresponsive. */
+  #controllerSilentMsMax(): number {
+    const { sendInterval, unresponsiveAfter } = this.#deps.config.ctrl.heartbeats
+    return sendInterval + unresponsiveAfter
   }
 
   #newTunnel(
@@ -577,8 +575,7 @@ export class RouterProgram {
 
   #controllerValues(): object {
     const { connections, membership } = this.#controllers
-    const { heartbeats } = this.#deps.config.ctrl
-    const slowMs = heartbeats.sendInterval + heartbeats.unresponsiveAfter
+    const slowMs = this.#controllerSilentMsMax()
     const ids = new Set([...membership.controllers, ...connections].map(({ id }) => id))
     return {
       leader: membership.leaderId,
