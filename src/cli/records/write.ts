@@ -215,7 +215,10 @@ export async function sendRecordDelete(
   label: string,
 ): Promise<void> {
   const path = recordPath(kind, id, 'delete')
-  const { meta } = await sendRecordWrite(client, kind, `delete ${label}`, { method: 'DELETE', path })
+  const { meta } = await sendRecordWrite(client, kind, `delete ${label}`, {
+    method: 'DELETE',
+    path,
+  })
   for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
     const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
     const holders = `${kindNameInWords(toKebabCase(entity))} ${ids.join(', ')}${more}`

@@ -44,7 +44,13 @@ ctrl: {endpoint: "tls:127.0.0.1:6262"}
       `flotilla: edge router edge1 must enroll again with this token; it is valid until ${String(now['enrollmentExpiresAt'])}\n`,
     )
     writeFileSync(at('first.jwt'), done.stdout)
-    const enrolled = await person.run('router', 'enroll', at('router.yml'), '--jwt', at('first.jwt'))
+    const enrolled = await person.run(
+      'router',
+      'enroll',
+      at('router.yml'),
+      '--jwt',
+      at('first.jwt'),
+    )
     expect(enrolled.code, enrolled.stderr).toBe(0)
   })
 
