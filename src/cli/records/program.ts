@@ -148,7 +148,7 @@ function addReEnroll(program: Command): void {
     .argument('<name>', 'name or id')
     .option('--out <file>', 'new file for the enrollment token, mode 0600 (default: print it)')
     .option('--yes', 'skip the confirmation')
-    .description('make a certificate invalid, and create a token to enroll again')
+    .description('replace a certificate by a new enrollment token')
     .addHelpText(
       'after',
       `

@@ -16,7 +16,7 @@ import {
   textShape,
   validateResponse,
 } from '../client/response-shape.ts'
-import { refuseExisting } from '../snapshot/backup-file.ts'
+import { refuseExisting } from '../terminal/make-folder.ts'
 import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
 import { isInteractive, promptLine } from '../terminal/prompt.ts'
 import { findKind, kindById, kindNameInWords, recordPath, type RecordKind } from './kinds.ts'
@@ -31,7 +31,7 @@ export interface ReEnrollOptions extends ContextOptions {
   readonly yes?: boolean
 }
 
-/** Validity of a new token of an identity, which the API does not choose. The console uses it, too. */
+/** Validity of a new token of an identity, which the API does not choose; as in the console. */
 const IDENTITY_TOKEN_MS = 24 * 60 * 60 * 1000
 
 /** A record that can be re-enrolled, and how to do it. */
@@ -52,8 +52,8 @@ interface NewToken {
 }
 
 /**
- * Makes the certificate of an edge router or an identity invalid, and writes the token with which it
- * enrolls again. The record keeps its id and everything that policies give to it.
+ * Makes the certificate of an edge router or an identity invalid, and writes the token with which
+ * it enrolls again. The record keeps its ID and everything that policies give to it.
  * @throws {CommandFailure} with nothing changed, unless its message says otherwise.
  */
 export async function reEnrollRecord(

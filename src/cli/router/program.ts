@@ -115,9 +115,9 @@ function addReset(router: Command): void {
     .addHelpText(
       'after',
       `
-Use this after a restore into a new cluster, whose controllers have keys that the router refuses. First check that ctrl in
-the configuration names the present controllers, and no stolen or removed one: the router begins with these addresses.
-The command moves the file ctrl.endpointsFile to a copy with the time in its name, and keeps the last two copies.
+Use this after a restore into a new cluster, whose controllers have keys that the router refuses. First check that ctrl
+in the configuration names the present controllers, and no stolen or removed one: the router begins with these. The
+command moves the file ctrl.endpointsFile to a copy with the time in its name, and keeps the last two copies.
 
 Examples:
   systemctl stop flotilla-router@edge1
