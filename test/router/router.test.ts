@@ -156,7 +156,9 @@ describe('A router', () => {
     await Promise.all([a.close(), b.close()])
     await network.running(endpoints)
     await eventually(() =>
-      network.logged('refused a controller').filter(({ fields }) => fields['address'] === c.address),
+      network
+        .logged('refused a controller')
+        .filter(({ fields }) => fields['address'] === c.address),
     ).toMatchObject([{ fields: { reason: 'controller c was removed from the cluster' } }])
     expect(c.hellos).toHaveLength(hellos)
   })

@@ -39,7 +39,7 @@ export function unitStartCommand(
   return unit === null ? null : `systemctl start ${unit}`
 }
 
-/** The systemd unit that runs a program with the configuration; null if this host has none. */
+/** The unit that runs the program with the configuration; null if this host has none. */
 export function unitName(
   program: UnitProgram,
   path: string,
