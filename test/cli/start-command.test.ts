@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { firstStartCommand, startCommand } from '../../src/cli/terminal/start-command.ts'
+import { firstStartCommand, startCommand, unitName } from '../../src/cli/terminal/start-command.ts'
 
 let folder: string
 let units: readonly string[]
@@ -31,6 +31,13 @@ describe('The printed command that starts a program', () => {
       'systemctl enable --now flotilla-router@edge1',
     )
     expect(firstStartCommand('router', 'router.yml', units)).toBe('flotilla router run router.yml')
+  })
+
+  test('names the same unit as the command that stops it', () => {
+    expect(unitName('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
+      'flotilla-router@edge1',
+    )
+    expect(unitName('router', '/etc/flotilla/edge1/router.yml', [])).toBe(null)
   })
 
   test.each([

@@ -33,7 +33,7 @@ import { printNote } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { unitStartCommand } from '../terminal/start-command.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
-import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
+import { hasNoData, setAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -232,7 +232,7 @@ class ControllerRun {
   #setAside(): void {
     if (this.#doubt === null) return
     this.#doubt = null
-    const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
+    const aside = setAside(this.#config.data, systemClock.nowMs())
     this.#log?.warn(`${this.#config.data} moved to ${aside}; starting with an empty data folder`)
   }
 

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 
 import { openListeningProbe, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
@@ -9,7 +9,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
 import { findPidByCommandLine } from '../../controller/admin/pid-file.ts'
-import { acquirePathLock } from '../terminal/process-lock.ts'
+import { isRouterRunning } from './running-router.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
@@ -88,13 +88,7 @@ async function portFindings({
 async function findRunningRouter(path: string): Promise<string | null> {
   const pid = findPidByCommandLine(path)
   if (pid !== null) return ` (process ${pid})`
-  try {
-    const lock = await acquirePathLock('router', realpathSync(path))
-    lock.close()
-    return null
-  } catch {
-    return ''
-  }
+  return (await isRouterRunning(path)) ? '' : null
 }
 
 /** Each address once, because links and clients may share a port. */
