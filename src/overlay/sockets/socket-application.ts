@@ -26,6 +26,8 @@ export class SocketApplication implements CircuitApplication {
   #hasFinished = false
   #isClosed = false
   #fault: string | null = null
+  /** Ends the circuit if it accepts none of the remaining data of a closed socket. */
+  #deadline: NodeJS.Timeout | null = null
 
   /** @param first bytes that were already read from the socket. */
   constructor(socket: Socket, first: Uint8Array = NONE) {
@@ -83,6 +85,7 @@ export class SocketApplication implements CircuitApplication {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#unsent = NONE
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
@@ -107,6 +110,7 @@ export class SocketApplication implements CircuitApplication {
     while (this.#unsent.length > 0 && !this.#isBlocked && !this.#isClosed) {
       const body = this.#unsent.subarray(0, pieceBytesMax)
       this.#unsent = this.#unsent.subarray(pieceBytesMax)
+      this.#deadline?.refresh()
       this.#isBlocked = !end.send({ body, edgeFlags: 0, traceId: null })
     }
     this.#isSending = false
@@ -134,7 +138,12 @@ export class SocketApplication implements CircuitApplication {
     const end = this.#end
     if (this.#isClosed || end === null) return
     // A socket that both sides have ended closes while the circuit accepts no data.
-    if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) return
+    if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) {
+      this.#deadline ??= setTimeout(() => {
+        end.abort('the other end does not accept the remaining data')
+      }, flushMsMax).unref()
+      return
+    }
     const reason = this.#fault ?? 'the socket is closed'
     if (this.#fault !== null || !this.#socket.writableFinished) end.abort(reason)
     else end.close(reason)
