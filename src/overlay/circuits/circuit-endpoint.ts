@@ -46,8 +46,8 @@ export interface CircuitEndpoint {
   finish(): void
   /**
    * Closes this endpoint because the application has failed. The other application still receives
-   * the pieces that were sent before, and then learns that data may be missing. Endpoints of OpenZiti
-   * report a regular end of the stream instead.
+   * the pieces that were sent before, and then learns that data may be missing. Endpoints of
+   * OpenZiti report a regular end of the stream instead.
    */
   abort(reason: string): void
   /**

@@ -92,9 +92,10 @@ describe('An application of a socket', () => {
     outer.end(first + second)
     outer.resume()
     await eventually(() => inner.destroyed).toBe(true)
-    vi.advanceTimersByTime(socketLimits.flushMsMax - 1)
+    // Vitest's polling has advanced the time a little.
+    vi.advanceTimersByTime(socketLimits.flushMsMax - 60_000)
     expect(endpoint.calls).toEqual([first])
-    vi.advanceTimersByTime(1)
+    vi.advanceTimersByTime(60_000)
     expect(endpoint.calls).toEqual([first, 'abort'])
   })
 
