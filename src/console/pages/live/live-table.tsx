@@ -33,13 +33,28 @@ interface LiveTableProps {
   readonly onEnded: () => void
 }
 
-/** Columns beside the first that a narrow window shows; of links, also the latency. */
-const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = { links: 2 }
+/** Columns beside the first that a narrow window shows, if more than the second. */
+const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = {
+  links: 2,
+  circuits: 2,
+  sessions: 2,
+}
+
+/** Columns that are left out while all rows have the same value, which then says nothing. */
+const columnsWithUsualValue: ReadonlySet<string> = new Set(['isMfaComplete', 'edgeRouters'])
+
+function hasDifferentValues(rows: readonly LiveDataRow[], column: string): boolean {
+  const [first, ...others] = rows.map((row) => JSON.stringify(row[column]))
+  return others.some((value) => value !== first)
+}
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */
 export function LiveTable(props: LiveTableProps) {
-  const { name, rows, columns, end, asksFirst, onEnded } = props
+  const { name, rows, end, asksFirst, onEnded } = props
   const { live } = texts
+  const columns = props.columns.filter(
+    (column) => !columnsWithUsualValue.has(column) || hasDifferentValues(rows, column),
+  )
   const ending = useSignal<string | null>(null)
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
@@ -86,7 +101,6 @@ export function LiveTable(props: LiveTableProps) {
                 {end === null ? null : (
                   <td class="actions">
                     <Button
-                      kind="quiet"
                       refused={isReadOnly.value ? texts.banner.refused : null}
                       onClick={() => {
                         if (asksFirst) ending.value = row.id

@@ -346,7 +346,7 @@ function withoutHelp(item: FormField): FormField {
 /** Whether the fields of an item fit beside each other. */
 function hasShortForm({ widget }: FormField): boolean {
   if (widget.is !== 'group' || widget.fields.length > FIELDS_IN_ROW_MAX) return false
-  return widget.fields.every((one) => ['number', 'text', 'choice'].includes(one.widget.is))
+  return widget.fields.every((one) => ['number', 'text', 'choice', 'texts'].includes(one.widget.is))
 }
 
 const FIELDS_IN_ROW_MAX = 3

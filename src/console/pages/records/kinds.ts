@@ -21,6 +21,7 @@ import {
   formatFilterTime,
   type ListFacet,
   routerStateFacet,
+  terminatorStateFacet,
   unseenForFilter,
 } from './list-facets.ts'
 
@@ -183,7 +184,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
-      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes', 'configs'],
+      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes'],
       facets: [
         createFacet(
           'hosts',
@@ -217,7 +218,6 @@ export const kinds: readonly ConsoleKind[] = [
         'roleAttributes',
         'versionInfo',
         'supportedProtocols',
-        'hostname',
       ],
       facets: [
         createFacet(
@@ -257,7 +257,7 @@ export const kinds: readonly ConsoleKind[] = [
     'transit',
     'router',
     {
-      columns: ['isOnline', 'onlineSince', 'cost'],
+      columns: ['isOnline', 'onlineSince', 'isEdgeRouter', 'cost'],
       facets: [routerStateFacet],
       fields: { name: {}, cost: {} },
     },
@@ -309,7 +309,7 @@ export const kinds: readonly ConsoleKind[] = [
     'policyRouter',
     'edge-router-policy',
     {
-      columns: ['identityRoles', 'edgeRouterRoles', 'semantic'],
+      columns: ['identityRoles', 'identityCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
         semantic,
@@ -329,7 +329,7 @@ export const kinds: readonly ConsoleKind[] = [
     'policyService',
     'service-edge-router-policy',
     {
-      columns: ['serviceRoles', 'edgeRouterRoles', 'semantic'],
+      columns: ['serviceRoles', 'serviceCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
         semantic,
@@ -345,7 +345,7 @@ export const kinds: readonly ConsoleKind[] = [
     'posture',
     'posture-check',
     {
-      columns: ['requires', 'typeId', 'roleAttributes'],
+      columns: ['requires', 'typeId', 'roleAttributes', 'policyCount'],
       fields: {
         name: {},
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
@@ -362,7 +362,7 @@ export const kinds: readonly ConsoleKind[] = [
     'config',
     {
       tasks: ['service', 'import'],
-      columns: ['configType', 'usedBy'],
+      columns: ['configType', 'configValue', 'usedBy'],
       fields: {
         name: {},
         configTypeId: {
@@ -381,7 +381,7 @@ export const kinds: readonly ConsoleKind[] = [
     'braces',
     'config-type',
     {
-      columns: ['configCount'],
+      columns: ['use', 'configCount'],
       fields: { name: {}, schema: { widget: jsonWidget }, tags: { widget: jsonWidget } },
     },
   ),
@@ -393,7 +393,10 @@ export const kinds: readonly ConsoleKind[] = [
     {
       titleLabel: texts.list.titles.terminators,
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
-      columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
+      columns: ['isRouterOnline', 'host'],
+      // By the ID of the service, so that the terminators of a service are beside each other.
+      sort: 'service',
+      facets: [terminatorStateFacet],
       fields: {
         service: { widget: referenceWidget('services') },
         router: { widget: referenceWidget('routers') },
@@ -410,7 +413,7 @@ export const kinds: readonly ConsoleKind[] = [
     'lock',
     'auth-policy',
     {
-      columns: ['primary', 'secondary'],
+      columns: ['primary', 'secondary', 'identityCount'],
       fields: {
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
@@ -464,7 +467,7 @@ export const kinds: readonly ConsoleKind[] = [
         createFacet('certificate', 'Certificate', [
           'month',
           'Expires within 30 days',
-          (nowMs) => `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
+          ({ nowMs }) => `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
         ]),
       ],
       fields: {
@@ -581,11 +584,18 @@ export const kinds: readonly ConsoleKind[] = [
 export const computedColumns: ReadonlySet<string> = new Set([
   'clientAddress',
   'configCount',
+  'configValue',
   'host',
   'hostAddress',
   'hosts',
+  'identityCount',
+  'isEdgeRouter',
   'isRouterOnline',
+  'policyCount',
   'requires',
+  'routerCount',
+  'serviceCount',
+  'use',
   'usedBy',
 ])
 

@@ -60,6 +60,14 @@ export function Facets(props: FilterProps) {
               {(ids) => <FacetSelect {...props} facet={facet} ids={ids} />}
             </Field>
           ))}
+          {chosen === 0 ? null : (
+            <Button
+              kind="quiet"
+              onClick={() => choose(props, Object.fromEntries(others.map(({ name }) => [name, ''])))}
+            >
+              {texts.list.reset}
+            </Button>
+          )}
         </Menu>
       )}
     </>

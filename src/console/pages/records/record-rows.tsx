@@ -5,9 +5,10 @@ import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { EmptyState, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { FieldCell } from './record-cell.tsx'
+import { DEFAULT_AUTH_POLICY } from './list-relations.ts'
+import { configTypeUse, FieldCell } from './record-cell.tsx'
 import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
 import { columnLabel } from './form-model.ts'
 import type { ConsoleKind } from './kinds.ts'
@@ -149,7 +150,7 @@ function columnsOf(shown: ListPageData | null): readonly string[] {
   return columns.length < COLUMNS_WITH_CREATION ? [...columns, 'createdAt'] : columns
 }
 
-const COLUMNS_WITH_CREATION = 5
+const COLUMNS_WITH_CREATION = 3
 
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise says what
@@ -358,6 +359,25 @@ function Header(props: {
   )
 }
 
+/** Marks a record that the network itself has made. */
+function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row: RecordRow }) {
+  const { cell } = texts
+  const text =
+    row['isSystem'] === true
+      ? cell.system
+      : kind.path === 'auth-policies' && row.id === DEFAULT_AUTH_POLICY
+        ? cell.standard
+        : kind.path === 'config-types' && configTypeUse(row['name']) !== ''
+          ? cell.builtIn
+          : ''
+  return text === '' ? null : (
+    <>
+      {' '}
+      <Badge>{text}</Badge>
+    </>
+  )
+}
+
 function Row(props: {
   readonly kind: ConsoleKind
   readonly row: RecordRow
@@ -380,6 +400,7 @@ function Row(props: {
         <a class="clip" href={consolePath(kind.path, row.id)}>
           {title}
         </a>
+        <Origin kind={kind} row={row} />
       </th>
       {columnsOf(shown).map((column, at) => (
         <td key={column} class={at > 0 ? 'minor' : ''}>

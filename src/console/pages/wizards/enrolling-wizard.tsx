@@ -76,6 +76,13 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
   return (
     <>
       <WizardHead name={props.name} />
+      <ol class="step-line small" aria-label={wizards.stepLine}>
+        {wizards.enrollSteps.map((step, at) => (
+          <li key={step} aria-current={at === (shown === null ? 0 : 1) ? 'step' : undefined}>
+            {step}
+          </li>
+        ))}
+      </ol>
       {shown === null ? (
         <form
           class="panel record-form"

@@ -26,7 +26,7 @@ function pathOf(text: string): { readonly path: string; readonly size: number } 
   }
 }
 
-export function QrCode({ text }: { readonly text: string }) {
+export function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
   const code = useMemo(() => pathOf(text), [text])
   if (code === null) return <Notice>{texts.wizards.noQr}</Notice>
   const { path, size } = code
@@ -36,7 +36,7 @@ export function QrCode({ text }: { readonly text: string }) {
       class="qr"
       viewBox={box}
       role="img"
-      aria-label={texts.wizards.qr}
+      aria-label={label}
       shape-rendering="crispEdges"
     >
       <path d={path} fill="#000" />

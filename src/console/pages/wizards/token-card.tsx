@@ -31,7 +31,7 @@ export function TokenCard(props: {
       </div>
       <div class="panel-body form">
         <Notice tone="warn">{wizards.secret}</Notice>
-        <QrCode text={jwt} />
+        <QrCode text={jwt} label={wizards.qr} />
         <div class="row">
           <Button icon="backup" kind="primary" onClick={() => downloadText(fileName, jwt)}>
             {wizards.download(fileName)}

@@ -1,0 +1,71 @@
+import { hasPermission } from '../../app/management-document.ts'
+import { quoteFilterText } from './filters.ts'
+import { findKindAtPath } from './kinds.ts'
+import { readRows, type RecordRow } from './record-data.ts'
+
+const ALL = '#all'
+
+/** A list of roles in a policy. */
+export interface RoleList {
+  readonly roles: readonly string[]
+  readonly semantic: string
+}
+
+/** The records that have a role attribute of some lists, and the number of all records. */
+export interface RoleCandidates {
+  /** Null: more records have one of these attributes than one response contains. */
+  readonly rows: readonly RecordRow[] | null
+  readonly totalCount: number
+}
+
+/** Whether a list of roles selects a record, by the rule of the controllers. */
+export function selectsRecord({ roles, semantic }: RoleList, record: RecordRow): boolean {
+  if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
+  const { roleAttributes } = record
+  const own = Array.isArray(roleAttributes) ? roleAttributes : []
+  const named = roles.filter((role) => role.startsWith('#'))
+  const has = (role: string): boolean => own.includes(role.slice(1))
+  return semantic === 'AnyOf' ? named.some(has) : named.length > 0 && named.every(has)
+}
+
+/** How many records a list of roles selects; undefined if the candidates do not contain all. */
+export function countSelected(list: RoleList, candidates: RoleCandidates): number | undefined {
+  if (list.roles.includes(ALL)) return candidates.totalCount
+  const ids = list.roles.filter((role) => role.startsWith('@')).map((role) => role.slice(1))
+  if (ids.length === list.roles.length) return ids.length
+  if (candidates.rows === null) return undefined
+  const selected = candidates.rows.filter((row) => selectsRecord(list, row)).map(({ id }) => id)
+  return new Set([...ids, ...selected]).size
+}
+
+/**
+ * Counts the records of a kind that each list of roles selects, with at most two requests for all
+ * lists together; null without the permission to read the records.
+ */
+export async function readRoleCandidates(
+  path: string,
+  lists: readonly RoleList[],
+  signal?: AbortSignal,
+): Promise<RoleCandidates | null> {
+  if (!hasPermission(`${findKindAtPath(path)?.permission ?? ''}.read`)) return null
+  const roles = new Set(lists.flatMap((one) => (one.roles.includes(ALL) ? [] : one.roles)))
+  const attributes = [...roles].filter((role) => role.startsWith('#'))
+  const quoted = attributes.map((role) => quoteFilterText(role.slice(1))).join(', ')
+  const [all, named] = await Promise.all([
+    lists.some((one) => one.roles.includes(ALL)) ? readRows(path, '', signal, 1) : null,
+    attributes.length === 0
+      ? null
+      : readRows(path, `anyOf(roleAttributes) in [${quoted}]`, signal),
+  ])
+  const isComplete = named === null || named.rows.length === named.totalCount
+  return { rows: isComplete ? (named?.rows ?? []) : null, totalCount: all?.totalCount ?? 0 }
+}
+
+/** The list of roles in a field of a policy. */
+export function roleListIn(policy: RecordRow, field: string): RoleList {
+  const roles = policy[field]
+  return {
+    roles: Array.isArray(roles) ? roles.map(String) : [],
+    semantic: String(policy['semantic']),
+  }
+}
