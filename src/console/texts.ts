@@ -487,7 +487,6 @@ export const texts = {
     every: (label: string) => `${label}: all`,
     filters: 'Filters',
     active: 'Active filters',
-    clearAll: 'Clear all',
     reset: 'Reset',
     record: 'ID',
     titles: {

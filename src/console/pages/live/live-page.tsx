@@ -75,7 +75,7 @@ async function readCounts(signal: AbortSignal): Promise<ReadonlyMap<LiveTableNam
 export function LivePage({ name }: { readonly name: string | null }) {
   const { live } = texts
   const counts = useLoadedData('live/counts', readCounts, COUNTS_REFRESH_MS)
-  useCurrentTabInView()
+  useCurrentTabInView(counts.data.value)
   const table = tables.find((one) => one.name === name) ?? tables[0]
   if (table === undefined) return null
   return (

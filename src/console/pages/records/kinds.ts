@@ -36,6 +36,8 @@ export interface ConsoleKind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
+  /** Columns that a narrow window shows after the name column; [] for the first one. */
+  readonly narrow: readonly string[]
   readonly facets: readonly ListFacet[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
@@ -71,6 +73,7 @@ function kind(
     Pick<
       ConsoleKind,
       | 'columns'
+      | 'narrow'
       | 'facets'
       | 'fields'
       | 'hidden'
@@ -84,6 +87,7 @@ function kind(
 ): ConsoleKind {
   const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
+  const { narrow = [] } = rest
   const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
   return {
     path,
@@ -94,6 +98,7 @@ function kind(
     icon,
     permission,
     columns,
+    narrow,
     facets,
     fields,
     hidden,
@@ -276,6 +281,7 @@ export const kinds: readonly ConsoleKind[] = [
         'postureCheckRoles',
         'expiresAt',
       ],
+      narrow: ['identityRoles', 'serviceRoles'],
       facets: [
         createFacet(
           'ends',
@@ -363,6 +369,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       columns: ['configType', 'configValue', 'usedBy'],
+      narrow: ['configValue'],
       fields: {
         name: {},
         configTypeId: {

@@ -113,14 +113,6 @@ export function ActiveFilters(props: FilterProps) {
   return (
     <div class="active-filters row" role="group" aria-label={texts.list.active}>
       <Chips values={active} onRemove={(name) => choose(props, { [name]: '' })} />
-      {active.length === 1 ? null : (
-        <Button
-          kind="quiet"
-          onClick={() => choose(props, Object.fromEntries(active.map(({ value }) => [value, ''])))}
-        >
-          {texts.list.clearAll}
-        </Button>
-      )}
     </div>
   )
 }

@@ -152,6 +152,11 @@ function columnsOf(shown: ListPageData | null): readonly string[] {
 
 const COLUMNS_WITH_CREATION = 3
 
+/** Whether a narrow window leaves out a column. */
+function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
+  return narrow.length === 0 ? at > 0 : !narrow.includes(name)
+}
+
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise says what
  * follows from it and offers the tasks and the form that create records.
@@ -308,7 +313,7 @@ function Head(props: {
           <Header
             key={name}
             name={name}
-            isMinor={at > 1}
+            isMinor={at > 0 && isMinor(kind, name, at - 1)}
             kind={kind}
             state={state}
             hasNames={shown?.hasNames === true}
@@ -403,7 +408,7 @@ function Row(props: {
         <Origin kind={kind} row={row} />
       </th>
       {columnsOf(shown).map((column, at) => (
-        <td key={column} class={at > 0 ? 'minor' : ''}>
+        <td key={column} class={isMinor(kind, column, at) ? 'minor' : ''}>
           <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>
       ))}
