@@ -676,9 +676,9 @@ export const texts = {
       'service-edge-router-policies': { now: 'can be reached through', ended: '' },
     } as Readonly<Record<string, { readonly now: string; readonly ended: string }>>,
     everyCheck: 'every posture check',
+    nothing: (one: string) => `It selects no ${one}, so it grants nothing.`,
     /** For example `All identities` or `Edge routers with #eu and #fast`. */
-    selection: (names: readonly string[], hasAll: boolean, one: string, many: string) => {
-      if (names.length === 0) return `no ${one}`
+    selection: (names: readonly string[], hasAll: boolean, many: string) => {
       if (names.includes('#all')) return `all ${within(many)}`
       const shown = names.length <= NAMES_SHOWN ? names : names.slice(0, NAMES_SHOWN - 1)
       const rest = names.length - shown.length

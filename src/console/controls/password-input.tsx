@@ -2,21 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
-
-const CHARACTERS = 20
-/** 64 characters, so that each random byte gives one of them with equal chance. */
-const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-/** What an authentication policy may require of a password. */
-const required = [/[a-z]/, /[A-Z]/, /\d/, /[-_]/]
-
-/** A random password that meets each rule that an authentication policy can have. */
-export function generatePassword(): string {
-  for (;;) {
-    const bytes = crypto.getRandomValues(new Uint8Array(CHARACTERS))
-    const made = [...bytes].map((byte) => ALPHABET[byte % ALPHABET.length]).join('')
-    if (required.every((rule) => rule.test(made))) return made
-  }
-}
+import { generatePassword } from './generate-password.ts'
 
 /** An input for the new password of another person, which can be generated and shown. */
 export function PasswordInput(props: {

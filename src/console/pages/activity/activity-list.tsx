@@ -15,6 +15,7 @@ import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { collectionForKind, type HistoryQuery, isUndoable, fetchHistory, recordLink } from './activity-data.ts'
+import { type EntryRun, groupRuns } from './entry-runs.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
 
@@ -66,7 +67,7 @@ export function ActivityList({
             {groupRuns(found.rows).map((run, at, runs) => (
               <li key={run.first.index}>
                 <DayHeading at={run.first.at} before={runs[at - 1]?.first.at} />
-                {run.entries.length < RUN_MIN ? (
+                {run.entries.length === 1 ? (
                   <Entry entry={run.first} onUndo={() => (undoing.value = run.first)} />
                 ) : (
                   <Run {...run} onUndo={(entry) => (undoing.value = entry)} />
@@ -107,39 +108,6 @@ function DayHeading({ at, before }: { readonly at: string; readonly before: stri
   const shown = dayText(at)
   if (before !== undefined && dayText(before) === shown) return null
   return <h2 class="day soft small">{shown}</h2>
-}
-
-/** As many similar entries in a row are shown as one. */
-const RUN_MIN = 5
-
-interface EntryRun {
-  readonly first: AuditDetail
-  readonly entries: readonly AuditDetail[]
-}
-
-/** Whether two entries are the same action of the same actor in the same minute. */
-function isSameRun(a: AuditDetail, b: AuditDetail): boolean {
-  const key = ({ actor, action, at, outcome }: AuditDetail): string =>
-    [actor.id, action, at.slice(0, 16), outcome].join(' ')
-  return key(a) === key(b)
-}
-
-/** Joins similar entries that follow each other, if they are many. */
-export function groupRuns(rows: readonly AuditDetail[]): readonly EntryRun[] {
-  const runs: AuditDetail[][] = []
-  for (const row of rows) {
-    const last = runs.at(-1)
-    const [first] = last ?? []
-    if (last !== undefined && first !== undefined && isSameRun(first, row)) last.push(row)
-    else runs.push([row])
-  }
-  return runs.flatMap((entries): EntryRun[] => {
-    const [first] = entries
-    if (first === undefined) return []
-    return entries.length < RUN_MIN
-      ? entries.map((entry) => ({ first: entry, entries: [entry] }))
-      : [{ first, entries }]
-  })
 }
 
 /** Similar entries as one, for example `Admin created 3 configs and 2 services`. */

@@ -3,7 +3,8 @@ import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { serviceAddresses } from './config-address.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { readRecordNames, readRows, type RecordRow, ROWS_MAX, type RowPage } from './record-data.ts'
-import { countSelected, readRoleCandidates, roleListIn, selectsRecord } from './role-counts.ts'
+import { readRoleCandidates } from './role-candidates.ts'
+import { countSelected, roleListIn, selectsRecord } from './role-selection.ts'
 import { readHostCounts } from './service-hosts.tsx'
 
 /** Members that are added to a row of a list. */

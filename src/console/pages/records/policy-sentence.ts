@@ -1,5 +1,4 @@
 import { visibleText } from '../../app/visible-text.ts'
-import { expiryText } from '../../controls/expiry-input.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
@@ -21,14 +20,20 @@ const sides: Readonly<Record<string, readonly (readonly [field: string, path: st
   ],
 }
 
-/** What a policy grants, as a sentence; '' for other kinds. */
-export function policySentence(path: string, policy: RecordRow): string {
+/**
+ * What a policy grants, as a sentence; '' for other kinds.
+ * @param end when the policy ends or has ended, in words; null if it has no end.
+ */
+export function policySentence(path: string, policy: RecordRow, end: string | null): string {
   const [first, second] = sides[path] ?? []
   if (first === undefined || second === undefined) return ''
   const { policies } = texts
+  for (const [field, kind] of [first, second]) {
+    if (roleNames(policy, field).length > 0) continue
+    return policies.nothing(findKindAtPath(kind)?.one ?? kind)
+  }
   const verb = path === 'service-policies' ? String(policy['type']) : path
   const checks = path === 'service-policies' ? roleNames(policy, 'postureCheckRoles') : []
-  const end = path === 'service-policies' ? expiryText(policy['expiresAt']) : null
   const verbs = policies.verbs[verb]
   return policies.sentence({
     who: selectionText(policy, ...first),
@@ -58,7 +63,6 @@ function selectionText(policy: RecordRow, field: string, path: string): string {
   return texts.policies.selection(
     names,
     policy['semantic'] === 'AllOf' && names.filter((name) => name.startsWith('#')).length > 1,
-    kind?.one ?? path,
     kind?.many ?? path,
   )
 }

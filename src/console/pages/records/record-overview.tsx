@@ -4,6 +4,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
+import { expiryText } from '../../controls/expiry-input.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { clientAddresses, RecordCell, FieldCell } from './record-cell.tsx'
@@ -68,7 +69,7 @@ export function RecordOverview({
   const names = (facts[kind.path] ?? kind.columns).filter(
     (name) => name in record && isWorthShowing(record, name),
   )
-  const sentence = policySentence(kind.path, record)
+  const sentence = policySentence(kind.path, record, expiryText(record['expiresAt']))
   const tags = isObject(record['tags']) ? Object.entries(record['tags']) : []
   return (
     <section class="panel" aria-labelledby="facts">
