@@ -478,7 +478,6 @@ export const texts = {
     'router.link.v1': 'Settings for links of a router',
   },
 
-
   list: {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,

@@ -360,7 +360,7 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     expect(await axeFindings(page)).toEqual([])
     const secret = await dialog.locator('pre').first().innerText()
     const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate()
-    await dialog.getByLabel(texts.logIn.code).fill(code)
+    await dialog.getByRole('textbox', { name: texts.logIn.code }).fill(code)
     await dialog.getByRole('button', { name: profile.setUp }).click()
     await page.locator('.facts').getByText(profile.factorOn, { exact: true }).waitFor()
   })

@@ -14,7 +14,13 @@ import { dayText, Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
-import { collectionForKind, type HistoryQuery, isUndoable, fetchHistory, recordLink } from './activity-data.ts'
+import {
+  collectionForKind,
+  type HistoryQuery,
+  isUndoable,
+  fetchHistory,
+  recordLink,
+} from './activity-data.ts'
 import { type EntryRun, groupRuns } from './entry-runs.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
@@ -135,7 +141,9 @@ function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }
           </span>
         </>
       }
-      body={() => entries.map((one) => <Entry key={one.index} entry={one} onUndo={() => onUndo(one)} />)}
+      body={() =>
+        entries.map((one) => <Entry key={one.index} entry={one} onUndo={() => onUndo(one)} />)
+      }
     />
   )
 }

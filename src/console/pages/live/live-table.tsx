@@ -91,6 +91,9 @@ export function LiveTable(props: LiveTableProps) {
                   return at === 0 ? (
                     <th scope="row" key={column} title={row.id}>
                       {cell}
+                      {row.id === props.ownSession ? (
+                        <span class="faint own-session"> {live.ownSession}</span>
+                      ) : null}
                     </th>
                   ) : (
                     <td key={column} class={classAt(at)}>
@@ -133,20 +136,13 @@ export function LiveTable(props: LiveTableProps) {
 const NANOSECONDS_PER_MS = 1_000_000
 
 function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveDataRow }) {
-  const { column, row, names, ownSession } = props
+  const { column, row, names } = props
   const { live } = texts
   const value = row[column]
   switch (column) {
     case 'clientId':
     case 'identityId':
       return <ClientLink id={String(value ?? '')} name={names.get(String(value))} />
-    case 'identity':
-      return (
-        <>
-          <RecordCell name={column} value={value} />
-          {row.id === ownSession ? <span class="faint own-session"> {live.ownSession}</span> : null}
-        </>
-      )
     case 'path':
       return <CircuitPathLinks routers={pathRouters(value)} />
     case 'service':

@@ -27,10 +27,7 @@ async function beginSetUp(signal: AbortSignal): Promise<NewFactor> {
 }
 
 /** Sets up an authenticator app for the user's own log-ins. */
-export function FactorDialog(props: {
-  readonly onClose: () => void
-  readonly onDone: () => void
-}) {
+export function FactorDialog(props: { readonly onClose: () => void; readonly onDone: () => void }) {
   const { profile } = texts
   const code = useSignal('')
   const begun = useLoadedData('own-factor', beginSetUp)

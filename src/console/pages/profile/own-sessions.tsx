@@ -58,7 +58,7 @@ export function OwnSessionsPanel({ identityId }: { readonly identityId: string }
       <LiveTable
         name="api-sessions"
         rows={own.rows}
-        columns={['identity', 'ipAddress', 'lastActivityAt', 'createdAt']}
+        columns={['ipAddress', 'lastActivityAt', 'createdAt']}
         names={NO_NAMES}
         ownSession={own.current}
         end={null}

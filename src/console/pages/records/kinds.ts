@@ -217,13 +217,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['router'],
       advanced: ['cost', 'noTraversal', 'allowedNames', 'ctrlChanListeners', 'appData', 'configs'],
-      columns: [
-        'isOnline',
-        'onlineSince',
-        'roleAttributes',
-        'versionInfo',
-        'supportedProtocols',
-      ],
+      columns: ['isOnline', 'onlineSince', 'roleAttributes', 'versionInfo', 'supportedProtocols'],
       facets: [
         createFacet(
           'state',
@@ -474,7 +468,8 @@ export const kinds: readonly ConsoleKind[] = [
         createFacet('certificate', 'Certificate', [
           'month',
           'Expires within 30 days',
-          ({ nowMs }) => `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
+          ({ nowMs }) =>
+            `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
         ]),
       ],
       fields: {

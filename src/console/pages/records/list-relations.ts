@@ -91,9 +91,7 @@ const relateTerminators: Relate = async (rows, signal) => {
     hasPermission('ops.read')
       ? readRows('terminators', `id in ${idList(rows)}`, signal, ROWS_MAX, FABRIC_API_PATH)
       : null,
-    hasPermission('router.read')
-      ? readRows('routers', 'connected = false', signal)
-      : null,
+    hasPermission('router.read') ? readRows('routers', 'connected = false', signal) : null,
   ])
   const hostIds = new Map(hosted?.rows.map(({ id, hostId }) => [id, String(hostId ?? '')]))
   const ids = [...new Set(hostIds.values())].filter((id) => id !== '')

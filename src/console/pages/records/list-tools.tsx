@@ -63,7 +63,9 @@ export function Facets(props: FilterProps) {
           {chosen === 0 ? null : (
             <Button
               kind="quiet"
-              onClick={() => choose(props, Object.fromEntries(others.map(({ name }) => [name, ''])))}
+              onClick={() =>
+                choose(props, Object.fromEntries(others.map(({ name }) => [name, ''])))
+              }
             >
               {texts.list.reset}
             </Button>

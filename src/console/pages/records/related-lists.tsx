@@ -76,9 +76,7 @@ export function RelatedLists(props: {
   })
   if (sources.length === 0) return null
   const found = (loaded.data.value ?? []).flatMap(({ source, page }) =>
-    page?.status === 'fulfilled' && page.value.totalCount > 0
-      ? [{ source, page: page.value }]
-      : [],
+    page?.status === 'fulfilled' && page.value.totalCount > 0 ? [{ source, page: page.value }] : [],
   )
   if (loaded.data.value !== null && found.length === 0) return null
   return (

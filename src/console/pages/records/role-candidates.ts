@@ -19,9 +19,7 @@ export async function readRoleCandidates(
   const quoted = attributes.map((role) => quoteFilterText(role.slice(1))).join(', ')
   const [all, named] = await Promise.all([
     lists.some((one) => one.roles.includes(ALL)) ? readRows(path, '', signal, 1) : null,
-    attributes.length === 0
-      ? null
-      : readRows(path, `anyOf(roleAttributes) in [${quoted}]`, signal),
+    attributes.length === 0 ? null : readRows(path, `anyOf(roleAttributes) in [${quoted}]`, signal),
   ])
   const isComplete = named === null || named.rows.length === named.totalCount
   return { rows: isComplete ? (named?.rows ?? []) : null, totalCount: all?.totalCount ?? 0 }

@@ -109,16 +109,15 @@ async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
       const { rows: all } = await suggestRecords(path, text, signal)
       const rows = all.slice(0, ROWS_OF_KIND)
       const hosts = path === 'services' ? await hostsOf(rows, signal) : null
-      return rows
-        .map((row) => ({
-          ...found(
-            String(row['name'] ?? row.id),
-            findKindAtPath(path)?.one ?? '',
-            consolePath(path, row.id),
-            iconOf(path),
-          ),
-          ...stateOf(path, { ...row, hosts: hosts?.get(row.id) }),
-        }))
+      return rows.map((row) => ({
+        ...found(
+          String(row['name'] ?? row.id),
+          findKindAtPath(path)?.one ?? '',
+          consolePath(path, row.id),
+          iconOf(path),
+        ),
+        ...stateOf(path, { ...row, hosts: hosts?.get(row.id) }),
+      }))
     }),
   )
   return lists.flat()

@@ -32,13 +32,7 @@ export function QrCode({ text, label }: { readonly text: string; readonly label:
   const { path, size } = code
   const box = `${-MARGIN} ${-MARGIN} ${size + 2 * MARGIN} ${size + 2 * MARGIN}`
   return (
-    <svg
-      class="qr"
-      viewBox={box}
-      role="img"
-      aria-label={label}
-      shape-rendering="crispEdges"
-    >
+    <svg class="qr" viewBox={box} role="img" aria-label={label} shape-rendering="crispEdges">
       <path d={path} fill="#000" />
     </svg>
   )
