@@ -156,7 +156,6 @@ export const texts = {
     passed: (when: string) => `Ended ${when}`,
     ended: 'Ended',
     attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
-    noAttributes: 'Add a role attribute first.',
     /** For a policy. */
     help: 'It grants nothing after this time, and stays in the list.',
     attributesHelp: 'The identity loses the attribute then.',
@@ -578,6 +577,7 @@ export const texts = {
       usedBy: 'Used by',
       configCount: 'Configs',
       configValue: 'Value',
+      certificateEnd: 'Expires',
       identityCount: 'Identities',
       serviceCount: 'Services',
       routerCount: 'Edge routers',

@@ -29,7 +29,7 @@ import {
   toInputText,
   TextInput,
 } from './leaf-inputs.tsx'
-import { RoleExpiryInput } from './role-expiry-input.tsx'
+import { hasExpiringAttributes, RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 export interface FormProps {
@@ -86,6 +86,7 @@ function FormControl(props: ControlProps) {
   const { widget, label, isStarred } = field
   const value = draft[field.name]
   const hint = hintOf(field)
+  if (widget.is === 'roleEnds' && !hasExpiringAttributes(draft, value)) return null
   if (canWidgetShow(widget, value)) {
     switch (widget.is) {
       case 'flag':

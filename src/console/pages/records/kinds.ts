@@ -216,7 +216,15 @@ export const kinds: readonly ConsoleKind[] = [
     'router',
     {
       tasks: ['router'],
-      advanced: ['cost', 'noTraversal', 'allowedNames', 'ctrlChanListeners', 'appData', 'configs'],
+      advanced: [
+        'cost',
+        'noTraversal',
+        'disabled',
+        'allowedNames',
+        'ctrlChanListeners',
+        'appData',
+        'configs',
+      ],
       columns: ['isOnline', 'onlineSince', 'roleAttributes', 'versionInfo', 'supportedProtocols'],
       facets: [
         createFacet(
@@ -294,10 +302,10 @@ export const kinds: readonly ConsoleKind[] = [
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
-        semantic,
         identityRoles: rolesHint('identities'),
         serviceRoles: rolesHint('services'),
         postureCheckRoles: rolesHint('posture-checks'),
+        semantic,
         expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
         tags: { widget: jsonWidget },
       },
@@ -312,9 +320,9 @@ export const kinds: readonly ConsoleKind[] = [
       columns: ['identityRoles', 'identityCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
-        semantic,
         identityRoles: rolesHint('identities'),
         edgeRouterRoles: rolesHint('edge-routers'),
+        semantic,
         tags: { widget: jsonWidget },
       },
     },
@@ -332,9 +340,9 @@ export const kinds: readonly ConsoleKind[] = [
       columns: ['serviceRoles', 'serviceCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
-        semantic,
         serviceRoles: rolesHint('services'),
         edgeRouterRoles: rolesHint('edge-routers'),
+        semantic,
         tags: { widget: jsonWidget },
       },
     },
@@ -517,7 +525,7 @@ export const kinds: readonly ConsoleKind[] = [
     'authenticator',
     {
       titleLabel: texts.list.titles.authenticators,
-      columns: ['method', 'username', 'fingerprint'],
+      columns: ['method', 'certificateEnd', 'fingerprint'],
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },
@@ -581,25 +589,6 @@ export const kinds: readonly ConsoleKind[] = [
     fields: { name: {} },
   }),
 ]
-
-/** Columns that a list computes from several fields or from records of other kinds. */
-export const computedColumns: ReadonlySet<string> = new Set([
-  'clientAddress',
-  'configCount',
-  'configValue',
-  'host',
-  'hostAddress',
-  'hosts',
-  'identityCount',
-  'isEdgeRouter',
-  'isRouterOnline',
-  'policyCount',
-  'requires',
-  'routerCount',
-  'serviceCount',
-  'use',
-  'usedBy',
-])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

@@ -1,7 +1,9 @@
 import { csvText } from '../../app/csv.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
-import { computedColumns, type ConsoleKind } from './kinds.ts'
+import { certificateEnd } from './certificate-end.ts'
+import { computedColumns } from './computed-columns.ts'
+import type { ConsoleKind } from './kinds.ts'
 import { withRelated } from './list-relations.ts'
 import { configTypeUse, postureRequirement } from './record-cell.tsx'
 import { readRowPage, type RecordRow } from './record-data.ts'
@@ -60,6 +62,7 @@ export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]
 
 /** Columns of a list that are not fields of the record, as text. */
 const columnTexts: Readonly<Record<string, (row: Draft) => string>> = {
+  certificateEnd: ({ certPem }) => certificateEnd(certPem) ?? '',
   hosts: (row) => hostState(row)?.word ?? '',
   requires: postureRequirement,
   use: ({ name }) => configTypeUse(name),

@@ -7,6 +7,7 @@ import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
+import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
 import { IdentityState, OnlineState, RouterState, StateBadge } from './record-state.tsx'
@@ -71,8 +72,19 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   typeId: ({ typeId }) =>
     typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
   requires: (row) => <span class="clip">{visibleText(postureRequirement(row))}</span>,
-  method: ({ method }) =>
-    typeof method === 'string' ? <Badge icon="key">{methodName(method)}</Badge> : '',
+  method: ({ method, username }) =>
+    typeof method === 'string' ? (
+      <>
+        <Badge icon="key">{methodName(method)}</Badge>{' '}
+        {typeof username === 'string' ? visibleText(username) : ''}
+      </>
+    ) : (
+      ''
+    ),
+  certificateEnd: ({ certPem }) => {
+    const end = certificateEnd(certPem)
+    return end === null ? '' : <ExpiryCell row={{ expiresAt: end }} />
+  },
   fingerprint: ({ fingerprint }) =>
     typeof fingerprint === 'string' && fingerprint !== '' ? (
       <CopyId id={fingerprint} charactersMax={FINGERPRINT_CHARACTERS} />
