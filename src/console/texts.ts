@@ -465,7 +465,7 @@ export const texts = {
     builtIn: 'Built in',
   },
 
-  /** By config type of OpenZiti: what its configs are for. */
+  /** By config type of OpenZiti: the purpose of its configs. */
   configTypes: {
     'intercept.v1': 'Addresses that tunnelers intercept',
     'host.v1': 'Where the host reaches the server',
@@ -666,7 +666,7 @@ export const texts = {
     },
   },
 
-  /** What a policy grants, as a sentence. */
+  /** Sentences about the access that policies grant. */
   policies: {
     verbs: {
       Dial: { now: 'may use', ended: 'may no longer use' },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { policySentence } from '../../src/console/pages/records/policy-sentence.ts'
 
-// Goal: the page of a policy says in one sentence who may do what.
+// Goal: the page of a policy describes in one sentence the access that the policy grants.
 
 const policy = {
   id: 'p',

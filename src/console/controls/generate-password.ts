@@ -1,7 +1,7 @@
 const CHARACTERS = 20
 /** 64 characters, so that each random byte gives one of them with equal chance. */
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
-/** What an authentication policy may require of a password. */
+/** Kinds of characters that an authentication policy may require in a password. */
 const required = [/[a-z]/, /[A-Z]/, /\d/, /[-_]/]
 
 /** A random password that meets each rule that an authentication policy can have. */

@@ -73,7 +73,7 @@ export function isFrequentEvent({ namespace, fields }: NetworkEvent): boolean {
   return /^(apiS|s)essions$/.test(String(fields['entityType'] ?? fields['entity_type']))
 }
 
-/** What an event is about, in words: the kind of a changed record, otherwise the namespace. */
+/** The subject of an event in words: the kind of a changed record, otherwise the namespace. */
 export function eventKindText(event: NetworkEvent): string {
   const [record] = event.namespace === ENTITY_CHANGE ? eventRecords(event) : []
   const kind = record === undefined ? null : findKindAtPath(record.path)

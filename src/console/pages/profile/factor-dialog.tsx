@@ -9,7 +9,7 @@ import { CopyText } from '../../controls/copy.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { QrCode } from '../wizards/qr-code.tsx'
+import { QrCode } from '../../controls/qr-code.tsx'
 
 const OWN_FACTOR = `${MANAGEMENT_API_PATH}/current-identity/mfa`
 

@@ -1,5 +1,3 @@
-import { quoteFilterText } from './filters.ts'
-
 /** Data outside the list that the filter of an option may use. */
 export interface FilterContext {
   readonly nowMs: number
@@ -93,5 +91,5 @@ export const terminatorStateFacet: ListFacet = {
 
 function atRouters(ids: readonly string[]): string {
   // A list in a filter needs at least one value.
-  return `router in [${(ids.length === 0 ? [''] : ids).map(quoteFilterText).join(', ')}]`
+  return `router in [${(ids.length === 0 ? [''] : ids).map((id) => JSON.stringify(id)).join(', ')}]`
 }

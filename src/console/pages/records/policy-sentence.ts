@@ -21,7 +21,7 @@ const sides: Readonly<Record<string, readonly (readonly [field: string, path: st
 }
 
 /**
- * What a policy grants, as a sentence; '' for other kinds.
+ * A sentence about the access that a policy grants; '' for other kinds.
  * @param end when the policy ends or has ended, in words; null if it has no end.
  */
 export function policySentence(path: string, policy: RecordRow, end: string | null): string {

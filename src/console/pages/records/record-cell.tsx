@@ -104,7 +104,7 @@ export function clientAddresses({ supportedProtocols }: RowCell['row']): string 
   return Object.values(supportedProtocols).map(String).map(visibleText).join(', ')
 }
 
-/** What a config type of OpenZiti is for; '' for other types. */
+/** The purpose of a config type of OpenZiti; '' for other types. */
 export function configTypeUse(name: unknown): string {
   const uses: Readonly<Record<string, string>> = texts.configTypes
   return typeof name === 'string' && Object.hasOwn(uses, name) ? (uses[name] ?? '') : ''

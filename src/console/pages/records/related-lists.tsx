@@ -27,7 +27,7 @@ interface RelatedSource {
   readonly filter: string
 }
 
-/** Related records that the API has in the list of their own kind only. */
+/** Related records that the API returns only in the list of their kind. */
 const filtered: Readonly<Record<string, (id: string) => Omit<RelatedSource, 'path'>>> = {
   'auth-policies': (id) => ({
     name: 'identities',

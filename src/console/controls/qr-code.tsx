@@ -1,8 +1,8 @@
 import { generate } from 'lean-qr'
 import { useMemo } from 'preact/hooks'
 
-import { Notice } from '../../controls/status.tsx'
-import { texts } from '../../texts.ts'
+import { Notice } from './status.tsx'
+import { texts } from '../texts.ts'
 
 const MARGIN = 2
 
