@@ -76,7 +76,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     typeof method === 'string' ? (
       <>
         <Badge icon="key">{methodName(method)}</Badge>{' '}
-        {typeof username === 'string' ? visibleText(username) : ''}
+        {typeof username === 'string' ? <span>{visibleText(username)}</span> : null}
       </>
     ) : (
       ''
