@@ -1,8 +1,7 @@
 import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
-import { isObject } from './json-values.ts'
+import { type Draft, isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
-import type { RecordRow } from './record-data.ts'
 
 /** The fields with roles of a policy and the kinds that they select, in the order of a sentence. */
 const sides: Readonly<Record<string, readonly (readonly [field: string, path: string])[]>> = {
@@ -24,7 +23,7 @@ const sides: Readonly<Record<string, readonly (readonly [field: string, path: st
  * A sentence about the access that a policy grants; '' for other kinds.
  * @param end when the policy ends or has ended, in words; null if it has no end.
  */
-export function policySentence(path: string, policy: RecordRow, end: string | null): string {
+export function policySentence(path: string, policy: Draft, end: string | null): string {
   const [first, second] = sides[path] ?? []
   if (first === undefined || second === undefined) return ''
   const { policies } = texts
@@ -45,7 +44,7 @@ export function policySentence(path: string, policy: RecordRow, end: string | nu
 }
 
 /** The names of the records and the attributes in a field with roles. */
-function roleNames(policy: RecordRow, field: string): readonly string[] {
+function roleNames(policy: Draft, field: string): readonly string[] {
   const [roles, display] = [policy[field], policy[`${field}Display`]]
   const names = new Map(
     (Array.isArray(display) ? display : [])
@@ -57,7 +56,7 @@ function roleNames(policy: RecordRow, field: string): readonly string[] {
   )
 }
 
-function selectionText(policy: RecordRow, field: string, path: string): string {
+function selectionText(policy: Draft, field: string, path: string): string {
   const kind = findKindAtPath(path)
   const names = roleNames(policy, field)
   return texts.policies.selection(

@@ -1,4 +1,6 @@
-import type { RecordRow } from './record-data.ts'
+import type { Draft } from './json-values.ts'
+
+type Row = Draft & { readonly id: string }
 
 /** The role that selects all records of a kind. */
 export const ALL = '#all'
@@ -12,12 +14,12 @@ export interface RoleList {
 /** The records that have a role attribute of some lists, and the number of all records. */
 export interface RoleCandidates {
   /** Null: more records have one of these attributes than one response contains. */
-  readonly rows: readonly RecordRow[] | null
+  readonly rows: readonly Row[] | null
   readonly totalCount: number
 }
 
 /** Whether a list of roles selects a record, by the rule of the controllers. */
-export function selectsRecord({ roles, semantic }: RoleList, record: RecordRow): boolean {
+export function selectsRecord({ roles, semantic }: RoleList, record: Row): boolean {
   if (roles.includes(ALL) || roles.includes(`@${record.id}`)) return true
   const { roleAttributes } = record
   const own = Array.isArray(roleAttributes) ? roleAttributes : []
@@ -37,7 +39,7 @@ export function countSelected(list: RoleList, candidates: RoleCandidates): numbe
 }
 
 /** The list of roles in a field of a policy. */
-export function roleListIn(policy: RecordRow, field: string): RoleList {
+export function roleListIn(policy: Row, field: string): RoleList {
   const roles = policy[field]
   return {
     roles: Array.isArray(roles) ? roles.map(String) : [],
