@@ -36,6 +36,7 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledUntil',
   ],
   configs: ['configType'],
+  terminators: ['service', 'router', 'binding', 'address', 'precedence', 'cost'],
   'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
   services: [
     'clientAddress',
