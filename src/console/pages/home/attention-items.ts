@@ -130,7 +130,7 @@ async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAtt
   return { ...matter, page: await readRows(matter.kind, query, signal) }
 }
 
-/** Home uses no filter by the routers that are offline. */
+/** Context for the filters on Home, none of which uses the routers that are offline. */
 function filterContext(): FilterContext {
   return { nowMs: Date.now(), offlineRouterIds: [] }
 }
