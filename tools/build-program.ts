@@ -15,7 +15,8 @@ import { rolldown } from 'rolldown'
 
 const root = resolve(import.meta.dirname, '..')
 const native = ['argon2', 'classic-level']
-const threads = ['wal', 'raft', 'schema', 'certificate']
+/** Programs in src/threads that the program starts as threads or processes. */
+const programs = ['wal-thread', 'raft-thread', 'schema-thread', 'certificate-thread', 'state-probe']
 
 const { values, positionals } = parseArgs({
   options: { 'self-contained': { type: 'boolean', default: false } },
@@ -43,10 +44,7 @@ for (const name of ['docs', 'deploy']) {
 
 async function bundle(dir: string, isSelfContained: boolean): Promise<void> {
   rmSync(dir, { recursive: true, force: true })
-  const sources = threads.map((name) => [
-    `${name}-thread`,
-    join(root, `src/threads/${name}-thread.ts`),
-  ])
+  const sources = programs.map((name) => [name, join(root, `src/threads/${name}.ts`)])
   const build = await rolldown({
     input: { main: join(root, 'src/main.ts'), ...Object.fromEntries(sources) },
     platform: 'node',

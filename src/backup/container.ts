@@ -76,12 +76,17 @@ export class BackupContainerWriter {
     return this.#put([count(body.length), body, check])
   }
 
-  /** The last bytes of the file; they end with its checksum. */
+  /** The last bytes of the file; they end with the checksum of all bytes before it. */
   tail(summary: BackupSummary): Uint8Array[] {
     const bytes = encodeCanonicalJson(summary)
     const length = count(bytes.length)
     const parts = this.#put([count(0), length, bytes, checksum(bytes), length])
-    return [...parts, this.#all.digest()]
+    return [...parts, ...this.#put([this.#all.copy().digest()])]
+  }
+
+  /** SHA-256 of the whole file in hex; call this once, after `tail`. */
+  sha256(): string {
+    return this.#all.digest('hex')
   }
 
   #put(parts: Uint8Array[]): Uint8Array[] {
@@ -118,6 +123,7 @@ export class BackupContainerReader {
   #manifest: { readonly value: BackupManifest; readonly sha256: Uint8Array } | null = null
   #summary: BackupSummary | null = null
   #sha256 = ''
+  #endChecksum = ''
 
   /** null until the head has been read. */
   get manifest(): BackupManifest | null {
@@ -132,6 +138,11 @@ export class BackupContainerReader {
   /** SHA-256 of the whole file in hex; available after `finish`. */
   get sha256(): string {
     return this.#sha256
+  }
+
+  /** The checksum in the last bytes of the file in hex; available after `finish`. */
+  get endChecksum(): string {
+    return this.#endChecksum
   }
 
   /** @throws {BackupFault}; do not use the reader after an error. */
@@ -221,11 +232,12 @@ export class BackupContainerReader {
     if (summary.frames !== this.#frames) {
       throw damagedBackupFault(`the backup has ${this.#frames} of ${summary.frames} frames`)
     }
-    const sum = this.#all.digest()
+    const sum = this.#all.copy().digest()
     if (!sum.equals(bytes.subarray(-CHECK_BYTES)))
       throw damagedBackupFault('the checksum does not match')
     this.#summary = summary
-    this.#sha256 = sum.toString('hex')
+    this.#endChecksum = sum.toString('hex')
+    this.#sha256 = this.#all.update(sum).digest('hex')
   }
 }
 

@@ -12,6 +12,11 @@ export interface BackupReadResult {
   readonly summary: BackupSummary
   /** SHA-256 of the whole file in hex. */
   readonly sha256: string
+  /**
+   * SHA-256 of all bytes before the last 32 in hex, which those last bytes contain. Releases
+   * before 0.3.0 printed it as the SHA-256 of the backup.
+   */
+  readonly endChecksum: string
   /** null if the backup contains no secrets, or was read without its key. */
   readonly secrets: readonly BackupSecret[] | null
 }
@@ -53,7 +58,8 @@ export async function readBackup(
   if (manifest === null || manifest.hasSecrets !== (content.secrets !== null)) {
     throw damagedBackupFault('the secrets of the backup do not match its header')
   }
-  return { manifest, summary, sha256: container.sha256, secrets: content.secrets }
+  const { sha256, endChecksum } = container
+  return { manifest, summary, sha256, endChecksum, secrets: content.secrets }
 }
 
 /**
@@ -72,7 +78,8 @@ export async function checkBackup(
   const { manifest } = container
   if (manifest === null) throw damagedBackupFault('the head of the backup is missing')
   requireAuthorities(manifest)
-  return { manifest, summary, sha256: container.sha256 }
+  const { sha256, endChecksum } = container
+  return { manifest, summary, sha256, endChecksum }
 }
 
 async function open(

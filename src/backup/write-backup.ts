@@ -39,7 +39,7 @@ interface BackupSource {
 export interface WrittenBackup {
   readonly manifest: BackupManifest
   readonly summary: BackupSummary
-  /** Checksum at the end of the file, in hex. */
+  /** SHA-256 of the whole file in hex. */
   readonly sha256: string
   /** Size of the file in bytes. */
   readonly bytes: number
@@ -92,14 +92,12 @@ export class BackupWriter {
     }
     const counts = Object.fromEntries([...this.#counts].sort(([a], [b]) => (a < b ? -1 : 1)))
     const summary = { counts, frames: container.frames, bytes }
-    const tail = container.tail(summary)
-    yield Buffer.concat(tail)
-    const sum = tail.at(-1) ?? new Uint8Array(0)
+    yield Buffer.concat(container.tail(summary))
     this.#written = {
       manifest: this.manifest,
       summary,
-      sha256: Buffer.from(sum).toString('hex'),
-      bytes: container.bytes + sum.length,
+      sha256: container.sha256(),
+      bytes: container.bytes,
     }
   }
 

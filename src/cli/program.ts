@@ -212,8 +212,8 @@ function addController(program: Command): void {
       'after',
       `
 Starts nothing. Exit code 2: the configuration is invalid, every fault is printed with its line. Exit code 1: something
-else keeps the controller from starting; every obstacle is printed with its remedy. With --config-only no other file,
-port or folder is looked at.
+else keeps the controller from starting; every obstacle is printed with its remedy. With --config-only no port and no
+data folder is looked at, and of the other files only those that backups need; a missing one is a warning.
 
 Examples:
   flotilla controller check /etc/flotilla/config.yml

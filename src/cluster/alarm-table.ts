@@ -72,11 +72,11 @@ export const alarmTable = {
     text: ({ member, offsetMs }) => {
       const where = offsetMs > 0 ? 'ahead of' : 'behind'
       const seconds = (Math.abs(offsetMs) / 1000).toFixed(1)
-      return `the clock of ${member} is ${seconds} s ${where} this one; synchronize both by NTP`
+      return `the clock of ${member} is ${seconds} s ${where} this one; synchronize both by NTP, and check that neither host is overloaded`
     },
     about: aboutMember,
     meaning:
-      'by the clock of this controller, the clock of another member was off by more than 2 s for 5 s',
+      'by the clock of this controller, the clock of another member was off by more than 2 s for 5 s. A host that is overloaded can cause this alarm although its clock is right',
     remedy:
       'synchronize the clocks by NTP ([Clocks](clocks.md)). A controller whose clock is ahead answers 401 for sessions and certificates that it considers expired. From feature level 2 on, such a controller deletes no session',
   }),

@@ -28,6 +28,20 @@ const done: Readonly<Record<string, string>> = {
   'ticket-create': 'created a ticket:',
 }
 
+/** A number of seconds in the largest unit that leaves no rest, such as `1 hour`. */
+function durationText(seconds: number): string {
+  const units = [
+    [86_400, 'day'],
+    [3_600, 'hour'],
+    [60, 'minute'],
+  ] as const
+  const [size, name] = units.find(([unit]) => seconds > 0 && seconds % unit === 0) ?? [1, 'second']
+  return count(seconds / size, name, `${name}s`)
+}
+
+/** Names in a sentence about a policy. */
+const NAMES_SHOWN = 4
+
 /**
  * If a number may be larger than this, its maximum is only that of its type, and the form does not
  * show it.
@@ -65,6 +79,12 @@ export const texts = {
   attributes: {
     lead: 'Records that have this role attribute, and policies that select by it',
     none: 'Nothing has this role attribute, and no policy selects by it.',
+    summary: (amounts: readonly string[], policies: number) => {
+      const held = amounts.length === 0 ? 'On no record' : `On ${list.format(amounts)}`
+      return policies === 0
+        ? `${held}; no policy selects by it, so it grants nothing.`
+        : `${held}; ${count(policies, 'policy selects', 'policies select')} by it.`
+    },
     open: 'Open as a list',
   },
 
@@ -78,7 +98,22 @@ export const texts = {
     noPermissions: 'none',
     factor: 'Second factor',
     factorOn: 'On',
-    factorOff: 'Off. The sign-in page sets it up once your authentication policy requires it.',
+    factorOff: 'Off',
+    setUp: 'Set up',
+    setUpFactor: 'Set up the second factor',
+    scan: 'Scan this code with an authenticator app, then enter the code that the app shows.',
+    qr: 'QR code for an authenticator app',
+    secret: 'Or enter this secret in the app',
+    recovery: 'Recovery codes: keep them, each replaces one code of the app',
+    codeHint: 'Six digits from the app.',
+    codeFirst: 'Enter a code of the app first',
+    factorDone: 'The second factor is on',
+    endOthers: 'End all others',
+    endOthersWhat: (amount: number) =>
+      `${count(amount, 'other session is', 'other sessions are')} logged out.`,
+    endedOthers: 'Ended the other sessions',
+    othersRemain: 'Others are still open, because new ones keep beginning: change your password',
+    noOthers: 'You have no other session',
     password: 'Password',
     noPassword: 'You do not log in with a password.',
     current: 'Current password',
@@ -125,7 +160,6 @@ export const texts = {
     passed: (when: string) => `Ended ${when}`,
     ended: 'Ended',
     attribute: (attribute: string, end: string) => `#${attribute} ${within(end)}`,
-    noAttributes: 'Add a role attribute first.',
     /** Help text for the end of a policy. */
     help: 'It grants nothing after this time, and stays in the list.',
     attributesHelp: 'The identity loses the attribute then.',
@@ -427,20 +461,35 @@ export const texts = {
     more: (amount: number) => `+${amount}`,
     notUsed: 'Not used',
     codeEvery: (seconds: number) =>
-      seconds < 0
-        ? 'A code at log-in'
-        : `A code, valid for ${seconds.toLocaleString('en')} seconds`,
+      seconds < 0 ? 'A code at log-in' : `A code, valid for ${durationText(seconds)}`,
+    edgeRouter: 'Edge router',
+    transitRouter: 'Transit only',
+    system: 'System',
+    standard: 'Default',
+    builtIn: 'Built in',
+  },
+
+  /** By config type of OpenZiti: the purpose of its configs. */
+  configTypes: {
+    'intercept.v1': 'Addresses that tunnelers intercept',
+    'host.v1': 'Where the host reaches the server',
+    'host.v2': 'Several servers of a host',
+    'proxy.v1': 'Ports at which a tunneler offers the service',
+    'interfaces.v1': 'Network interfaces of a router',
+    'ziti-tunneler-client.v1': 'One address and port, for old tunnelers',
+    'ziti-tunneler-server.v1': 'One server, for old tunnelers',
+    'router.link.v1': 'Settings for links of a router',
   },
 
   list: {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,
-    filterPlaceholder: 'Name, #attribute, or = and a filter',
+    filterPlaceholder: 'Name, #attribute or =filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
     filters: 'Filters',
     active: 'Active filters',
-    clearAll: 'Clear all',
+    reset: 'Reset',
     record: 'ID',
     titles: {
       terminators: 'Service and router',
@@ -531,6 +580,13 @@ export const texts = {
       host: 'Hosted by',
       usedBy: 'Used by',
       configCount: 'Configs',
+      configValue: 'Value',
+      certificateEnd: 'Expires',
+      identityCount: 'Identities',
+      serviceCount: 'Services',
+      routerCount: 'Edge routers',
+      policyCount: 'Policies',
+      isEdgeRouter: 'Kind',
       clientAddress: 'For clients',
       hostAddress: 'At the host',
       requires: 'Requires',
@@ -567,6 +623,8 @@ export const texts = {
       harmlessTitle: 'Impact: none',
       onlineTitle: 'If this router fails',
       none: 'Every identity and service that uses it has another router online.',
+      check: 'Next step: look at its program on its host',
+      checkCommand: "systemctl status 'flotilla-router@*'",
       identities: (amount: number) =>
         `${count(amount, 'identity has', 'identities have')} no other router online`,
       services: (amount: number) =>
@@ -579,7 +637,7 @@ export const texts = {
     deleted: (name: string) => `Deleted ${name}`,
     typeName: 'Type the name first',
     related: 'Related',
-    noRelated: (kinds: readonly string[]) => `None: ${list.format(kinds.map(within))}.`,
+    times: (amount: number) => `×${amount}`,
     showAll: (amount: number, most: number) =>
       amount > most ? `Show the first ${most}` : `Show all ${amount.toLocaleString('en')}`,
     unhosted: 'Nothing hosts this service, so no identity can reach it.',
@@ -598,7 +656,6 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     data: 'Data',
     noClients: 'It takes no clients',
-    offlineAddresses: '– (offline)',
     tag: (name: string) => `Tag ${name}`,
     createdAt: 'Created',
     updatedAt: 'Changed',
@@ -610,6 +667,39 @@ export const texts = {
       sessions: 'Sessions and circuits',
       activity: 'Activity',
       edit: 'Edit',
+    },
+  },
+
+  /** Sentences about the access that policies grant. */
+  policies: {
+    verbs: {
+      Dial: { now: 'may use', ended: 'may no longer use' },
+      Bind: { now: 'may host', ended: 'may no longer host' },
+      'edge-router-policies': { now: 'may connect to', ended: '' },
+      'service-edge-router-policies': { now: 'can be reached through', ended: '' },
+    } as Readonly<Record<string, { readonly now: string; readonly ended: string }>>,
+    everyCheck: 'every posture check',
+    nothing: (one: string) => `It selects no ${one}, so it grants nothing.`,
+    /** For example `All identities` or `Edge routers with #eu and #fast`. */
+    selection: (names: readonly string[], hasAll: boolean, many: string) => {
+      if (names.includes('#all')) return `all ${within(many)}`
+      const shown = names.length <= NAMES_SHOWN ? names : names.slice(0, NAMES_SHOWN - 1)
+      const rest = names.length - shown.length
+      const text = list.format(rest === 0 ? shown : [...shown, `${rest} more`])
+      return hasAll ? `${within(many)} with all of ${text}` : text
+    },
+    sentence: (parts: {
+      readonly who: string
+      readonly verb: string
+      readonly what: string
+      readonly checks: readonly string[]
+      /** When the policy ends, such as `Ends in 3 hours`; null: never. */
+      readonly end: string | null
+    }) => {
+      const { who, verb, what, checks, end } = parts
+      const condition = checks.length === 0 ? '' : `, if the device passes ${list.format(checks)}`
+      const when = end === null ? '' : ` It ${within(end)}.`
+      return `${upperFirst(who)} ${verb} ${what}${condition}.${when}`
     },
   },
 
@@ -893,7 +983,7 @@ export const texts = {
       path: 'Path',
       edgeRouters: 'Edge routers',
       between: 'Between',
-      latency: 'Latency',
+      latency: 'Latency there / back',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
@@ -930,6 +1020,8 @@ export const texts = {
     tabs: { history: 'History', live: 'Live events' },
     list: 'Changes',
     details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
+    runDetails: 'Details of these changes',
+    amounts: (amounts: readonly string[]) => list.format(amounts),
     record: 'Record (name or ID)',
     actor: 'Changed by (name or ID)',
     kind: 'Kind',
@@ -986,7 +1078,7 @@ export const texts = {
     filter: 'Filter events',
     namespace: 'Namespace',
     every: 'All namespaces',
-    usage: 'Show traffic reports (usage)',
+    usage: 'Show traffic reports and session records',
     by: (name: string) => `by ${name}`,
     list: 'Events',
     details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
@@ -1020,6 +1112,7 @@ export const texts = {
       success: 'Logged in',
       fail: 'Log-in refused',
       approaching: 'Ends soon',
+      updated: 'Changed',
     } as Readonly<Record<string, string>>,
     pause: 'Pause',
     resume: 'Resume',
@@ -1076,7 +1169,7 @@ export const texts = {
   },
 
   wizards: {
-    lead: 'Tasks that take more than one record',
+    lead: 'Each task creates all records that belong together',
     titles: {
       service: 'Offer a service',
       identity: 'Enroll an identity',
@@ -1152,6 +1245,8 @@ export const texts = {
     openIdentity: 'Open the identity',
     openRouter: 'Open the router',
     another: 'Enroll another',
+    stepLine: 'Steps',
+    enrollSteps: ['Name', 'Token', 'Online'],
     plainIdentity: 'Create one without an enrollment',
   },
 
@@ -1179,6 +1274,8 @@ export const texts = {
       `${done} of ${all} changes are made, then: ${reason}. Choose the file again to continue.`,
     done: (amount: number) => `Made ${count(amount, 'change', 'changes')}`,
   },
+
+  password: { show: 'Show', generate: 'Generate' },
 
   posture: {
     types: {

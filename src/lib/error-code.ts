@@ -7,3 +7,11 @@ export function errorCode(error: unknown): string {
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
+
+/** Why a file cannot be read, as a predicate of its path. */
+export function readFaultText(error: unknown): string {
+  const code = errorCode(error)
+  if (code === 'ENOENT') return 'does not exist'
+  if (code === 'EACCES') return 'may not be read by this user'
+  return `cannot be read (${errorMessage(error)})`
+}

@@ -35,6 +35,8 @@ export interface NodeHealth {
   readonly votersConnected: number
   /** Number of voters that may fail while writes continue; -1: there is no quorum now. */
   readonly failureTolerance: number
+  /** Failure tolerance when all voters are connected. */
+  readonly failureToleranceMax: number
   /** Effect of the next failure, as one sentence. */
   readonly nextRisk: string
   readonly alarms: readonly {

@@ -64,6 +64,8 @@ import { channelContentType } from '../channel/numbers.ts'
 interface RouterProgramDeps {
   readonly config: RouterConfig
   readonly effective: readonly EffectiveValue[]
+  /** Command that makes this router forget the controllers that it knows, for a message. */
+  readonly resetCommand?: string
   readonly version: VersionLine
   readonly clock: Clock
   readonly random: Random
@@ -192,7 +194,7 @@ export class RouterProgram {
   }
 
   #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
-    const { config, clock, random, log, version, names } = this.#deps
+    const { config, clock, random, log, version, names, resetCommand } = this.#deps
     const trace = this.#trace?.write.bind(this.#trace) ?? null
     const trustDomain = () => this.#controllers.trustDomain
     return new Controllers({
@@ -201,6 +203,7 @@ export class RouterProgram {
       log,
       endpointsFile: config.ctrl.endpointsFile,
       configuredEndpoints: configuredEndpoints(config).map(({ text }) => text),
+      ...(resetCommand === undefined ? {} : { resetCommand }),
       dial: (address, handlers) =>
         dialController(
           {
@@ -299,17 +302,15 @@ export class RouterProgram {
   }
 
   #newModelSubscription(connections: () => readonly ControlConnection[]): ModelSubscription {
-    const { config, clock, random, log } = this.#deps
-    const { sendInterval, unresponsiveAfter } = config.ctrl.heartbeats
-    const silentMsMax = sendInterval + unresponsiveAfter
-    return new ModelSubscription({
-      model: this.#model,
-      connections,
-      silentMsMax,
-      clock,
-      random,
-      log,
-    })
+    const { clock, random, log } = this.#deps
+    const [model, silentMsMax] = [this.#model, this.#controllerSilentMsMax()]
+    return new ModelSubscription({ model, connections, silentMsMax, clock, random, log })
+  }
+
+  /** Time after which a silent controller counts as unresponsive. */
+  #controllerSilentMsMax(): number {
+    const { sendInterval, unresponsiveAfter } = this.#deps.config.ctrl.heartbeats
+    return sendInterval + unresponsiveAfter
   }
 
   #newTunnel(
@@ -574,8 +575,7 @@ export class RouterProgram {
 
   #controllerValues(): object {
     const { connections, membership } = this.#controllers
-    const { heartbeats } = this.#deps.config.ctrl
-    const slowMs = heartbeats.sendInterval + heartbeats.unresponsiveAfter
+    const slowMs = this.#controllerSilentMsMax()
     const ids = new Set([...membership.controllers, ...connections].map(({ id }) => id))
     return {
       leader: membership.leaderId,

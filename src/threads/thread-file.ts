@@ -9,6 +9,11 @@ export function threadProgramUrl(name: 'wal' | 'raft' | 'schema' | 'certificate'
   return new URL(`./${name}-thread${extname(import.meta.filename)}`, import.meta.url)
 }
 
+/** Path of the program that opens a state in a separate process; see {@link threadProgramUrl}. */
+export function stateProbeUrl(): URL {
+  return new URL(`./state-probe${extname(import.meta.filename)}`, import.meta.url)
+}
+
 /**
  * Maximum size of the young generation. V8 gives a thread that reaches its heap limit another 16
  * MiB to shut down. If one collection could move more young objects than that to the old

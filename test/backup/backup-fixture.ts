@@ -95,6 +95,12 @@ export class BackedUp {
     await this.#propose(CommandKind.ENTITY_PATCH, LogWriter.write(entity, id, fields))
   }
 
+  /** Writes fields that only the controllers set, such as those of a certificate. */
+  async set(entity: string, id: string, fields: JsonObject, isNew = false): Promise<void> {
+    const kind = isNew ? CommandKind.ENTITY_CREATE : CommandKind.ENTITY_PATCH
+    await this.#propose(kind, LogWriter.write(entity, id, fields))
+  }
+
   async remove(entity: string, id: string): Promise<void> {
     const message = create(EntityDeleteSchema, { entity, id })
     await this.#propose(CommandKind.ENTITY_DELETE, toBinary(EntityDeleteSchema, message))

@@ -24,6 +24,7 @@ import { Problem } from '../../src/lib/problems.ts'
 import { startMs } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
 import { eventually } from '../support/eventually.ts'
+import { sha256sum } from '../support/sha256sum.ts'
 import { BackedUp, newKeyPair } from './backup-fixture.ts'
 
 // Goal: backups are created on schedule, the newest ones are kept, and a failure is reported and
@@ -78,6 +79,8 @@ test('the schedule creates the first backup immediately and the next one when it
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)
+  const [line] = source.cluster.recorded.lines.filter((one) => one.includes('backup taken'))
+  expect(line).toContain(sha256sum(join(folder, names()[0] ?? '')))
   expect(names()[0]).toMatch(/^flotilla-ctrl1-\d{8}T\d{6}Z-\d+\.backup$/)
   pass(HOUR_MS - 1000)
   await schedule.look()
@@ -168,7 +171,12 @@ test('a missing key, a private key instead of a public key, and a quarantined st
   rmSync(join(dir, 'backup.pem'))
   pass(HOUR_MS)
   await schedule.look()
-  expect(alarms.list()[0]?.text).toMatch(/ENOENT/)
+  // The alarm names the key and its option, not the folder of the backups.
+  const missing = join(dir, 'backup.pem')
+  expect(alarms.list()[0]?.text).toContain(
+    `backup failed: backup.recipient: ${missing}: does not exist; `,
+  )
+  expect(alarms.list()[0]?.text).not.toContain(folder)
   writeFileSync(join(dir, 'backup.pem'), key.publicPem)
   source.refused = 'NODE_QUARANTINED'
   pass(HOUR_MS)

@@ -1,4 +1,11 @@
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import type { Random } from '../../src/lib/random.ts'
 
@@ -73,4 +80,36 @@ function damageFile(path: string, kind: Kind, at: number, random: Random): void 
       break
   }
   writeFileSync(path, bytes)
+}
+
+/**
+ * Damages the state of a data folder so that LevelDB aborts each process that opens it: two files
+ * of one level overlap, which LevelDB excludes by an assertion.
+ */
+export function makeLevelAbort(data: string): void {
+  const half = join(data, 'state', readFileSync(join(data, 'state/CURRENT'), 'utf8').trim())
+  const manifest = join(half, readFileSync(join(half, 'CURRENT'), 'utf8').trim())
+  const sequence = [1, 0, 0, 0, 0, 0, 0, 0]
+  const key = (text: string): number[] => [text.length + 8, ...Buffer.from(text), ...sequence]
+  const newFile = (number: number): number[] => [7, 1, number, 1, ...key('a'), ...key('z')]
+  appendFileSync(manifest, levelRecord(Buffer.from([...newFile(100), ...newFile(101)])))
+}
+
+/** One record of LevelDB's log format, with a valid checksum. */
+function levelRecord(payload: Buffer): Buffer {
+  const typed = Buffer.from([1, ...payload])
+  const header = Buffer.alloc(6)
+  const crc = crc32c(typed)
+  header.writeUInt32LE((((crc >>> 15) | (crc << 17)) + 0xa282ead8) >>> 0, 0)
+  header.writeUInt16LE(payload.length, 4)
+  return Buffer.concat([header, typed])
+}
+
+function crc32c(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f63b78 : 0)
+  }
+  return (crc ^ 0xffffffff) >>> 0
 }

@@ -32,11 +32,17 @@ const status: ClusterStatus = {
   featureLevel: 1,
   members: ['ctrl1', 'ctrl2', 'ctrl3'].map((id) => member(id)),
   failureTolerance: 1,
+  failureToleranceMax: 1,
   nextRisk: 'writes survive the failure of one voter',
   alarms: [],
 }
 const each = ['ctrl1', 'ctrl2', 'ctrl3'].map((selfId) => ({ ...status, selfId }))
 const [first = status, second = status] = each
+const atRisk = {
+  ...status,
+  failureTolerance: 0,
+  nextRisk: 'losing one more voter stops writes',
+}
 const alarm = (code: string, isCritical: boolean) => ({ code, text: 'why', sinceMs: 1, isCritical })
 const silent = ['https://ctrl3:1280: it refused the connection']
 const [one, two] = [member('ctrl1'), member('ctrl2')]
@@ -67,6 +73,41 @@ describe('the health of a cluster', () => {
             ...status,
             members: [one, member('ctrl2', 'follower', true)],
             alarms: [alarm('CLOCK_SKEW', false)],
+          },
+        ],
+        faults: [],
+        isOneView: true,
+      },
+    ],
+    [
+      // All three members count as reachable for a moment after one of them was killed.
+      'WARNING: failure tolerance 0 instead of 1: losing one more voter stops writes | controllers=3 answering=3 tolerance=0 alarms=0',
+      { statuses: [atRisk], faults: [], isOneView: true },
+    ],
+    [
+      // The leader notices the loss of a voter before the followers do.
+      'WARNING: ctrl3 does not answer; failure tolerance 0 instead of 1: losing one more voter stops writes; https://ctrl3:1280: it refused the connection | controllers=3 answering=2 tolerance=0 alarms=0',
+      { statuses: [second, atRisk], faults: silent, isOneView: false },
+    ],
+    [
+      // A follower may have lost the connection to a voter that the leader reaches.
+      'OK: 3 of 3 controllers answer, leader ctrl1, writes survive the failure of one voter | controllers=3 answering=3 tolerance=1 alarms=0',
+      {
+        statuses: [first, { ...atRisk, selfId: 'ctrl2' }, { ...first, selfId: 'ctrl3' }],
+        faults: [],
+        isOneView: false,
+      },
+    ],
+    [
+      'OK: 1 of 1 controllers answer, leader ctrl1, only one voter: writes stop while it is down | controllers=1 answering=1 tolerance=0 alarms=0',
+      {
+        statuses: [
+          {
+            ...status,
+            members: [one],
+            failureTolerance: 0,
+            failureToleranceMax: 0,
+            nextRisk: 'only one voter: writes stop while it is down',
           },
         ],
         faults: [],

@@ -101,7 +101,7 @@ async function onlyFault(environment: Readonly<Record<string, string>> = {}): Pr
 }
 
 describe('controller check --config-only', () => {
-  test('checks only the configuration file', async () => {
+  test('checks the configuration file, and warns about missing files that backups need', async () => {
     const path = join(ctrl1, 'config.yml')
     for (const name of ['data', 'cert.pem', 'controller.key', 'ca.pem']) {
       rmSync(join(ctrl1, name), { recursive: true })
@@ -109,6 +109,19 @@ describe('controller check --config-only', () => {
     const check = ['controller', 'check', path, '--config-only']
     const done = await run(check)
     expect(done).toEqual({ code: 0, stdout: `${path}: the configuration is valid\n`, stderr: '' })
+    const recipient = join(ctrl1, 'backup.pem')
+    const backup = `backup: {folder: '${join(ctrl1, 'backups')}', recipient: '${recipient}'}\n`
+    writeFileSync(path, `${readFileSync(path, 'utf8')}${backup}`)
+    const warned = await run(check)
+    expect(warned).toEqual({
+      code: 0,
+      stdout: `${path}: the configuration is valid, with 1 warning\n`,
+      stderr: `flotilla: warning: backup.recipient: ${recipient}: does not exist; no backup will be made until it is corrected\n`,
+    })
+    expect(JSON.parse((await run([...check, '--json'])).stdout)).toMatchObject({
+      ok: true,
+      warnings: [expect.stringContaining('backup.recipient')],
+    })
     writeFileSync(path, `${readFileSync(path, 'utf8')}logLevel: loud\n`)
     expect(await run(check)).toMatchObject({
       code: 2,

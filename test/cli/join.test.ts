@@ -8,7 +8,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -28,6 +28,7 @@ import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
+import { writeFence } from '../../src/store/folder/fence-file.ts'
 import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
@@ -210,9 +211,15 @@ describe('A join that is admitted', () => {
     const text = member.ticket()
     await attempt(text)
     const before = readFileSync(join(etc, 'cert.pem'), 'utf8')
-    await attempt(text)
+    const { checks } = await attempt(text)
     expect(member.received).toHaveLength(1)
     expect(readFileSync(join(etc, 'cert.pem'), 'utf8')).toBe(before)
+    // The fake member does not listen at a cluster port.
+    expect(checks.at(-1)).toMatchObject({
+      check: 'admission',
+      result: 'warning',
+      detail: expect.stringMatching(/^no member could confirm that ctrl2 is still admitted: /),
+    })
   })
 })
 
@@ -463,6 +470,17 @@ describe('A join that is refused', () => {
     expect(readdirSync(etc)).toEqual(['data'])
   })
 
+  test('lists the files to move away if the cluster was recovered without this controller', async () => {
+    await attempt(member.ticket())
+    const data = join(etc, 'data')
+    writeFence(data, { generation: 2, by: 'ctrl1' })
+    const sentence = await refused(member.ticket())
+    expect(sentence).toMatch(/^the cluster was recovered without ctrl2 \(generation 2/)
+    const left = [data, join(etc, 'controller.key'), join(etc, 'cert.pem')]
+    expect(sentence).toContain(`\n  move away: ${left.join(' ')}`)
+    expect(member.received).toHaveLength(1)
+  })
+
   test('stops before any request if the clock is far off', async () => {
     member.clockOffsetMs = -90_000
     const sentence = await refused(member.ticket())
@@ -517,6 +535,34 @@ describe('The members in a join ticket', () => {
     const sentence = await refused(member.ticket({ addresses: [nowhere] }))
     expect(sentence).toContain('no member of the ticket is reachable')
     expect(existsSync(etc)).toBe(false)
+  })
+
+  test('are tried again if none of them responded', async () => {
+    let connections = 0
+    const relay = createServer((socket) => {
+      connections += 1
+      if (connections <= 2) {
+        socket.destroy()
+        return
+      }
+      const onward = connect(member.port, '127.0.0.1')
+      socket.pipe(onward).pipe(socket)
+      socket.once('close', () => onward.destroy())
+      for (const one of [socket, onward]) one.on('error', () => undefined)
+    })
+    await new Promise<void>((done) => relay.listen(0, '127.0.0.1', done))
+    const { port } = relay.address() as AddressInfo
+    const ticket = {
+      ...parseTicket(member.ticket()),
+      addresses: [`https://127.0.0.1:${port}/fabric/v1`],
+    }
+    try {
+      const reached = await checkJoinMembers(ticket, new CheckList(true))
+      expect(reached.map(({ id }) => id)).toEqual(['ctrl1'])
+      expect(connections).toBe(3)
+    } finally {
+      relay.close()
+    }
   })
 
   test('must present a certificate of the CA in the ticket', async () => {

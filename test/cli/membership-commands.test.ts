@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
+import { joinInstruction } from '../../src/cli/cluster/membership-commands.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type {
@@ -149,6 +150,15 @@ describe('A cluster command at the admin socket', () => {
     expect(readFileSync(out, 'utf8')).toBe('flotilla-ticket-1.secret\n')
     expect(statSync(out).mode & 0o777).toBe(0o600)
     expect(done.stdout + done.stderr).not.toContain('secret')
+  })
+
+  test('as invite on a host with a systemd unit, prints the command that starts the unit', () => {
+    expect(joinInstruction('a ticket', false)).toBe(
+      "on the new host: flotilla cluster join CONFIG --ticket-file 'a ticket'",
+    )
+    const lines = joinInstruction('ctrl2.ticket', true).split('\n')
+    expect(lines[0]).toMatch(/ --ticket-file ctrl2\.ticket --no-run$/)
+    expect(lines[1]).toBe('then, as root: systemctl enable --now flotilla-controller@ID')
   })
 
   test('as invite, is refused if the ticket would overwrite a file', async () => {

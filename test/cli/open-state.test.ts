@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -13,7 +15,7 @@ import { afterEach, expect, test } from 'vitest'
 import { openState } from '../../src/controller/start/open-state.ts'
 import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import { damageData } from '../chaos/file-damage.ts'
+import { damageData, makeLevelAbort } from '../chaos/file-damage.ts'
 import { LogWriter } from '../fsm/support/log.ts'
 import { writeRandomLog } from '../fsm/support/random-log.ts'
 
@@ -101,5 +103,54 @@ test('the latest damaged state replaces an earlier one, but none is kept if the 
   const { machine, dropped } = await openState(dir, Number.MAX_SAFE_INTEGER, true)
   expect(dropped).toMatchObject({ aside: null })
   await machine.close()
+  expect(readdirSync(dir)).toEqual(['state'])
+})
+
+async function writtenAborting(): Promise<string> {
+  const { dir } = await written()
+  makeLevelAbort(dir)
+  return dir
+}
+
+/** Runs a start that only opens the state, as systemd does again after an abort. */
+async function startElsewhere(dir: string): Promise<NodeJS.Signals | null> {
+  const file = JSON.stringify(join(import.meta.dirname, '../../src/controller/start/open-state.ts'))
+  const script = `const { openState } = await import(${file}); await openState(process.argv[1], 0, true); process.exit(0)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script, dir], {
+    stdio: 'ignore',
+  })
+  const [, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
+  return signal
+}
+
+test('a state on whose opening LevelDB aborts the process is renamed and replaced at the next start', async () => {
+  const dir = await writtenAborting()
+  expect(await startElsewhere(dir)).toBe('SIGABRT')
+  const { machine, dropped } = await openState(dir, 0, true)
+  expect(machine.appliedIndex).toBe(0)
+  expect(dropped?.finding).toMatch(/\/state: LevelDB aborts the process: Assertion `.+' failed$/)
+  expect(dropped?.aside).toBe(`${dir}/state.damaged`)
+  await machine.close()
+  expect(readdirSync(dir).toSorted()).toEqual(['state', 'state.damaged'])
+})
+
+test('a state on whose opening LevelDB aborts the process is refused at each start if no other controller could replace it', async () => {
+  const dir = await writtenAborting()
+  expect(await startElsewhere(dir)).toBe('SIGABRT')
+  for (let start = 0; start < 2; start += 1) {
+    await expect(openState(dir, 0, false)).rejects.toThrow(/LevelDB aborts the process/)
+  }
+  expect(readdirSync(dir).filter((name) => name.startsWith('state'))).toEqual(['state'])
+})
+
+test('a process that was killed while it opened an intact state does not lose the state', async () => {
+  const { dir, digests } = await written()
+  for (let start = 0; start < 4; start += 1) {
+    writeFileSync(join(dir, 'OPENING'), '')
+    const { machine, dropped } = await openState(dir, 0, true)
+    expect(dropped).toBeNull()
+    expect(digests.has(digestOf(machine))).toBe(true)
+    await machine.close()
+  }
   expect(readdirSync(dir)).toEqual(['state'])
 })

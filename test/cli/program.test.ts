@@ -240,6 +240,7 @@ describe('The cluster commands', () => {
         },
       ],
       failureTolerance: 0,
+      failureToleranceMax: 1,
       nextRisk: 'losing one more voter stops writes',
       alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
     })

@@ -153,6 +153,38 @@ test('a restore into a running cluster restores the records, after a preview and
   expect(JSON.parse(again.stdout)).toMatchObject({ changes: [], isRestored: false })
 })
 
+test('preview and result of a restore name the routers and identities that must enroll again', async () => {
+  await using damaged = await Damaged.make()
+  const { of } = damaged
+  const ids = Array.from({ length: 32 }, (_, n) => `r${n + 10}`)
+  for (const id of ids) await of.put('edgeRouter', id, { name: id })
+  writeFileSync(file, await of.save({ publicPem: key.publicPem }))
+  for (const id of ids) {
+    await of.set('edgeRouter', id, { fingerprint: `f${id}`, certPem: `PEM ${id}` })
+  }
+  const fields = { method: 'cert', identityId: 'alice', fingerprint: 'a1', certPem: 'PEM a1' }
+  await of.set('authenticator', 'cert of alice', fields, true)
+  const lines = `must enroll again, because the backup does not contain their certificate:
+  routers: ${ids.slice(0, 20).join(', ')} and 12 more (new token: flotilla re-enroll edge-router NAME)
+  identities: Alice (new token: flotilla re-enroll identity NAME)
+`
+  const words = ['cluster', 'snapshot', 'diff', file, '--data', dir, '--key', keyFile]
+  expect((await runHere(words)).stdout).toContain(lines)
+  const asJson = JSON.parse((await runHere([...words, '--json'])).stdout) as object
+  expect(asJson).toMatchObject({
+    mustEnrollAgain: {
+      routers: { count: 32, first: { length: 20 } },
+      identities: { count: 1, first: [{ id: 'alice', name: 'Alice' }] },
+    },
+  })
+  const refused = await restore()
+  expect(refused.code).toBe(1)
+  expect(refused.stdout).toContain(lines)
+  const restored = await restore('--confirm', damaged.clusterId)
+  expect(restored.code, restored.stderr).toBe(0)
+  expect(restored.stdout.split('all sessions have ended')[1]).toContain(lines)
+})
+
 test('a database snapshot of the same cluster is restored without a key', async () => {
   await using damaged = await Damaged.make()
   const snapshots = new SnapshotFolder({ ...damaged.of.parts, dir, freeBytesMin: 0 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
-import { setDataFolderAside } from '../../src/controller/start/set-aside.ts'
+import { setAside } from '../../src/controller/start/set-aside.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -21,7 +21,7 @@ function fill(content: string): string {
 }
 
 test('a data folder that is set aside is moved completely to a name that contains the time', () => {
-  const aside = setDataFolderAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
+  const aside = setAside(fill('one'), Date.UTC(2026, 10, 20, 17, 5, 9, 77))
   expect(aside).toBe(join(folder, 'data.set-aside-20261120T170509.077Z'))
   expect(readFileSync(join(aside, 'IDENTITY'), 'utf8')).toBe('one')
   expect(readdirSync(folder)).toEqual(['data.set-aside-20261120T170509.077Z'])
@@ -30,7 +30,7 @@ test('a data folder that is set aside is moved completely to a name that contain
 test('only the two newest data folders that were set aside are kept, even if they were created within one second, and no other files are removed', () => {
   mkdirSync(join(folder, 'data.backup'))
   const atMs = Date.UTC(2026, 0, 1)
-  for (const content of ['one', 'two', 'three', 'four']) setDataFolderAside(fill(content), atMs)
+  for (const content of ['one', 'two', 'three', 'four']) setAside(fill(content), atMs)
   const kept = readdirSync(folder).filter((name) => name !== 'data.backup')
   expect(kept.map((name) => readFileSync(join(folder, name, 'IDENTITY'), 'utf8')).sort()).toEqual([
     'four',

@@ -22,6 +22,7 @@ import { BackedUp, newKeyPair } from '../backup/backup-fixture.ts'
 import { TRUST_DOMAIN } from '../cluster/secrets-fixture.ts'
 import { temporaryFolder } from '../store/support/folders.ts'
 import { RecordedActions } from '../support/recorded-actions.ts'
+import { sha256sum } from '../support/sha256sum.ts'
 import { runHere } from './run-here.ts'
 import { serveSocket } from './served-socket.ts'
 
@@ -128,7 +129,7 @@ test('snapshot save writes the backup of the controller, and never overwrites a 
     /^saved cluster \S+ at index \d+ to .*b\.backup\n.*with secrets, encrypted\nSHA-256 [0-9a-f]{64}\n$/,
   )
   expect(statSync(target).mode & 0o777).toBe(0o600)
-  expect(readFileSync(target).subarray(-32).toString('hex')).toBe(saved.stdout.slice(-65).trim())
+  expect(saved.stdout.slice(-65).trim()).toBe(sha256sum(target))
   const again = await snapshot(...words)
   expect(again).toMatchObject({
     code: 1,
@@ -206,13 +207,18 @@ test('snapshot verify lists the parts of a backup that it could check, and refus
   const without = await snapshot('verify', file)
   expect(without).toMatchObject({ code: 0 })
   expect(without.stdout).toMatch(/is intact; its encrypted content was not checked.*pass --key/)
-  const sha256 = bytes.subarray(-32).toString('hex')
+  const sha256 = sha256sum(file)
   const whole = await snapshot('verify', file, '--key', keyFile, '--sha256', sha256, '--json')
   expect(whole.code, whole.stderr).toBe(0)
   expect(JSON.parse(whole.stdout)).toMatchObject({ sha256, isWhole: true, isStateChecked: true })
   const other = await snapshot('verify', file, '--sha256', '0'.repeat(64))
   expect(other.code).toBe(1)
   expect(other.stderr).toMatch(/not that of --sha256/)
+  // Releases before 0.3.0 printed the checksum at the end of the file.
+  const former = bytes.subarray(-32).toString('hex')
+  const noted = await snapshot('verify', file, '--sha256', former.toUpperCase())
+  expect(noted).toMatchObject({ code: 0 })
+  expect(noted.stdout).toContain(`SHA-256 ${sha256}`)
   const changed = Buffer.from(bytes)
   changed[bytes.length >> 1] = (changed[bytes.length >> 1] ?? 0) ^ 1
   writeFileSync(file, changed)
@@ -301,6 +307,9 @@ test('snapshot restore creates a key for a controller that has none yet', async 
   expect(restored.code, restored.stderr).toBe(0)
   expect(restored.stdout).toMatch(/ctrl1 is the first controller of cluster \S+, generation 2\n/)
   expect(restored.stdout).toMatch(/this controller has a new key/)
+  expect(restored.stdout).toMatch(
+    /^routers refuse the new key of this controller until you reset them.*\n.*systemctl stop .*; flotilla router reset .*; systemctl start /m,
+  )
   const etc = join(dir, 'etc')
   expect(readdirSync(etc).sort()).toEqual([
     'ca.pem',
@@ -348,9 +357,14 @@ test('snapshot restore uses the certificate and key of the old controller unchan
   const before = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
     readFileSync(join(etc, name)),
   )
-  const restored = await snapshot('restore', file, config, '--key', keyFile, '--json')
+  const restored = await snapshot('restore', file, config, '--key', keyFile)
   expect(restored.code, restored.stderr).toBe(0)
-  expect(JSON.parse(restored.stdout)).toMatchObject({ isIdentityKept: true, id: 'ctrl1' })
+  expect(restored.stdout).toMatch(
+    /^ctrl1 is the first .*\n.*\n.*\n.* of the old controller are reused$/m,
+  )
+  expect(restored.stdout).toMatch(
+    /^routers refuse controllers that join with a new key until you reset them/m,
+  )
   const after = ['cert.pem', 'controller.key', 'ca.pem'].map((name) =>
     readFileSync(join(etc, name)),
   )

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { startCommand } from '../../src/cli/terminal/start-command.ts'
+import { firstStartCommand, startCommand, unitName } from '../../src/cli/terminal/start-command.ts'
 
 let folder: string
 let units: readonly string[]
@@ -24,6 +24,20 @@ describe('The printed command that starts a program', () => {
     expect(startCommand('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
       'systemctl start flotilla-router@edge1',
     )
+  })
+
+  test('also enables the unit if the program has never run', () => {
+    expect(firstStartCommand('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
+      'systemctl enable --now flotilla-router@edge1',
+    )
+    expect(firstStartCommand('router', 'router.yml', units)).toBe('flotilla router run router.yml')
+  })
+
+  test('names the same unit as the command that stops it', () => {
+    expect(unitName('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
+      'flotilla-router@edge1',
+    )
+    expect(unitName('router', '/etc/flotilla/edge1/router.yml', [])).toBe(null)
   })
 
   test.each([

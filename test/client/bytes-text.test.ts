@@ -25,7 +25,7 @@ describe('A formatted amount of bytes', () => {
 describe('The top of a chart’s axis', () => {
   test('is a round number that is not below the highest value', () => {
     expect([0, 0.4, 1, 1.1, 3, 5, 7, 10, 11, 49_999, 50_001].map(axisMaximum)).toEqual([
-      1, 1, 1, 2, 5, 5, 10, 10, 20, 50_000, 100_000,
+      1, 1, 1, 2, 3, 5, 7, 10, 12, 50_000, 60_000,
     ])
   })
 })

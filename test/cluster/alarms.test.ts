@@ -82,14 +82,15 @@ test('an alarm keeps its start time, and is logged once when it is raised and on
   const [first] = alarms.list()
   clock.ms += 5000
   alarms.raise('CLOCK_SKEW', { member: 'b', offsetMs: 4000 })
-  const text = 'the clock of b is 4.0 s ahead of this one; synchronize both by NTP'
+  const text =
+    'the clock of b is 4.0 s ahead of this one; synchronize both by NTP, and check that neither host is overloaded'
   expect(alarms.list()).toEqual([{ ...first, text }])
   alarms.clear('CLOCK_SKEW', 'another')
   expect(codes(alarms)).toEqual(['CLOCK_SKEW'])
   alarms.clear('CLOCK_SKEW', 'b')
   expect(codes(alarms)).toEqual([])
   expect(log.lines.map((line) => line.split(' {')[0])).toEqual([
-    'warn the clock of b is 3.0 s ahead of this one; synchronize both by NTP',
+    'warn the clock of b is 3.0 s ahead of this one; synchronize both by NTP, and check that neither host is overloaded',
     `info cleared: ${text}`,
   ])
 })
@@ -246,7 +247,7 @@ test('an alarm about a clock is raised if the clock is wrong for five seconds wi
   clock.ms += 100
   watch.look(one, [view('a'), skewed('b', -2500)], calm)
   expect(alarms.list()[0]?.text).toBe(
-    'the clock of b is 2.5 s behind this one; synchronize both by NTP',
+    'the clock of b is 2.5 s behind this one; synchronize both by NTP, and check that neither host is overloaded',
   )
   watch.look(one, [view('a'), skewed('b', 1000)], calm)
   clock.ms += 30_000
@@ -269,7 +270,7 @@ test('a clock offset that varies around two seconds raises one alarm, which clea
   expect(alarms.list()).toMatchObject([
     {
       code: 'CLOCK_SKEW',
-      text: 'the clock of b is 1.9 s ahead of this one; synchronize both by NTP',
+      text: 'the clock of b is 1.9 s ahead of this one; synchronize both by NTP, and check that neither host is overloaded',
     },
   ])
   expect(log.lines).toHaveLength(1)

@@ -54,6 +54,7 @@ test('a disconnected member is listed with its last description, even after a re
   })
   expect(again.clusterNode.health()).toMatchObject({
     failureTolerance: -1,
+    failureToleranceMax: 0,
     voters: 2,
     votersConnected: 1,
     nextRisk: 'no quorum: writes wait until 1 more of n2 are reachable',
@@ -89,7 +90,13 @@ test('every controller learns the replication progress of the others within five
     5000,
   )
   const health = leader.clusterNode.health()
-  expect(health).toMatchObject({ role: 'leader', failureTolerance: 1, lagEntries: 0, lagMs: 0 })
+  expect(health).toMatchObject({
+    role: 'leader',
+    failureTolerance: 1,
+    failureToleranceMax: 1,
+    lagEntries: 0,
+    lagMs: 0,
+  })
   expect(health.members.map(({ connected, voter }) => connected && voter)).toEqual([
     true,
     true,

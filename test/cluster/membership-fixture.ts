@@ -6,7 +6,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import type { MembershipControl } from '../../src/ports/membership.ts'
-import { requestAdmission } from '../../src/cluster/membership/admission-client.ts'
+import { queryAdmission, requestAdmission } from '../../src/cluster/membership/admission-client.ts'
 import { RejoinLoop } from '../../src/cluster/membership/rejoin-loop.ts'
 import type { AdmissionOutcome } from '../../src/cluster/membership/decide-admission.ts'
 import {
@@ -147,7 +147,18 @@ export class ManagedCluster {
   }
 
   async enter(node: TestNode, addresses: readonly string[]): Promise<AdmissionOutcome> {
-    return await requestAdmission({
+    return await requestAdmission({ ...(await this.#entry(node, addresses)), featureLevel: 1 })
+  }
+
+  async query(node: TestNode, addresses: readonly string[]): Promise<AdmissionOutcome> {
+    return await queryAdmission(await this.#entry(node, addresses))
+  }
+
+  async #entry(
+    node: TestNode,
+    addresses: readonly string[],
+  ): Promise<Parameters<typeof queryAdmission>[0]> {
+    return {
       addresses,
       identity: await this.cluster.identityOf(node.id),
       trustDomain: TRUST_DOMAIN,
@@ -155,10 +166,9 @@ export class ManagedCluster {
       storeId: node.storeId,
       address: node.address,
       version: '1.0.0',
-      featureLevel: 1,
       startedAtMs: node.startedAtMs,
       timeoutMs: 10_000,
-    })
+    }
   }
 
   async configuration(): Promise<Uint8Array> {

@@ -331,6 +331,27 @@ test('a controller is refused if it is not admitted, has another key, or already
   })
 })
 
+test('a query distinguishes an admitted controller from a removed one, and admits neither', async () => {
+  const managed = await form(3)
+  const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
+  const configuration = await managed.configuration()
+  const admitted = await managed.cluster.startJoiner('n4', { configuration })
+  await managed.admit('n4')
+  const before = await managed.configuration()
+  expect(await managed.query(admitted, addresses)).toMatchObject({ reason: 'too-old' })
+  expect(await managed.configuration()).toEqual(before)
+  expect(await managed.query(managed.cluster.node('n2'), addresses)).toMatchObject({
+    outcome: 'member',
+  })
+  const removed = managed.cluster.node('n3')
+  const confirmation = 'remove n3 and tolerate 0 failures'
+  await onceLed(() => managed.control('n1').change(remove('n3'), confirmation, anOperator))
+  expect(await managed.query(removed, addresses.slice(0, 2))).toMatchObject({
+    outcome: 'refused',
+    detail: expect.stringContaining('not a member as of configuration') as string,
+  })
+})
+
 test('the admission of a controller is removed when its ticket expired before the controller connected', async () => {
   const managed = await form(1)
   await managed.admit('n2')

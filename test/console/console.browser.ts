@@ -590,8 +590,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       const loaded = "performance.getEntriesByType('resource').map(({ name }) => name).join()"
       await until('the code of all pages is loaded', async () => {
         const names = await page.evaluate<string>(loaded)
-        return ['access', 'live', 'backups', 'import'].every((name) => {
-          return names.includes(`/${name}-page`)
+        return ['pages', 'topology-page', 'import-page'].every((name) => {
+          return names.includes(`/${name}-`)
         })
       })
       const links = page.locator('nav.nav a')

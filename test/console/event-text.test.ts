@@ -2,9 +2,11 @@ import { describe, expect, test } from 'vitest'
 
 import { visibleValue } from '../../src/console/app/visible-text.ts'
 import {
+  eventKindText,
   eventRecords,
   eventTone,
   eventTypeText,
+  isFrequentEvent,
 } from '../../src/console/pages/events/event-text.ts'
 
 const event = (namespace: string, fields: Record<string, unknown>) => ({
@@ -39,6 +41,26 @@ describe('an alert of a router in the list of live events', () => {
 
   test('shows an event type that is the name of an inherited property as text', () => {
     expect(typeof eventTypeText(event('circuit', { event_type: '__proto__' }))).toBe('string')
+  })
+})
+
+describe('an event about a changed record', () => {
+  const change = (entityType: string) =>
+    event('entityChange', { entityType, eventType: 'updated', finalState: { id: 'x', name: 'n' } })
+
+  test('has the kind of the record as its heading', () => {
+    expect(eventKindText(change('services'))).toBe('Service')
+    expect(eventTypeText(change('services'))).toBe('Changed')
+    expect(eventKindText(event('circuit', {}))).toBe('Circuit')
+  })
+
+  test('is frequent if the record is a session, which other events report too', () => {
+    const kinds = ['services', 'apiSessions', 'sessions', 'apiSessionsX'].map(change)
+    expect(kinds.map(isFrequentEvent)).toEqual([false, true, true, false])
+    expect([event('usage', {}), event('authentication', {})].map(isFrequentEvent)).toEqual([
+      true,
+      false,
+    ])
   })
 })
 

@@ -28,7 +28,8 @@ import { postureFields } from '../../src/entities/kinds/posture-check.ts'
 import { isDeepEqual } from '../../src/console/pages/records/json-values.ts'
 import { texts } from '../../src/console/texts.ts'
 import { visibleText } from '../../src/console/app/visible-text.ts'
-import { computedColumns, findKindAtPath, kinds } from '../../src/console/pages/records/kinds.ts'
+import { computedColumns } from '../../src/console/pages/records/computed-columns.ts'
+import { findKindAtPath, kinds } from '../../src/console/pages/records/kinds.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 
 // Goal: for every kind of record, the form follows from the schema that a controller serves, and

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs'
+import { Secret, TOTP } from 'otpauth'
+import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
@@ -174,5 +177,207 @@ describe.skipIf(browserMissing !== null)('The search of the console', () => {
     await page.keyboard.press('Enter')
     answer()
     await page.getByRole('heading', { level: 1 }).getByText('unhosted').waitFor()
+  })
+
+  test('shows the state of identities and services', async () => {
+    const page = await network.open(1)
+    await page.keyboard.press('Control+k')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('combobox').fill('unhosted')
+    await dialog.getByRole('option').getByText(texts.cell.noHost).waitFor()
+    await dialog.getByRole('combobox').fill('laptop')
+    await dialog.getByRole('option').getByText(texts.cell.notEnrolled).waitFor()
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A list of policies in the console', () => {
+  const rowWith = (page: Page, name: string) =>
+    page.locator('tbody tr').filter({ has: page.getByRole('link', { name, exact: true }) })
+
+  /** The texts of the cells of a row, by the head of their column. */
+  async function cellsOf(page: Page, name: string): Promise<Readonly<Record<string, string>>> {
+    await rowWith(page, name).waitFor()
+    const heads = await page.locator('thead th').allInnerTexts()
+    const cells = await rowWith(page, name).locator('th, td:not(.select)').allInnerTexts()
+    return Object.fromEntries(heads.map((head, at) => [head.trim(), (cells[at] ?? '').trim()]))
+  }
+
+  test('shows how many records each policy selects, without a request for each policy', async () => {
+    const body = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }
+    const names = ['staff', 'none', 'all']
+    for (const name of names) {
+      await network.create('edge-router-policies', {
+        ...body,
+        name: `routers of ${name}`,
+        identityRoles: [`#${name}`],
+      })
+    }
+    const page = await network.open(1)
+    let lists = 0
+    let counts = 0
+    page.on('request', (request) => {
+      if (/management\/v1\/edge-router-policies\?/.test(request.url())) lists += 1
+      if (/management\/v1\/(identities|edge-routers)\?/.test(request.url())) counts += 1
+    })
+    await page.getByRole('link', { name: 'Edge router policies', exact: true }).click()
+    expect(await cellsOf(page, 'routers of staff')).toMatchObject({
+      Identities: '2',
+      'Edge routers': '2',
+    })
+    expect(await cellsOf(page, 'routers of none')).toMatchObject({ Identities: '0' })
+    const all = await network.rowsOf('identities', 'true limit none')
+    expect(await cellsOf(page, 'routers of all')).toMatchObject({
+      Identities: all.length.toLocaleString('en'),
+    })
+    // Two for each of the two role fields, whenever the list is read.
+    expect(counts).toBeLessThanOrEqual(4 * lists)
+    await page.getByRole('link', { name: 'routers of staff' }).click()
+    await page.getByText('#staff may connect to all edge routers.').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+  })
+
+  test('shows the identities of each authentication policy, and which policy is the default', async () => {
+    const rules = {
+      cert: { allowed: true, allowExpiredCerts: false },
+      extJwt: { allowed: false, allowedSigners: [] },
+      updb: {
+        allowed: false,
+        lockoutDurationMinutes: 0,
+        maxAttempts: 0,
+        minPasswordLength: 5,
+        requireMixedCase: false,
+        requireNumberChar: false,
+        requireSpecialChar: false,
+      },
+    }
+    const authPolicyId = await network.create('auth-policies', {
+      name: 'Certificates only',
+      primary: rules,
+      secondary: { requireTotp: false },
+    })
+    const { id } = await network.recordOf('identities', 'laptop')
+    await network.send('PATCH', `identities/${id}`, { authPolicyId })
+    const page = await network.open(1, 'auth-policies')
+    expect(await cellsOf(page, 'Certificates only')).toMatchObject({ Identities: '1' })
+    await rowWith(page, 'Default').getByText(texts.cell.standard).last().waitFor()
+    await page.getByRole('link', { name: 'Certificates only' }).click()
+    await page.getByRole('link', { name: 'laptop', exact: true }).waitFor()
+  })
+
+  test('of posture checks shows the policies that use each of them, and times in hours', async () => {
+    await network.create('posture-checks', {
+      name: 'Fresh code',
+      typeId: 'MFA',
+      roleAttributes: ['strict'],
+      timeoutSeconds: 7200,
+    })
+    await network.create('service-policies', {
+      name: 'Strict',
+      type: 'Dial',
+      semantic: 'AnyOf',
+      identityRoles: [],
+      serviceRoles: ['#all'],
+      postureCheckRoles: ['#strict'],
+    })
+    const page = await network.open(1, 'posture-checks')
+    expect(await cellsOf(page, 'Fresh code')).toMatchObject({
+      Policies: '1',
+      Requires: texts.cell.codeEvery(7200),
+    })
+    expect(texts.cell.codeEvery(7200)).toContain('2 hours')
+  })
+})
+
+describe.skipIf(browserMissing !== null)('An exported list of the console', () => {
+  test('contains the values that the list computes from other records', async () => {
+    const page = await network.open(1, 'services')
+    await page.getByText('wiki.internal:443').waitFor()
+    await page.getByRole('button', { name: texts.list.exports }).click()
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: texts.list.exportAs.csv }).click(),
+    ])
+    const lines = readFileSync(await download.path(), 'utf8').split('\r\n')
+    expect(lines[0]).toContain('"hosts","clientAddress","hostAddress"')
+    const hosted = lines.find((line) => line.includes('"hosted"'))
+    expect(hosted).toContain(`"${texts.cell.hosted(1, 1)}","wiki.internal:443"`)
+    expect(hosted).toContain('"tcp 127.0.0.1:8000"')
+    expect(lines.find((line) => line.includes('"unhosted"'))).toContain(texts.cell.noHost)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The list of terminators in the console', () => {
+  test('can be narrowed to those whose router is offline, and the filter can be reset', async () => {
+    const page = await network.open(1, 'terminators')
+    const link = page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') })
+    await link.waitFor()
+    const state = page.getByLabel('State', { exact: true })
+    await state.selectOption('offline')
+    await page.getByText(texts.list.noMatch).waitFor()
+    await state.selectOption('online')
+    await link.waitFor()
+    await page.getByRole('button', { name: texts.list.reset }).click()
+    await page.waitForURL(/\/terminators$/)
+    expect(await state.inputValue()).toBe('')
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The form of a password in the console', () => {
+  test('generates a password and shows it', async () => {
+    const page = await network.open(1, 'authenticators/new')
+    await page.getByLabel('Method *').selectOption('updb')
+    const input = page.getByLabel('Password *')
+    expect(await input.getAttribute('type')).toBe('password')
+    await page.getByRole('button', { name: texts.password.generate }).click()
+    expect(await input.getAttribute('type')).toBe('text')
+    expect(await input.inputValue()).toMatch(/^[\w-]{20}$/)
+    await page.getByRole('button', { name: texts.password.show }).click()
+    expect(await input.getAttribute('type')).toBe('password')
+    expect(await axeFindings(page)).toEqual([])
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The page of the own account in the console', () => {
+  test('sets up a second factor, and ends the other sessions of the user', async () => {
+    const { profile } = texts
+    const identityId = await network.create('identities', {
+      name: 'grace',
+      type: 'User',
+      isAdmin: true,
+    })
+    const account = { username: 'grace', password: 'a long enough password' }
+    await network.create('authenticators', { method: 'updb', identityId, ...account })
+    const other = await network.open(1, '', account)
+    const page = await network.open(1, 'profile', account)
+    await page.getByRole('heading', { name: `${texts.live.names['api-sessions']} 2` }).waitFor()
+    await page.getByRole('button', { name: profile.endOthers }).click()
+    expect(await axeFindings(page)).toEqual([])
+    await page.getByRole('dialog').getByRole('button', { name: texts.live.end }).click()
+    await page.getByRole('heading', { name: `${texts.live.names['api-sessions']} 1` }).waitFor()
+    await other.goto(network.url(1, 'services'))
+    await other.getByLabel(texts.logIn.username).waitFor()
+
+    await page.getByRole('button', { name: profile.setUp }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('img', { name: profile.qr }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    const secret = await dialog.locator('pre').first().innerText()
+    const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate()
+    await dialog.getByRole('textbox', { name: texts.logIn.code }).fill(code)
+    await dialog.getByRole('button', { name: profile.setUp }).click()
+    await page.locator('.facts').getByText(profile.factorOn, { exact: true }).waitFor()
+  })
+})
+
+describe.skipIf(browserMissing !== null)('Activity in the console', () => {
+  test('shows many similar changes as one row, which contains each of them', async () => {
+    for (const at of [1, 2, 3, 4, 5, 6]) {
+      await network.create('services', { name: `bulk-${at}`, encryptionRequired: true })
+    }
+    const page = await network.open(1, 'activity')
+    const run = page.getByRole('button', { name: texts.activity.runDetails }).first()
+    await run.waitFor()
+    await run.click()
+    await page.getByRole('link', { name: 'bulk-6' }).waitFor()
   })
 })

@@ -116,7 +116,7 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
 
   test('creates a signer from the issuer and the client, and tests tokens with it', async () => {
     const page = await network.open(1, 'external-jwt-signers')
-    await page.getByRole('button', { name: 'Create external JWT signer' }).click()
+    await page.locator('.empty').getByRole('link', { name: texts.wizards.titles.signer }).click()
     await page.getByRole('heading', { name: texts.wizards.titles.signer }).waitFor()
     await lookUp(page, issuer)
     await page.getByText(texts.signers.keys(1)).waitFor()

@@ -266,6 +266,8 @@ describe.skipIf(browserMissing !== null)('The console', () => {
   test('stops reporting a controller as unreachable once it responds again', async () => {
     const [first = 2] = await network.cluster.followers()
     const page = await network.open(first, 'services')
+    // Until the tab has the list of controllers, it knows only the controller that fails.
+    await page.getByText(texts.shell.via(`ctrl${first}`)).waitFor()
     const { cluster } = network
     cluster.kill(first)
     await page.getByText(new RegExp(`cannot reach ctrl${first}`)).waitFor()

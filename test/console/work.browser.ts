@@ -144,6 +144,8 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     const page = await network.open(1, 'service-policies')
     await page.locator('tbody').getByText('@wiki').waitFor()
     await page.goto(network.url(1, 'services'))
+    await page.getByText(texts.list.chooseColumns, { exact: true }).click()
+    await page.getByLabel('Configs', { exact: true }).check()
     await page.locator('tbody').getByText('git host').waitFor()
   })
 

@@ -8,6 +8,7 @@ import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { StateMachine } from '../../src/fsm/state-machine.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { readDataIdentity } from '../../src/store/log/data-identity.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
@@ -87,6 +88,19 @@ function statusWith(k: number, token: string, localAddress: string): Promise<num
   })
 }
 
+/** The controller that used the ticket; null: none. */
+async function ticketUser(text: string): Promise<string | null> {
+  const { id } = parseTicket(text)
+  const words = ['cluster', 'tickets', 'list', '--config', fleet.config(1), '--json']
+  const listed = JSON.parse((await fleet.cliOf(1, words)).stdout) as {
+    readonly id: string
+    readonly usedBy: string | null
+  }[]
+  const found = listed.find((one) => one.id === id)
+  if (found === undefined) throw new Error(`the ticket ${id} is not listed`)
+  return found.usedBy
+}
+
 async function termOf(k: number): Promise<number> {
   return Math.max(...(await fleet.status(k)).map(({ term }) => term))
 }
@@ -135,13 +149,31 @@ test('a removed controller gets no access with its old certificate, key and data
   await expectMembers(fleet, [1, 2, 3, 4])
   expect(await termOf(1)).toBe(term)
 
-  // A join with the remaining folder of the removed controller fails, and reports which files
-  // prevent it.
-  fleet.beginJoin(5, await fleet.invite(1))
-  expect(await fleet.ended(5, 60_000)).toBe(1)
+  // A join with the remaining folder of the removed controller fails before anything is started,
+  // and reports which files prevent it.
+  const ticket = await fleet.invite(1)
+  const refused = await fleet.prepareJoin(5, ticket)
   const folder = fleet.folder(5)
   const left = ['data', 'controller.key', 'cert.pem'].map((name) => join(folder, name))
-  expect(fleet.log(5)).toContain(`move away: ${left.join(' ')}`)
+  expect(refused).toMatchObject({ code: 1 })
+  expect(refused.stdout).toMatch(/^admission \.+ failed$/m)
+  expect(refused.stdout).not.toContain('is prepared')
+  expect(refused.stderr).toMatch(/^flotilla: ctrl5 .*not a member as of configuration \d+/)
+  expect(refused.stderr).toContain(`move away: ${left.join(' ')}`)
+  expect(await ticketUser(ticket)).toBeNull()
+
+  // After the files are moved away, the same ticket admits the host.
+  for (const path of left) rmSync(path, { recursive: true })
+  expect(await fleet.prepareJoin(5, ticket)).toMatchObject({ code: 0 })
+  // Before the first start, a repeated join changes nothing.
+  const repeated = await fleet.prepareJoin(5, ticket)
+  expect(repeated.stdout).toMatch(/^admission \.+ ok: ctrl5 is still admitted$/m)
+  expect(repeated).toMatchObject({ code: 0, stderr: '' })
+  await expectMembers(fleet, [1, 2, 3, 4])
+  fleet.run(5)
+  await expectMembers(fleet, [1, 2, 3, 4, 5])
+  await fleet.change(1, 'remove', 'ctrl5')
+  expect(await fleet.ended(5)).toBe(0)
 
   // The tokens belong to sessions of clients, so they are valid only from the addresses of those
   // clients.

@@ -281,6 +281,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/app',
     'console/client',
     'console/controls',
+    'console/pages/live',
     'console/pages/records',
   ],
   'console/pages/search': [

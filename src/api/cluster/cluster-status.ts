@@ -47,6 +47,11 @@ export interface ClusterStatus {
   readonly members: readonly MemberStatus[]
   /** Number of voters that may fail while writes still succeed; -1: there is no quorum. */
   readonly failureTolerance: number
+  /**
+   * Failure tolerance when all voters are connected; absent in the response of a release before
+   * 0.3.0.
+   */
+  readonly failureToleranceMax?: number
   /** One sentence that states the effect of the next failure. */
   readonly nextRisk: string
   /** Current feature level: the cluster writes nothing that requires a higher level. */

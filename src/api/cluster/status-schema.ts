@@ -54,6 +54,7 @@ export const clusterStatusSchema: NamedSchema = {
       leaderId: { type: ['string', 'null'] },
       members: { type: 'array', items: member },
       failureTolerance: integerSchema,
+      failureToleranceMax: integerSchema,
       nextRisk: textSchema,
       featureLevel: integerSchema,
       nextFeatureLevel: closedObjectSchema({
@@ -62,7 +63,7 @@ export const clusterStatusSchema: NamedSchema = {
       }),
       alarms: { type: 'array', items: alarm },
     },
-    ['nextFeatureLevel'],
+    ['nextFeatureLevel', 'failureToleranceMax'],
   ),
 }
 

@@ -47,7 +47,7 @@ const NO_LEADER = 'no leader: writes wait until one is elected'
 
 function statusOf(
   cluster: ClusterView,
-  { failureTolerance, nextRisk, alarms }: NodeHealth,
+  { failureTolerance, failureToleranceMax, nextRisk, alarms }: NodeHealth,
 ): ClusterStatus {
   const next = nextFeatureLevel(cluster)
   const leaderId = cluster.leaderId()
@@ -60,6 +60,7 @@ function statusOf(
     ...(next === null ? {} : { nextFeatureLevel: next }),
     members: cluster.members().map(memberStatus),
     failureTolerance,
+    failureToleranceMax,
     nextRisk: leaderId === null && failureTolerance >= 0 ? NO_LEADER : nextRisk,
     alarms,
   }

@@ -55,6 +55,7 @@ const nodeHealthSchema = openObjectSchema({
   voters: integerSchema,
   votersConnected: integerSchema,
   failureTolerance: integerSchema,
+  failureToleranceMax: integerSchema,
   nextRisk: textSchema,
   alarms: arraySchema(
     openObjectSchema({

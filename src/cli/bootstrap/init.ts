@@ -28,7 +28,7 @@ import {
 } from './create-cluster.ts'
 import { readSuppliedAuthorities } from './supplied-authorities.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { startCommand } from '../terminal/start-command.ts'
+import { firstStartCommand } from '../terminal/start-command.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 
 /** 18 bytes give 24 characters of base64url: 144 random bits. */
@@ -209,5 +209,5 @@ function printResult(result: InitResult): void {
       ? 'certificates are signed by the authority of identity.signer; remove its key from this host'
       : `root key: ${rootKey}; move it offline, it is only needed to renew the issuing authority`,
   )
-  printLine(`start it with: ${startCommand('controller', config)}`)
+  printLine(`start it with: ${firstStartCommand('controller', config)}`)
 }

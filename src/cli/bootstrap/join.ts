@@ -23,13 +23,14 @@ import {
   checkJoinPorts,
   checkJoinTicket,
 } from './join-preflight.ts'
+import { checkStillAdmitted } from './still-admitted.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
 import { seedsForJoin } from './member-seeds.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
-import { startCommand } from '../terminal/start-command.ts'
+import { firstStartCommand } from '../terminal/start-command.ts'
 import { programVersion } from '../../controller/version.ts'
 
 const FABRIC_API = '/fabric/v1'
@@ -76,7 +77,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     })
     return
   }
-  const command = startCommand('controller', planned.path)
+  const command = firstStartCommand('controller', planned.path)
   const { id } = planned.config
   if (options.json === true) {
     printJson({ isPrepared: true, id, clusterId: ticket.clusterId, command, checks: checks.checks })
@@ -103,7 +104,10 @@ export async function prepareJoin(
   const earlier = readJoinState(folder)
   // The join is complete: its marker is removed after the data folder is written, so a data folder
   // without a marker shows that every step was done.
-  if (data === 'own' && earlier === null) return
+  if (data === 'own' && earlier === null) {
+    await checkStillAdmitted(config, checks)
+    return
+  }
   const identity = checkJoinIdentity(config, earlier, ticket, checks, nowMs)
   await checkJoinPorts(config, checks)
   const members = await checkJoinMembers(ticket, checks)

@@ -41,7 +41,7 @@ export function verifyJoinResponse(
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
     )
   }
-  const days = Math.floor((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
+  const days = Math.round((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
   const spiffeId = `spiffe://${config.trustDomain}/controller/${config.id}`
   checks.ok('certificate', `${spiffeId}, for ${days} days`)
 }

@@ -47,6 +47,7 @@ export const clusterStatusShape = objectShape<ClusterStatus>({
   leaderId: nullableShape(textShape),
   members: listShape(memberStatus),
   failureTolerance: number,
+  failureToleranceMax: number,
   nextRisk: textShape,
   featureLevel: number,
   nextFeatureLevel: optionalShape(objectShape({ level: numberShape, waitsFor: texts })),

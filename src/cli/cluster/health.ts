@@ -110,8 +110,8 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
   )
   const silent = [...ids].filter((id) => !answering.has(id)).sort()
   const leaders = new Set(statuses.flatMap(({ leaderId }) => leaderId ?? []))
-  const led = statuses.filter(({ leaderId }) => leaderId !== null)
-  const failureTolerance = Math.max(-1, ...led.map((status) => status.failureTolerance))
+  const judged = bestInformed(statuses)
+  const failureTolerance = judged?.failureTolerance ?? -1
   const alarms = new Map(
     statuses.flatMap((status) => status.alarms.map((alarm) => [alarm.code, alarm] as const)),
   )
@@ -125,12 +125,13 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
   const warnings = [
     ...silent.map((id) => `${id} does not answer`),
     ...failing(statuses).map((id) => `${id} does not serve`),
+    ...(alarms.has('NO_QUORUM_SPARE') ? [] : toleranceWarning(judged)),
     ...(leaders.size > 1 ? [`controllers name different leaders: ${[...leaders].join(', ')}`] : []),
     ...[...alarms.values()].filter(({ isCritical }) => !isCritical).map(alarmText),
     ...faults,
   ]
   const state = critical.length > 0 ? 'CRITICAL' : warnings.length > 0 ? 'WARNING' : 'OK'
-  const well = `${answering.size} of ${ids.size} controllers answer, leader ${[...leaders].join()}, ${led[0]?.nextRisk ?? ''}`
+  const well = `${answering.size} of ${ids.size} controllers answer, leader ${[...leaders].join()}, ${judged?.nextRisk ?? ''}`
   return {
     state,
     reasons: state === 'OK' ? [well] : [...critical, ...warnings],
@@ -139,6 +140,23 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
     failureTolerance,
     alarms: [...alarms.keys()].sort(),
   }
+}
+
+/**
+ * The status that shows how many voters may fail: that of the leader, because only its connections
+ * count for writes. If the leader did not respond, the most cautious one.
+ */
+function bestInformed(statuses: readonly ClusterStatus[]): ClusterStatus | null {
+  const led = statuses.filter(({ leaderId }) => leaderId !== null)
+  const cautious = led.toSorted((a, b) => a.failureTolerance - b.failureTolerance)
+  return cautious.find(({ selfId, leaderId }) => selfId === leaderId) ?? cautious[0] ?? null
+}
+
+function toleranceWarning(status: ClusterStatus | null): readonly string[] {
+  if (status === null) return []
+  const { failureTolerance, failureToleranceMax = failureTolerance, nextRisk } = status
+  if (failureTolerance < 0 || failureTolerance >= failureToleranceMax) return []
+  return [`failure tolerance ${failureTolerance} instead of ${failureToleranceMax}: ${nextRisk}`]
 }
 
 function reachedMembers({ members }: ClusterStatus): readonly string[] {

@@ -10,6 +10,7 @@ import {
 } from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
+import { unitName } from '../terminal/start-command.ts'
 import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
@@ -132,7 +133,16 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   printNote(`created ticket ${rest.id} for one ${role}, valid until ${isoTime(rest.expiresAtMs)}`)
   if (options.out !== undefined)
     printNote(`ticket written to ${options.out}; anyone holding it can join`)
-  printNote(`on the new host: flotilla cluster join CONFIG --ticket-file ${quoteShellWord(file)}`)
+  const ownUnit = options.config === undefined ? null : unitName('controller', options.config)
+  printNote(joinInstruction(file, ownUnit !== null))
+}
+
+/** The next step on the new host, which usually runs a unit if this host does. */
+export function joinInstruction(ticketFile: string, hasUnit: boolean): string {
+  const file = quoteShellWord(ticketFile)
+  if (!hasUnit) return `on the new host: flotilla cluster join CONFIG --ticket-file ${file}`
+  return `on the new host, as the user flotilla: flotilla cluster join /etc/flotilla/ID/config.yml --id ID --ticket-file ${file} --no-run
+then, as root: systemctl enable --now flotilla-controller@ID`
 }
 
 function refuseToOverwrite(path: string): void {

@@ -2,9 +2,10 @@ import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
-import { runPreflight } from '../../controller/start/preflight.ts'
+import { backupWarnings, runPreflight } from '../../controller/start/preflight.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
+import { withWarnings } from '../terminal/warning-count.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { findLogDamage } from '../../store/log/open-log.ts'
 import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
@@ -34,8 +35,13 @@ export async function checkController(
   }
   const { config } = loaded
   if (options.configOnly === true) {
-    if (options.json === true) printJson({ ok: true, faults: [], warnings: [] })
-    else printLine(`${loaded.path}: the configuration is valid`)
+    const warnings = await runAsFileOwner(config.data, () => backupWarnings(config))
+    if (options.json === true) {
+      printJson({ ok: true, faults: [], warnings })
+      return
+    }
+    for (const warning of warnings) printNote(`flotilla: warning: ${warning}`)
+    printLine(`${loaded.path}: the configuration is valid${withWarnings(warnings.length)}`)
     return
   }
   // Checks as the owner of the data folder: root would create files that the controller cannot

@@ -11,6 +11,7 @@ import { Controller } from '../../controller/controller.ts'
 import { runPreflight } from '../../controller/start/preflight.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
 import { type ControllerLog, createControllerLog } from './log.ts'
+import { moveAwayText } from './move-away-text.ts'
 import {
   CommandFailure,
   EXIT_SUCCESS,
@@ -19,22 +20,20 @@ import {
 } from '../../controller/command-failure.ts'
 import {
   hasOtherVoters,
-  type KnownMembership,
-  membershipFromRecord,
   otherMeshAddresses,
+  readKnownMembership,
 } from '../../controller/start/known-voters.ts'
 import { knownSeeds } from '../../controller/start/known-seeds.ts'
 import { rejoinWithEmptyDisk } from '../../controller/start/lost-disk.ts'
 import type { RemovalAction } from '../../controller/start/removal-action.ts'
 import { StoreError } from '../../store/errors.ts'
 import { writeFence } from '../../store/folder/fence-file.ts'
-import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
-import { printNote, quoteShellWord } from '../terminal/output.ts'
+import { printNote } from '../terminal/output.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
 import { unitStartCommand } from '../terminal/start-command.ts'
 import { removePidFile, writePidFile } from '../../controller/admin/pid-file.ts'
-import { hasNoData, setDataFolderAside } from '../../controller/start/set-aside.ts'
+import { hasNoData, setAside } from '../../controller/start/set-aside.ts'
 import { programVersion } from '../../controller/version.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
@@ -191,7 +190,7 @@ class ControllerRun {
   #endOfLostVote(error: unknown): LifeEnd | null {
     if (!(error instanceof StoreError) || error.code !== 'VOTE_LOST') return null
     const { id, data } = this.#config
-    const known = knownMembers(data)
+    const known = readKnownMembership(data)
     const addresses = [...new Set([...this.#addresses, ...otherMeshAddresses(id, known)])]
     const isAlone = known === null ? addresses.length === 0 : !hasOtherVoters(id, [known])
     if (isAlone) return null
@@ -233,15 +232,13 @@ class ControllerRun {
   #setAside(): void {
     if (this.#doubt === null) return
     this.#doubt = null
-    const aside = setDataFolderAside(this.#config.data, systemClock.nowMs())
+    const aside = setAside(this.#config.data, systemClock.nowMs())
     this.#log?.warn(`${this.#config.data} moved to ${aside}; starting with an empty data folder`)
   }
 
   #reportEnd(sentence: string): void {
     this.#log?.info(sentence)
-    const { data, identity } = this.#config
-    const paths = [data, identity.key, identity.cert].map(quoteShellWord).join(' ')
-    printNote(`flotilla: ${sentence}\n  move away: ${paths}`)
+    printNote(`flotilla: ${moveAwayText(this.#config, sentence)}`)
   }
 
   #reportUp(log: Logger): void {
@@ -292,15 +289,6 @@ class ControllerRun {
     printNote(`flotilla: ${this.#config.id} stops: ${errorMessage(error)}`)
     removePidFile(this.#path)
     process.exit(EXIT_FAILED)
-  }
-}
-
-/** The members from the data folder; null if the list is missing or unreadable. */
-function knownMembers(dataFolder: string): KnownMembership | null {
-  try {
-    return membershipFromRecord(readMembershipCacheFile(dataFolder))
-  } catch {
-    return null
   }
 }
 

@@ -116,7 +116,7 @@ export async function checkTokenSignature(
     const message =
       keyId === leaf.sha1
         ? `invalid token signature: truncated or edited; copy it again`
-        : `the controller at ${origin} did not sign this token: it belongs to another cluster, the token was edited, or the connection is intercepted; nothing was sent, ask an administrator for a new token`
+        : `the controller at ${origin} did not sign this token: it belongs to another cluster, the token was edited, the controller was replaced after it created the token, or the connection is intercepted; nothing was sent, ask an administrator for a new token`
     throw new EnrollmentFault(message, { cause: error })
   }
 }

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
 import type { RecordListOptions, ReadOptions } from './read.ts'
+import type { ReEnrollOptions } from './re-enroll.ts'
 import type { DeleteOptions, RecordWriteOptions } from './write.ts'
 import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
@@ -14,6 +15,7 @@ export function addRecordCommands(program: Command): void {
   addCreate(program)
   addUpdate(program)
   addDelete(program)
+  addReEnroll(program)
   addExplanations(program)
 }
 
@@ -137,6 +139,30 @@ Examples:
     .action(async (kind: string, names: string[], options: DeleteOptions) => {
       const { deleteRecords } = await import('./write.ts')
       await deleteRecords(kind, names, options)
+    })
+}
+
+function addReEnroll(program: Command): void {
+  addContextOption(program.command('re-enroll'))
+    .argument('<kind>', 'edge-router, identity or authenticator')
+    .argument('<name>', 'name or id')
+    .option('--out <file>', 'new file for the enrollment token, mode 0600 (default: print it)')
+    .option('--yes', 'skip the confirmation')
+    .description('replace a certificate by a new enrollment token')
+    .addHelpText(
+      'after',
+      `
+The record keeps its id and everything that policies give to it. Its certificate becomes invalid immediately; the token
+lets a router or a device enroll again. Of an identity with several certificates, name the authenticator of one.
+
+Examples:
+  flotilla re-enroll edge-router edge1 --out edge1.jwt
+  flotilla re-enroll edge-router edge1 --yes > edge1.jwt
+  flotilla re-enroll identity laptop --out laptop.jwt`,
+    )
+    .action(async (kind: string, name: string, options: ReEnrollOptions) => {
+      const { reEnrollRecord } = await import('./re-enroll.ts')
+      await reEnrollRecord(kind, name, options)
     })
 }
 

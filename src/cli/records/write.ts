@@ -81,7 +81,7 @@ export async function sendRecordCreate(
   label: string,
 ): Promise<string> {
   const request = { method: 'POST', path: `/${kind.plural}`, body } as const
-  const { data } = await asked(client, kind, `create ${label}`, request)
+  const { data } = await sendRecordWrite(client, kind, `create ${label}`, request)
   return validateResponse(client.controller, createdRecordShape, data).id
 }
 
@@ -152,7 +152,7 @@ export async function sendRecordPatch(
 ): Promise<void> {
   const path = recordPath(kind, id, 'patch')
   const headers = etag === null ? {} : { 'if-match': etag }
-  await asked(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
+  await sendRecordWrite(client, kind, `update ${label}`, { method: 'PATCH', path, body, headers })
 }
 
 /**
@@ -215,7 +215,10 @@ export async function sendRecordDelete(
   label: string,
 ): Promise<void> {
   const path = recordPath(kind, id, 'delete')
-  const { meta } = await asked(client, kind, `delete ${label}`, { method: 'DELETE', path })
+  const { meta } = await sendRecordWrite(client, kind, `delete ${label}`, {
+    method: 'DELETE',
+    path,
+  })
   for (const { entity, ids, totalCount } of meta.detachedFrom ?? []) {
     const more = totalCount > ids.length ? ` and ${totalCount - ids.length} more` : ''
     const holders = `${kindNameInWords(toKebabCase(entity))} ${ids.join(', ')}${more}`
@@ -287,7 +290,7 @@ function labelOf(kind: RecordKind, { name }: JsonObject): string {
  * Sends a request. Adds the attempted action to the message of an error, and prints warnings and
  * ignored fields from the response.
  */
-async function asked(
+export async function sendRecordWrite(
   client: ApiClient,
   kind: RecordKind,
   attempt: string,

@@ -5,11 +5,14 @@ import { missingSectionNotes, unusedSectionNotes } from '../../config/router/sec
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
+import { warningCount, withWarnings } from '../terminal/warning-count.ts'
 import { type CheckedRouterConfig, findHostStartFaults } from './host-faults.ts'
 
 export interface CheckRouterOptions {
   /** True: checks only the configuration, not this host. */
   readonly configOnly?: boolean
+  /** True: refuses a configuration with warnings. */
+  readonly strict?: boolean
   readonly print?: boolean
   readonly json?: boolean
 }
@@ -38,7 +41,8 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     return
   }
   const checked = loadCheckedRouterConfig(path)
-  const { config, effective } = checked
+  const { config, effective, warnings } = checked
+  refuseWarnings(path, warnings.length, options)
   if (options.print === true) {
     printLine(effective.map(effectiveLine).join('\n'))
     return
@@ -48,7 +52,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     for (const fault of faults) printNote(`flotilla: ${formatConfigFault(fault)}`)
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
-  printLine(`${path}: the configuration is valid`)
+  printLine(`${path}: the configuration is valid${withWarnings(warnings.length)}`)
   for (const note of [...missingSectionNotes(config), ...unusedSectionNotes(config), ...notes]) {
     printLine(`note: ${note}`)
   }
@@ -73,10 +77,20 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   const notes = [...missingSectionNotes(config), ...unusedSectionNotes(config), ...host.notes]
   const { faults } = host
   const printed = options.print === true ? { effective } : {}
-  printJson({ isValid: faults.length === 0, faults, warnings, notes, ...printed })
+  const isRefused = options.strict === true && warnings.length > 0
+  const isValid = faults.length === 0 && !isRefused
+  printJson({ isValid, faults, warnings, notes, ...printed })
+  refuseWarnings(path, warnings.length, options)
   if (faults.length > 0) {
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
+}
+
+/** @throws {CommandFailure} exit 2 with --strict, for a configuration with warnings. */
+function refuseWarnings(path: string, count: number, { strict = false }: CheckRouterOptions): void {
+  if (!strict || count === 0) return
+  const sentence = `${path}: ${warningCount(count)}, which --strict refuses`
+  throw new CommandFailure(EXIT_USAGE, sentence)
 }
 
 function faultCount(count: number): string {

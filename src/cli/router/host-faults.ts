@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 
 import { openListeningProbe, type ListeningProbe } from '../../controller/start/check-listeners.ts'
 import type { ConfigFault } from '../../config/engine/fault.ts'
@@ -8,7 +8,8 @@ import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
 import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
-import { acquirePathLock } from '../terminal/process-lock.ts'
+import { findPidByCommandLine } from '../../controller/admin/pid-file.ts'
+import { isRouterRunning } from './running-router.ts'
 
 export type CheckedRouterConfig = Extract<LoadedRouterConfig, { ok: true }>
 
@@ -55,8 +56,9 @@ async function portFindings({
   path,
   effective,
 }: CheckedRouterConfig): Promise<HostStartFaults> {
-  if (await isRunning(path)) {
-    const note = 'a router with this configuration is running, so its ports were not tested'
+  const running = await findRunningRouter(path)
+  if (running !== null) {
+    const note = `a router with this configuration is running${running}, so its ports were not tested`
     return { faults: [], notes: [note] }
   }
   const lines = new Map(
@@ -78,14 +80,15 @@ async function portFindings({
   return { faults, notes: [] }
 }
 
-async function isRunning(path: string): Promise<boolean> {
-  try {
-    const lock = await acquirePathLock('router', realpathSync(path))
-    lock.close()
-    return false
-  } catch {
-    return true
-  }
+/**
+ * The process that runs a router with this configuration, as text for a note: root may check the
+ * configuration of a router that another user runs.
+ * @returns null when no process runs it.
+ */
+async function findRunningRouter(path: string): Promise<string | null> {
+  const pid = findPidByCommandLine(path)
+  if (pid !== null) return ` (process ${pid})`
+  return (await isRouterRunning(path)) ? '' : null
 }
 
 /** Each address once, because links and clients may share a port. */

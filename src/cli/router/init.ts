@@ -11,6 +11,7 @@ import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { writeNewFile } from '../../pki/secret-file.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { firstStartCommand } from '../terminal/start-command.ts'
 
 export interface InitRouterOptions {
   readonly name?: string
@@ -55,7 +56,7 @@ export async function initRouter(
   printLine(`wrote ${path}, for the ${type} router ${name} at ${advertise}
 next: flotilla router check ${file}
       flotilla router enroll ${file} --jwt TOKEN
-      flotilla router run ${file}`)
+      ${firstStartCommand('router', path)}`)
 }
 
 function advertisedHost(host: string): string {

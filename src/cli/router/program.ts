@@ -7,17 +7,19 @@ import { printLine } from '../terminal/output.ts'
 import type { CheckRouterOptions } from './check.ts'
 import type { EnrollRouterOptions } from './enroll.ts'
 import type { InitRouterOptions } from './init.ts'
+import type { ResetRouterOptions } from './reset.ts'
 import type { RunRouterOptions } from './run.ts'
 import { createIntegerOptionParser } from '../terminal/integer-option.ts'
 
 /** The `router` commands. Their code is loaded when one of them runs. */
 export function addRouterCommands(program: Command): void {
-  const router = program.command('router').description('configure, enroll or run a router')
+  const router = program.command('router').description('configure, enroll, run or reset a router')
   addInit(router)
   router
     .command('check')
     .argument('<config>', 'configuration file, YAML')
     .option('--config-only', 'judge the file alone: for CI, and while the router runs')
+    .option('--strict', 'refuse a configuration with warnings, such as an unknown key')
     .option('--print', 'print the effective configuration, each value with its source')
     .option('--json')
     .description('validate a configuration; start nothing')
@@ -27,10 +29,13 @@ export function addRouterCommands(program: Command): void {
 Exit code 2 lists every fault with its line, the value found and the values allowed. Exit code 1 names a port that the
 router cannot open on this host, or says that it knows no controller. With --config-only, this host is not looked at.
 
+Files of OpenZiti may contain keys that have no effect here, so an unknown key is only a warning. A misspelled section is
+an unknown key, too: read the warnings, or let --strict refuse them (exit code 2).
+
 Examples:
   flotilla router check router.yml
   flotilla router check router.yml --print
-  flotilla router check router.yml --config-only`,
+  flotilla router check router.yml --config-only --strict`,
     )
     .action(async (config: string, options: CheckRouterOptions) => {
       const { checkRouter } = await import('./check.ts')
@@ -93,6 +98,7 @@ Examples:
       const { runRouter } = await import('./run.ts')
       await runRouter(config, options)
     })
+  addReset(router)
   router
     .command('options')
     .description('print every key of the configuration, as Markdown')
@@ -101,6 +107,30 @@ Examples:
       const { renderRouterConfigReference } =
         await import('../../config/router/config-reference.ts')
       printLine(renderRouterConfigReference().trimEnd())
+    })
+}
+
+function addReset(router: Command): void {
+  router
+    .command('reset')
+    .argument('<config>', 'configuration file, YAML')
+    .option('--json')
+    .description('forget the controllers and keys that a stopped router has learned')
+    .addHelpText(
+      'after',
+      `
+Use this after a restore into a new cluster, whose controllers have keys that the router refuses. First check that ctrl
+in the configuration names the present controllers, and no stolen or removed one: the router begins with these. The
+command moves the file ctrl.endpointsFile to a copy with the time in its name, and keeps the last two copies.
+
+Examples:
+  systemctl stop flotilla-router@edge1
+  flotilla router reset /etc/flotilla/edge1/router.yml
+  systemctl start flotilla-router@edge1`,
+    )
+    .action(async (config: string, options: ResetRouterOptions) => {
+      const { resetRouter } = await import('./reset.ts')
+      await resetRouter(config, options)
     })
 }
 

@@ -26,6 +26,7 @@ import { configuredProxy } from '../../config/router/router-relations.ts'
 import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
 import type { HttpProxy } from '../../lib/runtime/http-proxy.ts'
 import { loadCheckedRouterConfig } from './check.ts'
+import { resetCommand } from './reset-command.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 import { ServiceManager } from '../terminal/service-manager.ts'
@@ -64,6 +65,7 @@ export async function runRouter(path: string, options: RunRouterOptions): Promis
     const router = new RouterProgram({
       config,
       effective,
+      resetCommand: resetCommand(path),
       log,
       random: systemRandom,
       clock: systemClock,

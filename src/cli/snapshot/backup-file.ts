@@ -1,6 +1,3 @@
-import { lstat, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
-
 import { BackupFault } from '../../backup/backup-fault.ts'
 import { CommandFailure, EXIT_FAILED, toOperatorFailure } from '../../controller/command-failure.ts'
 
@@ -29,21 +26,4 @@ export async function prefixErrorsWithFile<T>(path: string, step: () => Promise<
 function isMissing(path: string, error: unknown): boolean {
   const { code, path: found } = error as NodeJS.ErrnoException
   return code === 'ENOENT' && found === path
-}
-
-/**
- * Refuses a target file that exists, or whose folder does not exist, before anything is read.
- * @throws {CommandFailure} exit 1.
- */
-export async function refuseExisting(path: string): Promise<void> {
-  const folder = await stat(dirname(path)).catch(() => null)
-  if (folder?.isDirectory() !== true) {
-    throw new CommandFailure(
-      EXIT_FAILED,
-      `the folder ${dirname(path)} does not exist; create it, or choose another location`,
-    )
-  }
-  const found = await lstat(path).catch(() => null)
-  if (found === null) return
-  throw new CommandFailure(EXIT_FAILED, `${path} already exists; choose another file`)
 }

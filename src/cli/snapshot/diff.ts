@@ -6,8 +6,13 @@ import {
   planRestoreChanges,
 } from '../../backup/restore-changes.ts'
 import { readFileChunks } from '../../backup/backup-files.ts'
+import {
+  findReEnrollments,
+  type ReEnrollments,
+  type ReEnrollmentsOfKind,
+} from '../../backup/re-enrollments.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
-import { printableValue } from '../../lib/text/terminal-text.ts'
+import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { MemoryStateStore } from '../../store/state/memory-state-store.ts'
 import { AdminSocketError, streamFromAdminSocket } from '../client/admin-socket.ts'
@@ -36,10 +41,10 @@ export async function diffSnapshot(path: string, options: DiffOptions): Promise<
     loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem }),
   )
   const live = await loadRunningState(data, options.stale === true)
-  const changes = countRestoreChanges(planRestoreChanges(live.state, backup.state))
+  const effects = findRestoreEffects(live, backup)
   const isOther = live.manifest.clusterId !== backup.manifest.clusterId
-  if (options.json === true) printJson(jsonOf(live, backup, changes))
-  else printLine(restoreChangesText(live, backup, changes).join('\n'))
+  if (options.json === true) printJson(jsonOf(live, backup, effects))
+  else printLine(restoreChangesText(live, backup, effects).join('\n'))
   if (!isOther || options.json === true) return
   printLine('the backup belongs to another cluster than this controller')
 }
@@ -59,24 +64,33 @@ export async function loadRunningState(data: string, isStale: boolean): Promise<
   }
 }
 
-function jsonOf(
-  live: LoadedBackup,
-  backup: LoadedBackup,
-  changes: readonly KindChangeCounts[],
-): object {
+/** Effects of a restore into the running cluster, as the preview shows them. */
+export interface RestoreEffects {
+  readonly changes: readonly KindChangeCounts[]
+  readonly mustEnrollAgain: ReEnrollments
+}
+
+export function findRestoreEffects(live: LoadedBackup, backup: LoadedBackup): RestoreEffects {
+  return {
+    changes: countRestoreChanges(planRestoreChanges(live.state, backup.state)),
+    mustEnrollAgain: findReEnrollments(live.state, backup.state),
+  }
+}
+
+function jsonOf(live: LoadedBackup, backup: LoadedBackup, effects: RestoreEffects): object {
   const place = ({ manifest: { clusterId, generation, index } }: LoadedBackup): object => ({
     clusterId,
     generation,
     index,
   })
-  return { live: place(live), backup: place(backup), changes }
+  return { live: place(live), backup: place(backup), ...effects }
 }
 
 /** The differences as text for the terminal. */
 export function restoreChangesText(
   live: LoadedBackup,
   backup: LoadedBackup,
-  changes: readonly KindChangeCounts[],
+  { changes, mustEnrollAgain }: RestoreEffects,
 ): string[] {
   const { clusterId, index } = printableValue(live.manifest)
   const head = [
@@ -94,5 +108,27 @@ export function restoreChangesText(
     ...head,
     'records of a restore:',
     formatTable(['kind', 'created', 'changed', 'deleted'], rows),
+    ...reEnrollmentsText(mustEnrollAgain),
   ]
+}
+
+/** Lines that name the routers and identities that must enroll again; none if there are none. */
+export function reEnrollmentsText({ routers, identities }: ReEnrollments): string[] {
+  const lines = [
+    ...namesLine('routers', 'edge-router', routers),
+    ...namesLine('identities', 'identity', identities),
+  ]
+  if (lines.length === 0) return []
+  return ['must enroll again, because the backup does not contain their certificate:', ...lines]
+}
+
+function namesLine(
+  label: string,
+  kind: string,
+  { count, first }: ReEnrollmentsOfKind,
+): readonly string[] {
+  if (count === 0) return []
+  const names = first.map(({ name }) => printableLine(name)).join(', ')
+  const more = count > first.length ? ` and ${count - first.length} more` : ''
+  return [`  ${label}: ${names}${more} (new token: flotilla re-enroll ${kind} NAME)`]
 }

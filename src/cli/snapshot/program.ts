@@ -65,7 +65,7 @@ function addVerify(snapshot: Command): void {
     .description('verify a backup file, offline')
     .argument('<file>', 'backup file')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
-    .option('--sha256 <hex>', 'SHA-256 printed by save')
+    .option('--sha256 <hex>', 'refuse the file if it has another SHA-256')
     .option('--json')
     .addHelpText(
       'after',
@@ -126,7 +126,7 @@ function addRestore(snapshot: Command, withLayout: WithLayout): void {
     .description('restore a backup into the running cluster, or as a new cluster')
     .option('--config <file>', 'restore into the running cluster of this controller')
     .option('--key <file>', 'private key of the recipient, mode 0600, or - for standard input')
-    .option('--sha256 <hex>', 'SHA-256 printed by save')
+    .option('--sha256 <hex>', 'refuse the file if it has another SHA-256')
     .option('--confirm <text>', 'running cluster: confirmation text, which is its id, for scripts')
     .option(
       '--if-index <index>',

@@ -1,8 +1,3 @@
-import {
-  countRestoreChanges,
-  type KindChangeCounts,
-  planRestoreChanges,
-} from '../../backup/restore-changes.ts'
 import { BackupFault } from '../../backup/backup-fault.ts'
 import { readFileChunks } from '../../backup/backup-files.ts'
 import { loadBackup, type LoadedBackup } from '../../backup/load-backup.ts'
@@ -23,7 +18,13 @@ import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/exact-text-prompt.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import { type BackupPosition, backupPositionJson, backupOriginText } from './backup-text.ts'
-import { restoreChangesText, loadRunningState } from './diff.ts'
+import {
+  findRestoreEffects,
+  loadRunningState,
+  type RestoreEffects,
+  reEnrollmentsText,
+  restoreChangesText,
+} from './diff.ts'
 import { reencryptFactorsForRunningCluster } from './restored-factors.ts'
 import { chooseDataFolder } from './save.ts'
 import { readBackupKey, requireSha256 } from './verify.ts'
@@ -41,10 +42,9 @@ export interface RestoreIntoClusterOptions {
 }
 
 /** Output of `cluster snapshot restore FILE --json`. */
-export interface RestoreIntoClusterResult extends Partial<RestoreProgress> {
+export interface RestoreIntoClusterResult extends Partial<RestoreProgress>, RestoreEffects {
   readonly clusterId: string
   readonly from: BackupPosition
-  readonly changes: readonly KindChangeCounts[]
   /** False if no record differs, so that nothing was changed. */
   readonly isRestored: boolean
 }
@@ -71,16 +71,16 @@ export async function restoreIntoCluster(
   const live = await loadRunningState(data, false)
   await prefixErrorsWithFile(path, () => Promise.resolve(refuseOther(live, backup, options)))
   await prefixErrorsWithFile(path, () => reencryptFactorsForRunningCluster(data, live, backup))
-  const changes = countRestoreChanges(planRestoreChanges(live.state, backup.state))
+  const effects = findRestoreEffects(live, backup)
   const isJson = options.json === true
-  if (!isJson) printLine(restoreChangesText(live, backup, changes).join('\n'))
+  if (!isJson) printLine(restoreChangesText(live, backup, effects).join('\n'))
   const result = {
     clusterId: live.manifest.clusterId,
     from: backupPositionJson(backup.manifest),
-    changes,
+    ...effects,
     isRestored: false,
   }
-  if (changes.length === 0) {
+  if (effects.changes.length === 0) {
     if (isJson) printJson(result)
     return
   }
@@ -90,7 +90,7 @@ export async function restoreIntoCluster(
   )
   const restored = await carryOut({ data, content, backup, options })
   if (isJson) printJson({ ...result, ...restored, isRestored: true })
-  else printRestored(restored)
+  else printRestored(restored, effects)
 }
 
 async function load(
@@ -99,7 +99,7 @@ async function load(
 ): Promise<LoadedBackup> {
   const privateKeyPem = readBackupKey(key)
   const backup = await loadBackup(readFileChunks(path), new MemoryStateStore(), { privateKeyPem })
-  requireSha256(path, backup.sha256, sha256)
+  requireSha256(path, backup, sha256)
   return backup
 }
 
@@ -278,7 +278,11 @@ class Progress {
   }
 }
 
-function printRestored({ index, applied }: RestoreProgress): void {
+function printRestored(
+  { index, applied }: RestoreProgress,
+  { mustEnrollAgain }: RestoreEffects,
+): void {
   printLine(`replaced the records at index ${index}; applied by ${applied.join(', ')}`)
   printLine('all sessions have ended; log in again')
+  for (const line of reEnrollmentsText(mustEnrollAgain)) printLine(line)
 }

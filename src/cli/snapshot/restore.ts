@@ -104,7 +104,7 @@ async function restore(restoring: Restoring, options: RestoreOptions): Promise<R
       {
         ...first,
         leaf: async (issuing, backup) => {
-          requireSha256(path, backup.sha256, options.sha256)
+          requireSha256(path, backup, options.sha256)
           const leaf = await credentials.leaf(issuing)
           credentials.write(leaf)
           return leaf
@@ -184,6 +184,13 @@ function refuseData({ config: { data } }: PlannedConfig): void {
   )
 }
 
+/** Commands for a router with a systemd unit. */
+const routerResetSteps = [
+  'systemctl stop flotilla-router@NAME',
+  'flotilla router reset /etc/flotilla/NAME/router.yml',
+  'systemctl start flotilla-router@NAME',
+].join('; ')
+
 function printResult(result: RestoreResult, manifest: BackupManifest): void {
   const { id, clusterId, generation, counts, isIdentityKept, config } = result
   printLine(`${id} is the first controller of cluster ${clusterId}, generation ${generation}`)
@@ -196,4 +203,11 @@ function printResult(result: RestoreResult, manifest: BackupManifest): void {
   )
   printLine('keep the controllers of the old cluster stopped; other controllers join with tickets')
   printLine(`start it with: ${startCommand('controller', config)}`)
+  // Routers of a migrated network belong to OpenZiti and remember no keys.
+  if (manifest.generation === MIGRATED_GENERATION) return
+  const refused = isIdentityKept
+    ? 'controllers that join with a new key'
+    : 'the new key of this controller'
+  printLine(`routers refuse ${refused} until you reset them; then, on the host of each router:`)
+  printLine(`  ${routerResetSteps}`)
 }

@@ -13,8 +13,9 @@ import {
 import { AdminSocketError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { delayInterrupts } from '../terminal/interrupts.ts'
+import { refuseExisting } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { toBackupFailure, refuseExisting } from './backup-file.ts'
+import { toBackupFailure } from './backup-file.ts'
 import { recordCountsText, manifestJson, addStaleBackupHint } from './backup-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 

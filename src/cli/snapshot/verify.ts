@@ -1,6 +1,6 @@
 import { readFileChunks, readBackupHead } from '../../backup/backup-files.ts'
 import { type CheckedBackup, checkWholeBackup } from '../../backup/load-backup.ts'
-import { checkBackup } from '../../backup/read-backup.ts'
+import { type BackupReadResult, checkBackup } from '../../backup/read-backup.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
@@ -17,7 +17,7 @@ export interface VerifyOptions {
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readBackupKey(options.key)
   const checked = await prefixErrorsWithFile(path, () => check(path, key))
-  requireSha256(path, checked.sha256, options.sha256)
+  requireSha256(path, checked, options.sha256)
   if (options.json === true) printJson(jsonOf(path, checked))
   else printLine(textOf(path, checked))
   if (checked.findings === null || checked.findings.length === 0) return
@@ -33,14 +33,19 @@ export function readBackupKey(path: string | undefined): string | null {
 }
 
 /**
- * Requires that the checksum matches.
+ * Requires that the checksum of the backup is the noted one. Also accepts the checksum at the end
+ * of the file, which releases before 0.3.0 printed.
  * @throws {CommandFailure} exit 1.
  */
-export function requireSha256(path: string, found: string, wanted: string | undefined): void {
-  if (wanted === undefined || wanted.toLowerCase() === found) return
+export function requireSha256(
+  path: string,
+  { sha256, endChecksum }: Pick<BackupReadResult, 'sha256' | 'endChecksum'>,
+  wanted: string | undefined,
+): void {
+  if (wanted === undefined || [sha256, endChecksum].includes(wanted.toLowerCase())) return
   throw new CommandFailure(
     EXIT_FAILED,
-    `${path} has SHA-256 ${found}, which is not that of --sha256; use another copy of the backup`,
+    `${path} has SHA-256 ${sha256}, which is not that of --sha256; use another copy of the backup`,
   )
 }
 

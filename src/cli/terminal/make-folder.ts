@@ -1,5 +1,8 @@
 import { mkdirSync, statSync } from 'node:fs'
+import { lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+
+import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 
 /**
  * Creates a folder and its parents, one after the other. Node's `recursive` option is not used: it
@@ -18,4 +21,21 @@ export function makeFolder(path: string, mode = 0o777): void {
     // Another process may have created the folder meanwhile.
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) throw error
   }
+}
+
+/**
+ * Refuses a target file that exists, or whose folder does not exist, before anything is read.
+ * @throws {CommandFailure} exit 1.
+ */
+export async function refuseExisting(path: string): Promise<void> {
+  const folder = await stat(dirname(path)).catch(() => null)
+  if (folder?.isDirectory() !== true) {
+    throw new CommandFailure(
+      EXIT_FAILED,
+      `the folder ${dirname(path)} does not exist; create it, or choose another location`,
+    )
+  }
+  const found = await lstat(path).catch(() => null)
+  if (found === null) return
+  throw new CommandFailure(EXIT_FAILED, `${path} already exists; choose another file`)
 }

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
-import { createServer, type Server } from 'node:net'
+import { connect, createServer, type Server } from 'node:net'
 
 import { startListening } from '../../lib/runtime/listening.ts'
+
+type LockedProgram = 'quickstart' | 'router'
 
 /**
  * Acquires a lock for a path: an abstract Unix socket whose name contains the real path. The kernel
@@ -10,14 +12,39 @@ import { startListening } from '../../lib/runtime/listening.ts'
  * @returns the lock, which does not keep the process alive. Rejects when another process holds the
  * lock.
  */
-export async function acquirePathLock(
-  program: 'quickstart' | 'router',
-  path: string,
-): Promise<Server> {
-  const name = createHash('sha256').update(path).digest('hex').slice(0, 32)
+export async function acquirePathLock(program: LockedProgram, path: string): Promise<Server> {
   const server = createServer((socket) => socket.destroy())
-  await startListening(server, { path: `\0flotilla-${program}-${process.getuid?.() ?? 0}-${name}` })
+  await startListening(server, { path: lockAddress(program, path, process.getuid?.() ?? 0) })
   server.on('error', () => undefined)
   server.unref()
   return server
+}
+
+/** Whether a process of one of these users holds the lock of the path. */
+export async function isPathLocked(
+  program: LockedProgram,
+  path: string,
+  userIds: readonly number[],
+): Promise<boolean> {
+  const held = await Promise.all(
+    [...new Set(userIds)].map((userId) => isConnectable(lockAddress(program, path, userId))),
+  )
+  return held.includes(true)
+}
+
+function lockAddress(program: LockedProgram, path: string, userId: number): string {
+  const name = createHash('sha256').update(path).digest('hex').slice(0, 32)
+  return `\0flotilla-${program}-${userId}-${name}`
+}
+
+async function isConnectable(address: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const socket = connect({ path: address })
+  socket.once('connect', () => resolve(true))
+  socket.once('error', () => resolve(false))
+  try {
+    return await promise
+  } finally {
+    socket.destroy()
+  }
 }

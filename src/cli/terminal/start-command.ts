@@ -35,10 +35,33 @@ export function unitStartCommand(
   path: string,
   folders: readonly string[] = unitFolders,
 ): string | null {
+  const unit = unitName(program, path, folders)
+  return unit === null ? null : `systemctl start ${unit}`
+}
+
+/**
+ * The command that starts a program for the first time: a unit is also enabled, so that it starts
+ * with the host.
+ */
+export function firstStartCommand(
+  program: UnitProgram,
+  path: string,
+  folders: readonly string[] = unitFolders,
+): string {
+  const unit = unitName(program, path, folders)
+  return unit === null ? startCommand(program, path, folders) : `systemctl enable --now ${unit}`
+}
+
+/** The unit that runs the program with the configuration; null if this host has none. */
+export function unitName(
+  program: UnitProgram,
+  path: string,
+  folders: readonly string[] = unitFolders,
+): string | null {
   const [, name, file] = /^\/etc\/flotilla\/([A-Za-z0-9._-]+)\/([^/]+)$/.exec(resolve(path)) ?? []
   if (name === undefined || file !== unitFiles[program]) return null
   const isInstalled = folders.some((folder) =>
     existsSync(join(folder, `flotilla-${program}@.service`)),
   )
-  return isInstalled ? `systemctl start flotilla-${program}@${name}` : null
+  return isInstalled ? `flotilla-${program}@${name}` : null
 }

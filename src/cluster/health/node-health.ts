@@ -63,6 +63,7 @@ export function nodeHealth(sources: HealthSources): NodeHealth {
     voters,
     votersConnected,
     failureTolerance: Math.max(-1, spare),
+    failureToleranceMax: Math.max(-1, configurationFailureTolerance(record, () => true).spare),
     nextRisk,
     alarms: status.alarms.map(({ severity, ...alarm }) => ({
       ...alarm,

@@ -82,6 +82,18 @@ export async function requestAdmission(options: EnterOptions): Promise<Admission
 }
 
 /**
+ * Asks the members how they would decide about this controller. The request changes nothing: it
+ * names feature level 0, so a controller that would be admitted is refused as `too-old`. The leader
+ * compares feature levels last.
+ * @throws {Problem} as {@link requestAdmission}.
+ */
+export async function queryAdmission(
+  options: Omit<EnterOptions, 'featureLevel'>,
+): Promise<AdmissionOutcome> {
+  return await requestAdmission({ ...options, featureLevel: 0 })
+}
+
+/**
  * If a name cannot be resolved, the name itself is returned, so that the attempt to connect to it
  * reports the error.
  */

@@ -272,6 +272,7 @@ export interface ClusterStatus {
     readonly featureLevel?: number
   }[]
   readonly failureTolerance: number
+  readonly failureToleranceMax?: number
   readonly nextRisk: string
   readonly featureLevel: number
   readonly nextFeatureLevel?: {

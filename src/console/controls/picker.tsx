@@ -4,7 +4,8 @@ import { useEffect, useId, useRef } from 'preact/hooks'
 import { CancelledError } from '../../client/client-errors.ts'
 import { texts } from '../texts.ts'
 import { Icon } from './icon.tsx'
-import { Skeleton } from './status.tsx'
+import type { BadgeTone } from './badge-tone.ts'
+import { Badge, Skeleton } from './status.tsx'
 import type { IconName } from './icon-paths.ts'
 
 /** One suggestion of a picker. */
@@ -13,6 +14,8 @@ export interface PickerOption {
   readonly text: string
   readonly note?: string
   readonly icon?: IconName
+  /** The state of a record, shown after its name. */
+  readonly state?: { readonly tone: BadgeTone; readonly word: string; readonly icon?: IconName }
 }
 
 /** The first suggestions, and the number of all matches. */
@@ -198,6 +201,9 @@ function Suggestions(props: {
               {option.icon === undefined ? null : <Icon name={option.icon} />}
               {option.text}
             </span>
+            {option.state === undefined ? null : (
+              <Badge {...option.state}>{option.state.word}</Badge>
+            )}
             {option.note === undefined ? null : <span class="faint tiny">{option.note}</span>}
           </li>
         ))}

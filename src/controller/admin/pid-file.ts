@@ -1,4 +1,6 @@
 import {
+  existsSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   realpathSync,
@@ -6,7 +8,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 
 import { lastLockHolder, parsePid } from '../../store/folder/folder-lock.ts'
 
@@ -45,6 +47,16 @@ export function findRunningPid(configPath: string, dataFolder: string | null): n
   return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
 }
 
+/**
+ * Finds the process of any user that runs this configuration. It reads the command line of every
+ * process, because a router writes no pid file.
+ * @returns null when no process runs this configuration.
+ */
+export function findPidByCommandLine(configPath: string): number | null {
+  const pids = existsSync('/proc') ? readdirSync('/proc').map(parsePid) : []
+  return pids.find((pid) => pid !== null && runsConfiguration(pid, configPath)) ?? null
+}
+
 function readPid(configPath: string): number | null {
   try {
     return parsePid(readFileSync(pidFileOf(configPath), 'utf8'))
@@ -61,12 +73,24 @@ function runsConfiguration(pid: number, configPath: string): boolean {
         ((word === 'controller' || word === 'router') && words[here + 1] === 'run') ||
         (word === 'cluster' && words[here + 1] === 'join'),
     )
-    const argument = words[at + 2]
-    if (at < 0 || argument === undefined) return false
-    const named = resolve(readlinkSync(`/proc/${pid}/cwd`), argument)
-    return realpathSync(named) === realpathSync(configPath)
+    if (at < 0) return false
+    const path = realpathSync(configPath)
+    return words.slice(at + 2).some((word) => word !== '' && realPathOf(word, pid) === path)
   } catch {
     // The process has ended or belongs to another user, so it does not run this configuration.
     return false
+  }
+}
+
+/**
+ * Real path of an argument of a process; null if no file has this name. Only the user of the
+ * process can read its folder, which a relative path needs.
+ */
+function realPathOf(argument: string, pid: number): string | null {
+  try {
+    const folder = isAbsolute(argument) ? '/' : readlinkSync(`/proc/${pid}/cwd`)
+    return realpathSync(resolve(folder, argument))
+  } catch {
+    return null
   }
 }

@@ -14,7 +14,7 @@ import {
   startBackup,
   type StartedBackup,
 } from './start-backup.ts'
-import { errorMessage } from '../../lib/error-code.ts'
+import { errorMessage, readFaultText } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 
 /** Interval for checking whether a backup is due. */
@@ -166,7 +166,17 @@ export class BackupSchedule {
   }
 
   async #recipient(): Promise<BackupRecipient> {
-    return parseRecipient(decodeText(await readFile(this.#deps.recipientPath)))
+    const { recipientPath } = this.#deps
+    const subject = `backup.recipient: ${recipientPath}:`
+    const remedy = 'install the public key there, or correct the option'
+    const bytes = await readFile(recipientPath).catch((error: unknown) => {
+      throw new Error(`${subject} ${readFaultText(error)}; ${remedy}`, { cause: error })
+    })
+    try {
+      return parseRecipient(decodeText(bytes))
+    } catch (error) {
+      throw new Error(`${subject} ${errorMessage(error)}`, { cause: error })
+    }
   }
 
   async *#stoppable(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { errorCode, errorMessage } from '../../lib/error-code.ts'
+import { errorMessage, readFaultText } from '../../lib/error-code.ts'
 import { parseHostPort } from '../../lib/text/names.ts'
 import { BUNDLE_CERTIFICATES_MAX, type Certificate } from '../../pki/certificate.ts'
 import {
@@ -148,9 +148,6 @@ export function readOperatorFile(path: string): string {
   try {
     return decodeText(readFileSync(path))
   } catch (error) {
-    const code = errorCode(error)
-    if (code === 'ENOENT') throw new Error('does not exist', { cause: error })
-    if (code === 'EACCES') throw new Error('may not be read by this user', { cause: error })
-    throw new Error(`cannot be read (${errorMessage(error)})`, { cause: error })
+    throw new Error(readFaultText(error), { cause: error })
   }
 }

@@ -3,6 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { type Configuration, ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { MembershipRecord } from '../../ports/membership-cache.ts'
 import type { Index } from '../../raft/types.ts'
+import { readMembershipCacheFile } from '../../store/folder/membership-cache-file.ts'
 
 /** Members that this controller knows before any contact with the cluster. */
 export interface KnownMembership {
@@ -15,6 +16,15 @@ export function membershipFromRecord(roster: MembershipRecord | null): KnownMemb
   if (roster === null) return null
   const configuration = fromBinary(ConfigurationSchema, roster.configuration)
   return { configuration, index: roster.index }
+}
+
+/** The members from a data folder; null if the list is missing or unreadable. */
+export function readKnownMembership(dataFolder: string): KnownMembership | null {
+  try {
+    return membershipFromRecord(readMembershipCacheFile(dataFolder))
+  } catch {
+    return null
+  }
 }
 
 /** Whether the newest of the given configurations contains voters other than `selfId`. */

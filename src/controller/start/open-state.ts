@@ -2,8 +2,10 @@ import { systemClock } from '../../lib/clock.ts'
 import { StateDamagedError } from '../../fsm/records/load.ts'
 import { StateMachine } from '../../fsm/state-machine.ts'
 import { moveStateAside } from '../../store/state/move-state-aside.ts'
-import { isCorruptStoreError } from '../../store/errors.ts'
-import { LevelStateStore } from '../../store/state/level-state-store.ts'
+import { corruptError, isCorruptStoreError } from '../../store/errors.ts'
+import { OpeningFile } from '../../store/folder/opening-file.ts'
+import { LevelStateStore, STATE_FOLDER_NAME } from '../../store/state/level-state-store.ts'
+import { findStateAbort } from './find-state-abort.ts'
 
 interface OpenedState {
   readonly machine: StateMachine
@@ -25,13 +27,42 @@ export async function openState(
   freeBytesMin: number,
   hasOtherVoters: boolean,
 ): Promise<OpenedState> {
+  const opening = new OpeningFile(dir)
   try {
-    return { machine: await openMachine(dir, freeBytesMin), dropped: null }
+    if (opening.isSet()) await requireNoAbort(dir)
+    return { machine: await openMarked(opening, dir, freeBytesMin), dropped: null }
   } catch (error) {
     const finding = findingOf(error)
     if (finding === null || !hasOtherVoters) throw error
     const aside = moveStateAside(dir, freeBytesMin)
-    return { machine: await openMachine(dir, freeBytesMin), dropped: { finding, aside } }
+    const machine = await openMarked(opening, dir, freeBytesMin)
+    return { machine, dropped: { finding, aside } }
+  }
+}
+
+/**
+ * Tests a state that an earlier process did not finish opening. The service manager restarts a
+ * controller that LevelDB aborted, which would be aborted each time. A process that was killed for
+ * another reason leaves the same file, so only an abort that happens again counts as damage.
+ * @throws {StoreError} CORRUPT; the file remains, so that the next start tests the state again.
+ */
+async function requireNoAbort(dir: string): Promise<void> {
+  const assertion = await findStateAbort(dir)
+  if (assertion === null) return
+  throw corruptError(`${dir}/${STATE_FOLDER_NAME}`, `LevelDB aborts the process: ${assertion}`)
+}
+
+/** Opens the state, and marks the data folder in the meantime. */
+async function openMarked(
+  opening: OpeningFile,
+  dir: string,
+  freeBytesMin: number,
+): Promise<StateMachine> {
+  opening.set()
+  try {
+    return await openMachine(dir, freeBytesMin)
+  } finally {
+    opening.clear()
   }
 }
 

@@ -39,6 +39,13 @@ export async function runPreflight(config: ControllerConfig, nowMs: number): Pro
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
 
+/** Warnings about the files that backups need, one sentence each. */
+export function backupWarnings(config: ControllerConfig): readonly string[] {
+  const report = new StartCheckReport()
+  checkBackups(config, report)
+  return report.warnings
+}
+
 const NO_BACKUPS = 'no backup will be made'
 
 /**

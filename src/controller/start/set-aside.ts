@@ -11,20 +11,19 @@ export function hasNoData(dataFolder: string): boolean {
 }
 
 /**
- * Renames a data folder that the cluster refuses to `<data>.set-aside-<UTC time>` in the same
- * parent folder, and keeps only the two newest such folders. No controller may be running on the
- * folder.
+ * Renames a file or folder to `<name>.set-aside-<UTC time>` in the same parent folder, and keeps
+ * only the two newest with this name. No program may be using it.
  * @returns the new path.
  * @throws the file system's error.
  */
-export function setDataFolderAside(dataFolder: string, nowMs: number): string {
-  const parent = dirname(dataFolder)
-  const prefix = `${basename(dataFolder)}.set-aside-`
+export function setAside(path: string, nowMs: number): string {
+  const parent = dirname(path)
+  const prefix = `${basename(path)}.set-aside-`
   const standing = readdirSync(parent).filter((name) => name.startsWith(prefix))
   let atMs = nowMs
   while (standing.includes(prefix + timeOf(atMs))) atMs += 1
   const name = prefix + timeOf(atMs)
-  renameSync(dataFolder, join(parent, name))
+  renameSync(path, join(parent, name))
   syncFolder(parent)
   const surplus = standing.sort().slice(0, Math.max(0, standing.length - (KEPT_MAX - 1)))
   for (const old of surplus) rmSync(join(parent, old), { recursive: true, force: true })

@@ -45,9 +45,9 @@ export interface CircuitEndpoint {
   /** Ends the application's stream; the application can still receive. */
   finish(): void
   /**
-   * Closes this endpoint because the application has failed. Pieces that were sent before are still
-   * delivered; then the other application learns that data may be missing. Endpoints of OpenZiti
-   * report a regular end of the stream instead.
+   * Closes this endpoint because the application has failed. The other application still receives
+   * the pieces that were sent before, and then learns that data may be missing. Endpoints of
+   * OpenZiti report a regular end of the stream instead.
    */
   abort(reason: string): void
   /**

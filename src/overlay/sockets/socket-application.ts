@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
 
 import type { CircuitApplication, CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { socketLimits } from './limits.ts'
+import { resetSocket } from './reset-socket.ts'
 import type { PayloadContent } from '../../channel/messages/payload.ts'
 
 const { pieceBytesMax, flushMsMax, lingerMs } = socketLimits
@@ -26,6 +26,8 @@ export class SocketApplication implements CircuitApplication {
   #hasFinished = false
   #isClosed = false
   #fault: string | null = null
+  /** Ends the circuit if it accepts none of the remaining data of a closed socket. */
+  #deadline: NodeJS.Timeout | null = null
 
   /** @param first bytes that were already read from the socket. */
   constructor(socket: Socket, first: Uint8Array = NONE) {
@@ -83,29 +85,22 @@ export class SocketApplication implements CircuitApplication {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#unsent = NONE
+    if (this.#deadline !== null) clearTimeout(this.#deadline)
     const socket = this.#socket
     if (socket.destroyed) return
     if (!isWhole) {
-      this.#reset()
+      resetSocket(socket)
       return
     }
     socket.removeAllListeners('data')
     socket.pause()
-    socket.setTimeout(flushMsMax, () => this.#reset())
+    socket.setTimeout(flushMsMax, () => resetSocket(socket))
     socket.end(() => {
       // Reads and discards the remaining input: with unread bytes, closing the socket would cause a
       // reset, and the peer would lose data that it has not read.
       socket.resume()
       setTimeout(() => socket.destroy(), lingerMs).unref()
     })
-  }
-
-  /** Closes the socket so that the peer notices that data is missing. */
-  #reset(): void {
-    const socket = this.#socket
-    // A TLS peer notices it without a reset, because the close_notify alert is missing.
-    if (socket instanceof TLSSocket) socket.destroy()
-    else socket.resetAndDestroy()
   }
 
   #send(): void {
@@ -115,6 +110,7 @@ export class SocketApplication implements CircuitApplication {
     while (this.#unsent.length > 0 && !this.#isBlocked && !this.#isClosed) {
       const body = this.#unsent.subarray(0, pieceBytesMax)
       this.#unsent = this.#unsent.subarray(pieceBytesMax)
+      this.#deadline?.refresh()
       this.#isBlocked = !end.send({ body, edgeFlags: 0, traceId: null })
     }
     this.#isSending = false
@@ -142,7 +138,12 @@ export class SocketApplication implements CircuitApplication {
     const end = this.#end
     if (this.#isClosed || end === null) return
     // A socket that both sides have ended closes while the circuit accepts no data.
-    if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) return
+    if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) {
+      this.#deadline ??= setTimeout(() => {
+        end.abort('the other end does not accept the remaining data')
+      }, flushMsMax).unref()
+      return
+    }
     const reason = this.#fault ?? 'the socket is closed'
     if (this.#fault !== null || !this.#socket.writableFinished) end.abort(reason)
     else end.close(reason)

@@ -14,6 +14,7 @@ import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
 import type { RateLimitedWarnings } from './rate-limited-warnings.ts'
 import { connectionResponseLine, readClientRequest, readRequestLine } from './request-line.ts'
+import { resetSocket } from './reset-socket.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
 import { bindServer } from './bind-server.ts'
 
@@ -151,7 +152,7 @@ export class StreamListener {
     const { choose } = this.#deps
     const chosen = choose === undefined ? this.#deps : choose(clientSocketAddresses(socket))
     if (chosen === null) {
-      socket.resetAndDestroy()
+      resetSocket(socket)
       return
     }
     const { service } = chosen

@@ -5,7 +5,11 @@ import { errorMessage } from '../../lib/error-code.ts'
 import { controllerLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection } from './control-connection.ts'
-import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
+import {
+  AlreadyConnectedError,
+  ControllerRefusedError,
+  type DialedController,
+} from './dial-controller.ts'
 
 const { dialWaitMs, dialWaitMsMax, dialEveryMsMin } = controllerLimits
 const DOUBLINGS_MAX = 16
@@ -199,7 +203,9 @@ export class ControllerDialer {
       const fields = { controllerId: this.id ?? undefined, address, reason }
       this.#deps.log.warn(
         fields,
-        'cannot reach a controller; retrying with increasing delays. If it lasts, check that the controller runs, its address in the endpoints file, and firewalls',
+        error instanceof ControllerRefusedError
+          ? 'refused a controller; retrying with increasing delays'
+          : 'cannot reach a controller; retrying with increasing delays. If it lasts, check that the controller runs, its address in the endpoints file, and firewalls',
       )
     }
     this.#schedule(this.#waitMs())

@@ -5,7 +5,11 @@ import { controllerLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ControlConnection, ControlHandlers } from './control-connection.ts'
 import { ControllerDialer, type DialController, type DialTarget } from './controller-dialer.ts'
-import { AlreadyConnectedError, type DialedController } from './dial-controller.ts'
+import {
+  AlreadyConnectedError,
+  ControllerRefusedError,
+  type DialedController,
+} from './dial-controller.ts'
 import { type KnownEndpoints, readEndpoints, writeEndpoints } from './endpoints-file.ts'
 import { ControllerMembership } from './membership.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
@@ -22,6 +26,8 @@ interface ControllersDeps {
    * than it knows or has configured.
    */
   readonly configuredEndpoints: readonly string[]
+  /** Command that makes this router forget the controllers that it knows, for a message. */
+  readonly resetCommand?: string
   readonly dial: DialController
   readonly clock: Clock
   readonly random: Random
@@ -72,6 +78,7 @@ export class Controllers {
       controllers: known.controllers,
       removed: known.removed,
       configured: deps.configuredEndpoints,
+      ...(deps.resetCommand === undefined ? {} : { resetCommand: deps.resetCommand }),
       clock: deps.clock,
     })
     this.#reportedApis = this.#membership.apis
@@ -238,7 +245,7 @@ export class Controllers {
     const { id, address, version, keySha256 } = connection
     if (this.#connections.has(id)) return new AlreadyConnectedError(id)
     const fault = this.refusal(id, keySha256)
-    if (fault !== null) return new Error(fault)
+    if (fault !== null) return new ControllerRefusedError(fault)
     const isChanged = this.#membership.onConnected(id, address, keySha256)
     if (!this.#isMember(id)) {
       this.#membership.onClosed(id)

@@ -63,6 +63,11 @@ export class AlreadyConnectedError extends Error {
   }
 }
 
+/** The router does not trust the controller that responds at the dialed address. */
+export class ControllerRefusedError extends Error {
+  override readonly name = 'ControllerRefused'
+}
+
 export interface DialedController extends ControlConnection {
   readonly trustDomain: string
 }
@@ -113,7 +118,8 @@ export async function dialController(
         // @guard router-captured--hello
         if (!deps.reserve(id)) return new AlreadyConnectedError(id)
         reservedId = id
-        return deps.refusal(id, keySha256)
+        const fault = deps.refusal(id, keySha256)
+        return fault === null ? null : new ControllerRefusedError(fault)
       } catch (error) {
         return `its certificate is not that of a controller: ${errorMessage(error)}`
       }

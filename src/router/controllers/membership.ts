@@ -39,6 +39,8 @@ interface MembershipOptions {
   readonly removed: readonly ControllerKey[]
   /** Controller addresses in the configuration of the router. */
   readonly configured: readonly string[]
+  /** Command that makes this router forget the known controllers, for a message. */
+  readonly resetCommand?: string
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
@@ -65,6 +67,7 @@ interface MemberList {
  */
 export class ControllerMembership {
   readonly #configured: ReadonlySet<string>
+  readonly #resetCommand: string
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #startedMs: number
   #controllers: readonly KnownController[]
@@ -84,10 +87,17 @@ export class ControllerMembership {
   readonly #metAsConfigured = new Set<string>()
   #leaderId: string | null = null
 
-  constructor({ controllers, removed, configured, clock }: MembershipOptions) {
+  constructor({
+    controllers,
+    removed,
+    configured,
+    resetCommand = 'flotilla router reset CONFIG',
+    clock,
+  }: MembershipOptions) {
     this.#controllers = controllers
     this.#removed = removed
     this.#configured = new Set(configured)
+    this.#resetCommand = resetCommand
     this.#clock = clock
     this.#startedMs = clock.monotonicMs()
   }
@@ -140,7 +150,7 @@ export class ControllerMembership {
     // @guard router-captured--pinned
     return pinned === null || pinned === keySha256
       ? null
-      : `the key of controller ${id} is not the one that the other controllers have pinned`
+      : `the key of controller ${id} is not the one that the other controllers have pinned; if the cluster was restored from a backup into a new cluster, stop this router and type: ${this.#resetCommand}. Otherwise treat the key of the issuing authority as stolen`
   }
 
   /**

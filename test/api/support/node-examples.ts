@@ -42,6 +42,7 @@ export const nodeHealthExample: NodeHealth = {
   voters: 2,
   votersConnected: 2,
   failureTolerance: 0,
+  failureToleranceMax: 1,
   nextRisk: 'losing one more voter stops writes',
   alarms: [{ code: 'CLOCK_SKEW', text: 'a clock is off', sinceMs: 1, isCritical: false }],
 }

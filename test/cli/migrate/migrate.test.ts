@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { createHash, generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, hash } from 'node:crypto'
 import {
   existsSync,
   mkdirSync,
@@ -256,14 +256,11 @@ describe('flotilla migrate', () => {
       true,
     ])
     expect(state.get('identity', '-vKL94i-8')?.name).toBe('camera ünï')
-    const sha256 = createHash('sha256')
-      .update(readFileSync(join(folder, 'net.backup')))
-      .digest('hex')
+    const sha256 = hash('sha256', readFileSync(join(folder, 'net.backup')))
     expect(stdout).toContain(
       'web.apis: the console needs edge-management and fabric at its address',
     )
-    expect(stdout).toMatch(/wrote .*net\.backup \(SHA-256 [0-9a-f]{64}\)/)
-    expect(sha256).toHaveLength(64)
+    expect(stdout).toContain(`net.backup (SHA-256 ${sha256})`)
     const own = join(folder, 'configs', 'ctrl-one')
     const config = readFileSync(join(own, 'config.yml'), 'utf8')
     expect(parse(config)).toEqual({

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -27,6 +29,35 @@ describe('router check', () => {
     expect(done.stdout).toContain(
       'note: no csr: the router cannot enroll or renew its enrollment\n',
     )
+  })
+
+  test('counts the warnings about unknown keys, and refuses them only with --strict', async () => {
+    writeFileSync(path, `${GOOD}listners: []\nmystery: 1\n`)
+    const found = [
+      `flotilla: warning: ${path}:4: listners: is unknown to this program, and has no effect; did you mean listeners?`,
+      `flotilla: warning: ${path}:5: mystery: is unknown to this program, and has no effect`,
+    ]
+    const check = ['router', 'check', path, '--config-only']
+    const done = await runHere(check, { WHERE: 'ctrl1.test' })
+    expect(done.code).toBe(0)
+    expect(done.stderr.trimEnd().split('\n')).toEqual(found)
+    expect(done.stdout).toContain(`${path}: the configuration is valid, with 2 warnings\n`)
+    const strict = await runHere([...check, '--strict'], { WHERE: 'ctrl1.test' })
+    expect([strict.code, strict.stdout]).toEqual([2, ''])
+    expect(strict.stderr.trimEnd().split('\n')).toEqual([
+      ...found,
+      `flotilla: ${path}: 2 warnings, which --strict refuses`,
+    ])
+    const asJson = await runHere([...check, '--strict', '--json'], { WHERE: 'ctrl1.test' })
+    expect(asJson.code).toBe(2)
+    expect(JSON.parse(asJson.stdout)).toMatchObject({
+      isValid: false,
+      warnings: [{ key: 'listners' }, { key: 'mystery' }],
+    })
+    writeFileSync(path, GOOD)
+    expect(await runHere([...check, '--strict'], { WHERE: 'ctrl1.test' })).toMatchObject({
+      code: 0,
+    })
   })
 
   test('prints each effective value with its source', async () => {
@@ -144,6 +175,27 @@ describe('router check', () => {
     expect(done.stdout).toContain('note: a router with this configuration is running, so its ports')
     await closeServer(lock)
     await closeServer(server)
+  })
+
+  test('names the process of a router that another user runs with the configuration', async () => {
+    const server = createServer()
+    await startListening(server, { host: '127.0.0.1', port: 0 })
+    const bind = `tcp:127.0.0.1:${listeningPort(server)}`
+    writeFileSync(path, `${GOOD}listeners: [{binding: proxy, service: web, bind: "${bind}"}]\n`)
+    // The lock of a router belongs to its user, so only the command line shows this router.
+    const words = ['-e', 'process.stdin.resume()', 'router', 'run', '--log-level', 'debug', path]
+    const child = spawn(process.execPath, words, { stdio: ['pipe', 'ignore', 'ignore'] })
+    try {
+      await once(child, 'spawn')
+      const done = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+      expect(done.code).toBe(0)
+      expect(done.stdout).toContain(
+        `note: a router with this configuration is running (process ${child.pid}), so its ports were not tested\n`,
+      )
+    } finally {
+      child.kill('SIGKILL')
+      await closeServer(server)
+    }
   })
 
   test('prints the same result as JSON', async () => {

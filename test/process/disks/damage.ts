@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
 import { DamageCampaign } from '../../chaos/damages.ts'
+import { makeLevelAbort } from '../../chaos/file-damage.ts'
+import { expectMembers } from '../support/fleet.ts'
 import { sharedFleet } from '../support/shared-cluster.ts'
 
 // Goal: a controller whose files were damaged while it was stopped repairs itself, votes and can
@@ -18,6 +21,20 @@ test('a damaged log is repaired from the other controllers', async () => {
 
 test('a controller with a damaged state restores the state', async () => {
   console.log(await campaign.round('state'))
+})
+
+test('a controller that LevelDB aborts while it opens the state rebuilds the state at its next start', async () => {
+  const fleet = sharedFleet()
+  await fleet.stop(2)
+  makeLevelAbort(fleet.data(2))
+  fleet.run(2)
+  expect(await fleet.ended(2)).toBeNull()
+  await fleet.start(2)
+  expect(fleet.log(2)).toMatch(
+    /LevelDB aborts the process: Assertion .* discarded; will be rebuilt/,
+  )
+  expect(readdirSync(fleet.data(2))).not.toContain('OPENING')
+  await expectMembers(fleet, [1, 2, 3])
 })
 
 test('a controller that lost its term and vote is re-admitted with an empty data folder', async () => {

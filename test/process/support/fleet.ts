@@ -227,6 +227,13 @@ export class Fleet {
     return this.#spawn(k, args, ticket)
   }
 
+  /** Prepares controller k for its first start, which then joins it. */
+  async prepareJoin(k: number, ticket: string): Promise<CliResult> {
+    mkdirSync(this.folder(k), { recursive: true })
+    const args = ['cluster', 'join', this.config(k), '--ticket-file', '-', '--no-run']
+    return await this.cliOf(k, [...args, ...this.flags(k)], ticket)
+  }
+
   /** Joins controller k and waits until it has the role of its ticket. */
   async join(k: number, from: number, ...options: readonly string[]): Promise<void> {
     const child = this.beginJoin(k, await this.invite(from, ...options))

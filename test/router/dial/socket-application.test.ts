@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 
 import type { PayloadContent } from '../../../src/channel/messages/payload.ts'
 import type { CircuitEndpoint } from '../../../src/overlay/circuits/circuit-endpoint.ts'
+import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
 import { SocketApplication } from '../../../src/overlay/sockets/socket-application.ts'
 import { eventually } from '../support.ts'
 
@@ -12,6 +13,7 @@ import { eventually } from '../support.ts'
 
 const cleanups: (() => void)[] = []
 afterEach(() => {
+  vi.useRealTimers()
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 })
 
@@ -76,6 +78,25 @@ describe('An application of a socket', () => {
     endpoint.isFull = false
     application.onWritable()
     expect(endpoint.calls).toEqual([first, second, 'FIN', 'finish', 'close: the socket is closed'])
+  })
+
+  test('ends the circuit if it accepts none of the remaining data of a closed socket for ten minutes', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const { inner, outer } = await connected()
+    const endpoint = new Endpoint()
+    const application = new SocketApplication(inner)
+    application.start(endpoint)
+    endpoint.isFull = true
+    application.onFinished()
+    const [first, second] = ['a'.repeat(32 * 1024), 'b'.repeat(1000)]
+    outer.end(first + second)
+    outer.resume()
+    await eventually(() => inner.destroyed).toBe(true)
+    // Vitest's polling has advanced the time a little.
+    vi.advanceTimersByTime(socketLimits.flushMsMax - 60_000)
+    expect(endpoint.calls).toEqual([first])
+    vi.advanceTimersByTime(60_000)
+    expect(endpoint.calls).toEqual([first, 'abort'])
   })
 
   test('resets the socket if the peer does not read the rest of the data after the circuit has ended', async () => {

@@ -6,12 +6,22 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
+import type { IconName } from '../../controls/icon-paths.ts'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { dayText, Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
-import { type HistoryQuery, isUndoable, fetchHistory, recordLink } from './activity-data.ts'
+import { findKindAtPath } from '../records/kinds.ts'
+import {
+  collectionForKind,
+  type HistoryQuery,
+  isUndoable,
+  fetchHistory,
+  recordLink,
+} from './activity-data.ts'
+import { type EntryRun, groupRuns } from './entry-runs.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
 
@@ -60,10 +70,14 @@ export function ActivityList({
           </EmptyState>
         ) : (
           <ul class="activity-list">
-            {found.rows.map((entry, at) => (
-              <li key={entry.index}>
-                <DayHeading at={entry.at} before={found.rows[at - 1]?.at} />
-                <Entry entry={entry} onUndo={() => (undoing.value = entry)} />
+            {groupRuns(found.rows).map((run, at, runs) => (
+              <li key={run.first.index}>
+                <DayHeading at={run.first.at} before={runs[at - 1]?.first.at} />
+                {run.entries.length === 1 ? (
+                  <Entry entry={run.first} onUndo={() => (undoing.value = run.first)} />
+                ) : (
+                  <Run {...run} onUndo={(entry) => (undoing.value = entry)} />
+                )}
               </li>
             ))}
           </ul>
@@ -102,6 +116,55 @@ function DayHeading({ at, before }: { readonly at: string; readonly before: stri
   return <h2 class="day soft small">{shown}</h2>
 }
 
+/** Similar entries as one, for example `Admin created 3 configs and 2 services`. */
+function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }) {
+  const { first, entries, onUndo } = props
+  const { activity } = texts
+  const kinds = [...new Set(entries.map(({ entity }) => entity))]
+  const amounts = kinds.map((kind) => {
+    const found = findKindAtPath(collectionForKind(kind) ?? '')
+    const amount = entries.filter(({ entity }) => entity === kind).length
+    return texts.count(amount, found?.one ?? kind, found?.many ?? kind)
+  })
+  return (
+    <Expandable
+      label={activity.runDetails}
+      head={
+        <>
+          <ActionIcon action={first.action} />
+          <span class="activity-what">
+            <ActorLink actor={first.actor} /> {activity.action(first.action)}{' '}
+            {activity.amounts(amounts)}
+          </span>
+          <span class="activity-time faint">
+            <Time at={first.at} isClock />
+          </span>
+        </>
+      }
+      body={() =>
+        entries.map((one) => <Entry key={one.index} entry={one} onUndo={() => onUndo(one)} />)
+      }
+    />
+  )
+}
+
+const actionIcons: Readonly<Record<string, readonly [name: IconName, tone: string]>> = {
+  create: ['plus', 'good'],
+  patch: ['edit', 'accent'],
+  replace: ['edit', 'accent'],
+  delete: ['trash', 'bad'],
+}
+
+/** The kind of an action as an icon; the words beside it say the same. */
+function ActionIcon({ action }: { readonly action: string }) {
+  const [name, tone] = actionIcons[action] ?? ['dot', 'plain']
+  return (
+    <span class={`action-icon ${tone}`}>
+      <Icon name={name} />
+    </span>
+  )
+}
+
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
   const { activity } = texts
   const { action, entity, entityId, entityName, outcome, changes, omittedChanges } = entry
@@ -111,6 +174,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
       label={activity.details(activity.action(action), kindDisplayName(entity), name)}
       head={
         <>
+          <ActionIcon action={action} />
           <span class="activity-what">
             <ChangeSummary entry={entry} />{' '}
             {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}

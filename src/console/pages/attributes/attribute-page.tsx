@@ -11,7 +11,10 @@ import { EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { formatListState, quoteFilterText } from '../records/filters.ts'
 import { type ConsoleKind, findKindAtPath } from '../records/kinds.ts'
-import { readRowPage, type RowPage } from '../records/record-data.ts'
+import { withRelated } from '../records/list-relations.ts'
+import { readRowPage, type RecordRow, type RowPage } from '../records/record-data.ts'
+import { recordState, StateBadge } from '../records/record-state.tsx'
+import { HostState } from '../records/service-hosts.tsx'
 
 /** The fields of a kind that can contain a role attribute: of its records, or of a policy. */
 interface Holder {
@@ -54,7 +57,8 @@ async function readUses(
   signal: AbortSignal,
 ): Promise<RowPage> {
   const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
-  return await readRowPage(kind.path, state, ['name'], signal, [], { limit, offset: 0 })
+  const page = await readRowPage(kind.path, state, ['name'], signal, [], { limit, offset: 0 })
+  return kind.path === 'services' ? await withRelated(kind, page, signal) : page
 }
 
 async function load(attribute: string, signal: AbortSignal): Promise<readonly Uses[]> {
@@ -77,7 +81,10 @@ export function AttributePage({ name }: { readonly name: string | null }) {
   const { attributes } = texts
   return (
     <>
-      <PageHead title={`#${visibleText(attribute)}`} lead={attributes.lead} />
+      <PageHead
+        title={`#${visibleText(attribute)}`}
+        lead={uses === null || uses.length === 0 ? attributes.lead : summaryOf(uses)}
+      />
       {uses === null ? (
         loaded.error.value === null ? (
           <div class="panel panel-body" aria-busy="true">
@@ -97,6 +104,24 @@ export function AttributePage({ name }: { readonly name: string | null }) {
       )}
     </>
   )
+}
+
+/** For example `On 18 identities and 2 services; 3 policies select by it.` */
+function summaryOf(uses: readonly Uses[]): string {
+  const { attributes } = texts
+  const isPolicy = ({ kind }: Uses): boolean => kind.path.endsWith('-policies')
+  const amounts = uses
+    .filter((one) => !isPolicy(one))
+    .map(({ kind, page }) => texts.count(page.totalCount, kind.one, kind.many))
+  const policies = uses.filter(isPolicy).reduce((sum, { page }) => sum + page.totalCount, 0)
+  return attributes.summary(amounts, policies)
+}
+
+/** The state of a record in the list; nothing for a kind without states. */
+function RowState({ path, row }: { readonly path: string; readonly row: RecordRow }) {
+  if (path === 'services') return <HostState row={row} />
+  const state = recordState(path, row)
+  return state === null ? null : <StateBadge state={state} />
 }
 
 function UsesPanel({ kind, filter, page }: Uses) {
@@ -121,7 +146,8 @@ function UsesPanel({ kind, filter, page }: Uses) {
           <li key={row.id}>
             <a href={consolePath(kind.path, row.id)}>
               {visibleText(String(row['name'] ?? row.id))}
-            </a>
+            </a>{' '}
+            <RowState path={kind.path} row={row} />
           </li>
         ))}
         {all.value === null && totalCount > rows.length ? (

@@ -1,11 +1,10 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge } from '../../controls/status.tsx'
-import { fieldLabel } from '../records/form-model.ts'
-import { eventTone } from './event-text.ts'
+import { eventKindText, eventTone } from './event-text.ts'
 
-/** The namespace of an event; one that an operator must not miss has a color. */
+/** The subject of an event; one that an operator must not miss has a color. */
 export function EventKind({ event }: { readonly event: NetworkEvent }) {
   const tone = eventTone(event)
-  const name = fieldLabel(event.namespace)
+  const name = eventKindText(event)
   return tone === 'plain' ? <>{name}</> : <Badge tone={tone}>{name}</Badge>
 }

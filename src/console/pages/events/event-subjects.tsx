@@ -4,7 +4,7 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
 import { texts } from '../../texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
-import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
+import { eventAuthor, eventKindText, eventRecords, eventSubject } from './event-text.ts'
 
 /** Names of the records that events are about, by `collection/id`. */
 export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<string, string> {
@@ -29,7 +29,12 @@ export function EventSubjects(props: {
         return (
           <span key={`${path}/${id}`}>
             {at > 0 ? ' · ' : ''}
-            {kind === null ? path.replaceAll('-', ' ').replace(/s$/, '') : kind.one}{' '}
+            {/* The kind of a changed record is the heading of the event. */}
+            {kind === null
+              ? `${path.replaceAll('-', ' ').replace(/s$/, '')} `
+              : eventKindText(event).toLowerCase() === kind.one.toLowerCase()
+                ? ''
+                : `${kind.one} `}
             {kind === null || found === '' ? text : <a href={consolePath(path, id)}>{text}</a>}
           </span>
         )

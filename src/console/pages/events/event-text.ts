@@ -2,6 +2,7 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
+import { findKindAtPath } from '../records/kinds.ts'
 
 /**
  * The type of an event, such as `created` or `peer.connected`. Which field contains the type
@@ -62,6 +63,24 @@ export function eventTone(event: NetworkEvent): BadgeTone {
   if (failures.has(type)) return 'bad'
   return warnings.has(type) || /\.dial\.(?!success)/.test(type) ? 'warn' : 'plain'
 }
+
+/**
+ * Whether an event is about traffic, or about a session that an authentication event reports too.
+ * Such events are frequent.
+ */
+export function isFrequentEvent({ namespace, fields }: NetworkEvent): boolean {
+  if (namespace !== ENTITY_CHANGE) return namespace === 'usage' || namespace === 'metrics'
+  return /^(apiS|s)essions$/.test(String(fields['entityType'] ?? fields['entity_type']))
+}
+
+/** The subject of an event in words: the kind of a changed record, otherwise the namespace. */
+export function eventKindText(event: NetworkEvent): string {
+  const [record] = event.namespace === ENTITY_CHANGE ? eventRecords(event) : []
+  const kind = record === undefined ? null : findKindAtPath(record.path)
+  return kind === null ? fieldLabel(event.namespace) : texts.form.title(kind.one)
+}
+
+const ENTITY_CHANGE = 'entityChange'
 
 /** A record that an event is about. */
 export interface EventRecord {

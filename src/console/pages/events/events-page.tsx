@@ -11,7 +11,7 @@ import { texts } from '../../texts.ts'
 import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
 import { EventKind } from './event-kind.tsx'
-import { eventContainsText, eventTypeText } from './event-text.ts'
+import { eventContainsText, eventKindText, eventTypeText, isFrequentEvent } from './event-text.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 
@@ -28,7 +28,7 @@ export function EventsPage() {
   const shown = all.filter(
     (event) =>
       (namespace.value === '' || event.namespace === namespace.value) &&
-      (eventFeed.keepsUsage.value || event.namespace !== 'usage') &&
+      (eventFeed.keepsUsage.value || !isFrequentEvent(event)) &&
       eventContainsText(event, typed.value),
   )
   const names = useSubjectNames(shown.slice(0, SHOWN_MAX))
@@ -85,7 +85,7 @@ export function EventsPage() {
             {shown.slice(0, SHOWN_MAX).map((event) => (
               <li key={event.id}>
                 <Expandable
-                  label={events.details(fieldLabel(event.namespace), eventTypeText(event))}
+                  label={events.details(eventKindText(event), eventTypeText(event))}
                   head={
                     <>
                       <span class="event-time faint">

@@ -4,7 +4,7 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
 import { EventKind } from './event-kind.tsx'
-import { eventTypeText } from './event-text.ts'
+import { eventTypeText, isFrequentEvent } from './event-text.ts'
 
 const SHOWN_MAX = 10
 
@@ -12,7 +12,7 @@ const SHOWN_MAX = 10
 export function EventsPanel() {
   const { news } = texts
   const events = eventFeed.events.value
-    .filter(({ namespace }) => namespace !== 'metrics' && namespace !== 'usage')
+    .filter((event) => !isFrequentEvent(event))
     .slice(0, SHOWN_MAX)
   const names = useSubjectNames(events)
   return (

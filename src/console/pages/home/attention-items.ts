@@ -3,7 +3,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { parseRowPage, type RowPage } from '../records/record-data.ts'
-import type { ListFacet } from '../records/list-facets.ts'
+import type { FilterContext, ListFacet } from '../records/list-facets.ts'
 import type { RecordStateName } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 
@@ -125,9 +125,14 @@ export async function readAttentionItems(
 }
 
 async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
-  const filter = facetOption(matter.kind, matter.facet, matter.option).filter(Date.now())
+  const filter = facetOption(matter.kind, matter.facet, matter.option).filter(filterContext())
   const query = { limit: String(SHOWN), filter, sort: matter.sort }
   return { ...matter, page: await readRows(matter.kind, query, signal) }
+}
+
+/** Context for the filters on Home, none of which uses the routers that are offline. */
+function filterContext(): FilterContext {
+  return { nowMs: Date.now(), offlineRouterIds: [] }
 }
 
 function facetOption(kind: string, facet: string, option: string): ListFacet['options'][number] {
@@ -166,7 +171,7 @@ export async function readRecordCounts(signal: AbortSignal): Promise<readonly Re
       .map(async ({ kind, facet, options }) => {
         const states = options.map(async (option) => {
           const { text, filter } = facetOption(kind, facet, option)
-          return { text, amount: await count(kind, filter(Date.now())) }
+          return { text, amount: await count(kind, filter(filterContext())) }
         })
         // Awaited together: if one read fails, for example because the user leaves the page, no
         // rejection of another read stays unhandled.

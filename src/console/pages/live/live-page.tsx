@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
+import { useCurrentTabInView } from '../../app/current-tab.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Icon } from '../../controls/icon.tsx'
@@ -74,6 +75,7 @@ async function readCounts(signal: AbortSignal): Promise<ReadonlyMap<LiveTableNam
 export function LivePage({ name }: { readonly name: string | null }) {
   const { live } = texts
   const counts = useLoadedData('live/counts', readCounts, COUNTS_REFRESH_MS)
+  useCurrentTabInView(counts.data.value)
   const table = tables.find((one) => one.name === name) ?? tables[0]
   if (table === undefined) return null
   return (
@@ -110,12 +112,16 @@ function Shown({ table }: { readonly table: LiveSource }) {
   )
   const own = useLoadedData('own-session', readOwnSessionId)
   const typed = useSignal('')
+  const right = useSignal('')
   const names = useIdentityNames(clientIds(loaded.data.value?.rows ?? []))
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {
     return <Failure error={loaded.error.value} retry={loaded.reload} />
   }
-  const rows = (page?.rows ?? []).filter((row) => containsText(row, names, typed.value))
+  const rows = (page?.rows ?? []).filter(
+    (row) =>
+      containsText(row, names, typed.value) && (right.value === '' || row['type'] === right.value),
+  )
   return (
     <>
       <FailureNotice error={loaded.error.value} />
@@ -135,6 +141,21 @@ function Shown({ table }: { readonly table: LiveSource }) {
             onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
           />
         </div>
+        {table.name === 'sessions' ? (
+          <select
+            class="input facet"
+            aria-label={live.columns['type']}
+            value={right.value}
+            onChange={({ currentTarget }) => (right.value = currentTarget.value)}
+          >
+            <option value="">{texts.list.every(live.columns['type'] ?? '')}</option>
+            {Object.entries(texts.cell.rights).map(([value, text]) => (
+              <option key={value} value={value}>
+                {text}
+              </option>
+            ))}
+          </select>
+        ) : null}
         <span class="faint small" role="status">
           {page === null || rows.length === page.totalCount
             ? ''

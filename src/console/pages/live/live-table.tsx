@@ -33,16 +33,25 @@ interface LiveTableProps {
   readonly onEnded: () => void
 }
 
-/**
- * Number of columns after the first one that a narrow window shows, if not one; for links, the
- * second one is the latency.
- */
-const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = { links: 2 }
+/** Number of columns after the first one that a narrow window shows, if not one. */
+const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = {
+  links: 2,
+  circuits: 2,
+  sessions: 2,
+}
+
+/** Whether all rows have the usual value in a column, so that the table leaves the column out. */
+function isUsual(rows: readonly LiveDataRow[], column: string): boolean {
+  if (column === 'isMfaComplete') return rows.every((row) => row[column] === true)
+  if (column !== 'edgeRouters') return false
+  return new Set(rows.map((row) => JSON.stringify(row[column]))).size <= 1
+}
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */
 export function LiveTable(props: LiveTableProps) {
-  const { name, rows, columns, end, asksFirst, onEnded } = props
+  const { name, rows, end, asksFirst, onEnded } = props
   const { live } = texts
+  const columns = props.columns.filter((column) => !isUsual(rows, column))
   const ending = useSignal<string | null>(null)
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
@@ -79,6 +88,9 @@ export function LiveTable(props: LiveTableProps) {
                   return at === 0 ? (
                     <th scope="row" key={column} title={row.id}>
                       {cell}
+                      {row.id === props.ownSession ? (
+                        <span class="faint own-session"> {live.ownSession}</span>
+                      ) : null}
                     </th>
                   ) : (
                     <td key={column} class={classAt(at)}>
@@ -89,7 +101,6 @@ export function LiveTable(props: LiveTableProps) {
                 {end === null ? null : (
                   <td class="actions">
                     <Button
-                      kind="quiet"
                       refused={isReadOnly.value ? texts.banner.refused : null}
                       onClick={() => {
                         if (asksFirst) ending.value = row.id
@@ -122,20 +133,13 @@ export function LiveTable(props: LiveTableProps) {
 const NANOSECONDS_PER_MS = 1_000_000
 
 function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveDataRow }) {
-  const { column, row, names, ownSession } = props
+  const { column, row, names } = props
   const { live } = texts
   const value = row[column]
   switch (column) {
     case 'clientId':
     case 'identityId':
       return <ClientLink id={String(value ?? '')} name={names.get(String(value))} />
-    case 'identity':
-      return (
-        <>
-          <RecordCell name={column} value={value} />
-          {row.id === ownSession ? <span class="faint own-session"> {live.ownSession}</span> : null}
-        </>
-      )
     case 'path':
       return <CircuitPathLinks routers={pathRouters(value)} />
     case 'service':

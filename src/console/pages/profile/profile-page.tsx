@@ -15,6 +15,8 @@ import { TextField } from '../../controls/field.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { parseRowPage, type RecordRow, writeRecord } from '../records/record-data.ts'
+import { FactorDialog } from './factor-dialog.tsx'
+import { OwnSessionsPanel } from './own-sessions.tsx'
 
 const AUTHENTICATORS = `${MANAGEMENT_API_PATH}/current-identity/authenticators`
 
@@ -42,9 +44,12 @@ export function ProfilePage() {
     <>
       <PageHead title={profile.title} lead={profile.lead} />
       {account !== null ? (
-        <div class="columns">
-          <Facts {...account} />
-          <PasswordForm password={account.password} />
+        <div class="stack">
+          <div class="columns">
+            <Facts {...account} onChange={loaded.reload} />
+            <PasswordForm password={account.password} />
+          </div>
+          <OwnSessionsPanel identityId={account.identity.id} />
         </div>
       ) : loaded.error.value === null ? (
         <div class="panel panel-body" aria-busy="true">
@@ -57,15 +62,32 @@ export function ProfilePage() {
   )
 }
 
-function Facts({ identity, password }: Account) {
+function Facts(props: Account & { readonly onChange: () => void }) {
+  const { identity, password, onChange } = props
   const { profile } = texts
+  const isSettingUp = useSignal(false)
   const { isAdmin } = identity
   const granted = (identity.permissions ?? []).join(', ') || profile.noPermissions
   const facts = [
     [profile.id, <CopyId id={identity.id} />],
     ...(password === null ? [] : [[profile.username, String(password['username'] ?? '')] as const]),
     [profile.permissions, isAdmin ? profile.admin : granted],
-    [profile.factor, identity.isMfaEnabled ? profile.factorOn : profile.factorOff],
+    [
+      profile.factor,
+      identity.isMfaEnabled ? (
+        profile.factorOn
+      ) : (
+        <span class="row">
+          {profile.factorOff}
+          <Button
+            refused={isReadOnly.value ? texts.banner.refused : null}
+            onClick={() => (isSettingUp.value = true)}
+          >
+            {profile.setUp}
+          </Button>
+        </span>
+      ),
+    ],
   ] as const
   return (
     <section class="panel" aria-labelledby="account">
@@ -80,6 +102,9 @@ function Facts({ identity, password }: Account) {
           </div>
         ))}
       </dl>
+      {isSettingUp.value ? (
+        <FactorDialog onClose={() => (isSettingUp.value = false)} onDone={onChange} />
+      ) : null}
     </section>
   )
 }

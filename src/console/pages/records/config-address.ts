@@ -12,9 +12,7 @@ type AddressReader = (data: Data) => readonly string[]
 /** The config types of OpenZiti with addresses for clients. */
 const clientReaders: Readonly<Record<string, AddressReader>> = {
   'intercept.v1': ({ addresses, portRanges }) => {
-    const ports = objects(portRanges).map(({ low, high }) =>
-      low === high ? String(low) : `${String(low)}-${String(high)}`,
-    )
+    const ports = objects(portRanges).map((range) => portRangeText(range) ?? '')
     const suffix = ports.length === 0 ? '' : `:${ports.join(',')}`
     return texts(addresses).map((one) => hostOf(one) + suffix)
   },
@@ -42,6 +40,12 @@ function hostAddress(data: Data): string {
   })
   const shown = typeof protocol === 'string' ? protocol : texts(allowedProtocols).join('/')
   return `${shown} ${ranges?.join('') ?? ''}`.trim()
+}
+
+/** A port or a range of ports; null for another object. */
+export function portRangeText({ low, high, ...others }: Data): string | null {
+  if (low === undefined || high === undefined || Object.keys(others).length > 0) return null
+  return low === high ? String(low) : `${String(low)}-${String(high)}`
 }
 
 function join(host: unknown, port: unknown): string {

@@ -117,14 +117,14 @@ export const primaryFieldHints: Readonly<Record<string, FieldHint>> = {
     fields: {
       allowed: { label: logInRules.updbAllowed },
       minPasswordLength: ifAllowed({ help: logInRules.lengthHelp }),
-      requireMixedCase: ifAllowed({ label: logInRules.mixedCase }),
-      requireNumberChar: ifAllowed({ label: logInRules.digit }),
-      requireSpecialChar: ifAllowed({ label: logInRules.special }),
       maxAttempts: ifAllowed({ label: logInRules.attempts, help: logInRules.attemptsHelp }),
       lockoutDurationMinutes: ifAllowed({
         label: logInRules.lockout,
         help: logInRules.lockoutHelp,
       }),
+      requireMixedCase: ifAllowed({ label: logInRules.mixedCase }),
+      requireNumberChar: ifAllowed({ label: logInRules.digit }),
+      requireSpecialChar: ifAllowed({ label: logInRules.special }),
     },
   },
   extJwt: {

@@ -1,4 +1,4 @@
-import type { ListFacet } from './list-facets.ts'
+import type { FilterContext, ListFacet } from './list-facets.ts'
 
 /** Quotes a string for the filter language. */
 export function quoteFilterText(text: string): string {
@@ -107,10 +107,12 @@ function listFilter(
   state: ListState,
   fields: readonly string[],
   facets: readonly ListFacet[],
+  offlineRouterIds: readonly string[],
 ): string {
+  const context: FilterContext = { nowMs: Date.now(), offlineRouterIds }
   const chosen = facets.flatMap(({ name, options }) => {
     const option = options.find(({ value }) => value === state.facets[name])
-    return option === undefined ? [] : [option.filter(Date.now())]
+    return option === undefined ? [] : [option.filter(context)]
   })
   const typed = buildFilter(state.typed, fields)
   const parts = [...(typed === '' ? [] : [typed]), ...chosen]
@@ -126,10 +128,11 @@ export function listRequestQuery(
     limit: 3 * PAGE_ROWS,
     offset: firstRowToLoad(state),
   },
+  offlineRouterIds: readonly string[] = [],
 ): string {
   const [limit, offset] = [String(page.limit), String(page.offset)]
   const query = new URLSearchParams({ limit, offset })
-  const filter = listFilter(state, fields, facets)
+  const filter = listFilter(state, fields, facets, offlineRouterIds)
   if (filter !== '') query.set('filter', filter)
   const sort = listSortField(state, fields.includes('name'))
   if (sort !== '') query.set('sort', `${sort} ${state.isDescending ? 'desc' : 'asc'}`)

@@ -29,7 +29,7 @@ import {
   toInputText,
   TextInput,
 } from './leaf-inputs.tsx'
-import { RoleExpiryInput } from './role-expiry-input.tsx'
+import { hasExpiringAttributes, RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
 export interface FormProps {
@@ -86,6 +86,7 @@ function FormControl(props: ControlProps) {
   const { widget, label, isStarred } = field
   const value = draft[field.name]
   const hint = hintOf(field)
+  if (widget.is === 'roleEnds' && !hasExpiringAttributes(draft, value)) return null
   if (canWidgetShow(widget, value)) {
     switch (widget.is) {
       case 'flag':
@@ -350,7 +351,7 @@ function withoutHelp(item: FormField): FormField {
 /** Whether the fields of an item fit next to each other in one row. */
 function hasShortForm({ widget }: FormField): boolean {
   if (widget.is !== 'group' || widget.fields.length > FIELDS_IN_ROW_MAX) return false
-  return widget.fields.every((one) => ['number', 'text', 'choice'].includes(one.widget.is))
+  return widget.fields.every((one) => ['number', 'text', 'choice', 'texts'].includes(one.widget.is))
 }
 
 const FIELDS_IN_ROW_MAX = 3

@@ -21,6 +21,7 @@ import {
   formatFilterTime,
   type ListFacet,
   routerStateFacet,
+  terminatorStateFacet,
   unseenForFilter,
 } from './list-facets.ts'
 
@@ -35,6 +36,8 @@ export interface ConsoleKind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
+  /** Columns that a narrow window shows after the name column; [] for the first one. */
+  readonly narrow: readonly string[]
   readonly facets: readonly ListFacet[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
@@ -70,6 +73,7 @@ function kind(
     Pick<
       ConsoleKind,
       | 'columns'
+      | 'narrow'
       | 'facets'
       | 'fields'
       | 'hidden'
@@ -83,6 +87,7 @@ function kind(
 ): ConsoleKind {
   const [one, many, what] = words
   const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
+  const { narrow = [] } = rest
   const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
   return {
     path,
@@ -93,6 +98,7 @@ function kind(
     icon,
     permission,
     columns,
+    narrow,
     facets,
     fields,
     hidden,
@@ -183,7 +189,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
-      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes', 'configs'],
+      columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes'],
       facets: [
         createFacet(
           'hosts',
@@ -210,15 +216,16 @@ export const kinds: readonly ConsoleKind[] = [
     'router',
     {
       tasks: ['router'],
-      advanced: ['cost', 'noTraversal', 'allowedNames', 'ctrlChanListeners', 'appData', 'configs'],
-      columns: [
-        'isOnline',
-        'onlineSince',
-        'roleAttributes',
-        'versionInfo',
-        'supportedProtocols',
-        'hostname',
+      advanced: [
+        'cost',
+        'noTraversal',
+        'disabled',
+        'allowedNames',
+        'ctrlChanListeners',
+        'appData',
+        'configs',
       ],
+      columns: ['isOnline', 'onlineSince', 'roleAttributes', 'versionInfo', 'supportedProtocols'],
       facets: [
         createFacet(
           'state',
@@ -257,7 +264,7 @@ export const kinds: readonly ConsoleKind[] = [
     'transit',
     'router',
     {
-      columns: ['isOnline', 'onlineSince', 'cost'],
+      columns: ['isOnline', 'onlineSince', 'isEdgeRouter', 'cost'],
       facets: [routerStateFacet],
       fields: { name: {}, cost: {} },
     },
@@ -276,6 +283,7 @@ export const kinds: readonly ConsoleKind[] = [
         'postureCheckRoles',
         'expiresAt',
       ],
+      narrow: ['identityRoles', 'serviceRoles'],
       facets: [
         createFacet(
           'ends',
@@ -294,10 +302,10 @@ export const kinds: readonly ConsoleKind[] = [
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
-        semantic,
         identityRoles: rolesHint('identities'),
         serviceRoles: rolesHint('services'),
         postureCheckRoles: rolesHint('posture-checks'),
+        semantic,
         expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
         tags: { widget: jsonWidget },
       },
@@ -309,12 +317,12 @@ export const kinds: readonly ConsoleKind[] = [
     'policyRouter',
     'edge-router-policy',
     {
-      columns: ['identityRoles', 'edgeRouterRoles', 'semantic'],
+      columns: ['identityRoles', 'identityCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
-        semantic,
         identityRoles: rolesHint('identities'),
         edgeRouterRoles: rolesHint('edge-routers'),
+        semantic,
         tags: { widget: jsonWidget },
       },
     },
@@ -329,12 +337,12 @@ export const kinds: readonly ConsoleKind[] = [
     'policyService',
     'service-edge-router-policy',
     {
-      columns: ['serviceRoles', 'edgeRouterRoles', 'semantic'],
+      columns: ['serviceRoles', 'serviceCount', 'edgeRouterRoles', 'routerCount', 'semantic'],
       fields: {
         name: {},
-        semantic,
         serviceRoles: rolesHint('services'),
         edgeRouterRoles: rolesHint('edge-routers'),
+        semantic,
         tags: { widget: jsonWidget },
       },
     },
@@ -345,7 +353,7 @@ export const kinds: readonly ConsoleKind[] = [
     'posture',
     'posture-check',
     {
-      columns: ['requires', 'typeId', 'roleAttributes'],
+      columns: ['requires', 'typeId', 'roleAttributes', 'policyCount'],
       fields: {
         name: {},
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
@@ -362,7 +370,8 @@ export const kinds: readonly ConsoleKind[] = [
     'config',
     {
       tasks: ['service', 'import'],
-      columns: ['configType', 'usedBy'],
+      columns: ['configType', 'configValue', 'usedBy'],
+      narrow: ['configValue'],
       fields: {
         name: {},
         configTypeId: {
@@ -381,7 +390,7 @@ export const kinds: readonly ConsoleKind[] = [
     'braces',
     'config-type',
     {
-      columns: ['configCount'],
+      columns: ['use', 'configCount'],
       fields: { name: {}, schema: { widget: jsonWidget }, tags: { widget: jsonWidget } },
     },
   ),
@@ -393,7 +402,10 @@ export const kinds: readonly ConsoleKind[] = [
     {
       titleLabel: texts.list.titles.terminators,
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
-      columns: ['isRouterOnline', 'host', 'binding', 'precedence', 'cost'],
+      columns: ['isRouterOnline', 'host'],
+      // By the ID of the service, so that the terminators of a service are beside each other.
+      sort: 'service',
+      facets: [terminatorStateFacet],
       fields: {
         service: { widget: referenceWidget('services') },
         router: { widget: referenceWidget('routers') },
@@ -410,7 +422,7 @@ export const kinds: readonly ConsoleKind[] = [
     'lock',
     'auth-policy',
     {
-      columns: ['primary', 'secondary'],
+      columns: ['primary', 'secondary', 'identityCount'],
       fields: {
         name: {},
         // The rules of OpenZiti's default policy, except that expired certificates are not allowed.
@@ -464,7 +476,8 @@ export const kinds: readonly ConsoleKind[] = [
         createFacet('certificate', 'Certificate', [
           'month',
           'Expires within 30 days',
-          (nowMs) => `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
+          ({ nowMs }) =>
+            `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
         ]),
       ],
       fields: {
@@ -512,7 +525,7 @@ export const kinds: readonly ConsoleKind[] = [
     'authenticator',
     {
       titleLabel: texts.list.titles.authenticators,
-      columns: ['method', 'username', 'fingerprint'],
+      columns: ['method', 'certificateEnd', 'fingerprint'],
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },
@@ -576,18 +589,6 @@ export const kinds: readonly ConsoleKind[] = [
     fields: { name: {} },
   }),
 ]
-
-/** Columns that a list computes from several fields or from records of other kinds. */
-export const computedColumns: ReadonlySet<string> = new Set([
-  'clientAddress',
-  'configCount',
-  'host',
-  'hostAddress',
-  'hosts',
-  'isRouterOnline',
-  'requires',
-  'usedBy',
-])
 
 const byPath = new Map(kinds.map((one) => [one.path, one]))
 

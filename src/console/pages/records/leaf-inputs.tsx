@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 
+import { PasswordInput } from '../../controls/password-input.tsx'
 import { texts } from '../../texts.ts'
 import { isDeepEqual, stringItems } from './json-values.ts'
 
@@ -21,14 +22,22 @@ export function TextInput(
   props: LeafProps & { readonly isSecret: boolean; readonly isRequired: boolean },
 ) {
   const { ids, value, isSecret, isRequired, onChange } = props
+  if (isSecret) {
+    return (
+      <PasswordInput
+        ids={ids}
+        isRequired={isRequired}
+        value={toInputText(value)}
+        onInput={(typed) => onChange(orNothing(typed))}
+      />
+    )
+  }
   return (
     <input
       {...ids}
       class="input"
-      // A cast, because the input's type is a union of string literals that a variable with two of
-      // them does not match.
-      type={(isSecret ? 'password' : 'text') as 'text'}
-      autocomplete={isSecret ? 'new-password' : 'off'}
+      type="text"
+      autocomplete="off"
       spellcheck={false}
       required={isRequired}
       value={toInputText(value)}

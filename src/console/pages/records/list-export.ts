@@ -1,10 +1,19 @@
 import { csvText } from '../../app/csv.ts'
 import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
+import { certificateEnd } from './certificate-end.ts'
 import type { ConsoleKind } from './kinds.ts'
+import { readsRelated, withRelated } from './list-relations.ts'
+import { configTypeUse, postureRequirement } from './record-cell.tsx'
 import { readRowPage, type RecordRow } from './record-data.ts'
+import { hostState } from './service-hosts.tsx'
 
 const PAGE = 500
+/**
+ * Rows of a request for a list that relates its rows to other records: few enough for the answer
+ * about the others to contain all of them, and for their IDs to fit into a filter.
+ */
+const RELATED_PAGE = 90
 /** Maximum rows of an export; limited, because the browser keeps them in memory. */
 const EXPORTED_ROWS_MAX = 100_000
 
@@ -27,10 +36,11 @@ export async function readAllRows(
   onProgress: (rows: number, all: number) => void,
 ): Promise<readonly RecordRow[]> {
   const rows: RecordRow[] = []
+  const limit = readsRelated(kind) ? RELATED_PAGE : PAGE
   for (;;) {
-    const range = { limit: PAGE, offset: rows.length }
+    const range = { limit, offset: rows.length }
     const page = await readRowPage(kind.path, state, fields, undefined, kind.facets, range)
-    rows.push(...page.rows)
+    rows.push(...(await withRelated(kind, page)).rows)
     const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
     onProgress(Math.min(rows.length, all), all)
     if (page.rows.length === 0 || rows.length >= all) return rows.slice(0, EXPORTED_ROWS_MAX)
@@ -49,11 +59,21 @@ export function rowsAsCsv(rows: readonly RecordRow[], columns: readonly string[]
   return csvText([names, ...rows.map((row) => names.map((name) => fieldText(row, name)))])
 }
 
+/** Columns of a list that are not fields of the record, as text. */
+const columnTexts: Readonly<Record<string, (row: Draft) => string>> = {
+  certificateEnd: ({ certPem }) => certificateEnd(certPem) ?? '',
+  hosts: (row) => hostState(row)?.word ?? '',
+  requires: postureRequirement,
+  use: ({ name }) => configTypeUse(name),
+}
+
 /**
  * A field as text. For roles of policies, it uses the names of records, which the API returns
  * beside the ids.
  */
 function fieldText(row: Draft, name: string): string {
+  const computed = columnTexts[name]
+  if (computed !== undefined) return computed(row)
   const display = row[`${name}Display`]
   return valueText(Array.isArray(display) && display.length > 0 ? display : row[name])
 }

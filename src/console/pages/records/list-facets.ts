@@ -1,3 +1,10 @@
+/** Data outside the list that the filter of an option may use. */
+export interface FilterContext {
+  readonly nowMs: number
+  /** IDs of the routers that are not connected, if a chosen facet uses them. */
+  readonly offlineRouterIds: readonly string[]
+}
+
 /** A choice by which the user can narrow a list. */
 export interface ListFacet {
   readonly name: string
@@ -5,9 +12,11 @@ export interface ListFacet {
   readonly options: readonly {
     readonly value: string
     readonly text: string
-    /** Returns the API filter of this option; filters that depend on the time use `nowMs`. */
-    readonly filter: (nowMs: number) => string
+    /** Returns the API filter of this option. */
+    readonly filter: (context: FilterContext) => string
   }[]
+  /** True: its filters use the routers that are offline. */
+  readonly usesOfflineRouters?: boolean
 }
 
 export function createFacet(
@@ -16,7 +25,7 @@ export function createFacet(
   ...options: readonly (readonly [
     value: string,
     text: string,
-    filter: string | ((nowMs: number) => string),
+    filter: string | ListFacet['options'][number]['filter'],
   ])[]
 ): ListFacet {
   return {
@@ -42,13 +51,13 @@ export function formatFilterTime(ms: number): string {
  * ago and never seen.
  */
 export function unseenForFilter(days: number) {
-  return (nowMs: number): string => {
+  return ({ nowMs }: FilterContext): string => {
     const before = formatFilterTime(nowMs - days * DAY_MS)
     return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
   }
 }
 
-function expiresWithinDayFilter(nowMs: number): string {
+function expiresWithinDayFilter({ nowMs }: FilterContext): string {
   return `expiresAt > ${formatFilterTime(nowMs)} and expiresAt <= ${formatFilterTime(nowMs + DAY_MS)}`
 }
 
@@ -64,7 +73,23 @@ export const routerStateFacet = createFacet(
 export const expiryFacet = createFacet(
   'expiry',
   'Expiry',
-  ['open', 'Not expired', (nowMs) => `expiresAt > ${formatFilterTime(nowMs)}`],
+  ['open', 'Not expired', ({ nowMs }) => `expiresAt > ${formatFilterTime(nowMs)}`],
   ['day', 'Expires within a day', expiresWithinDayFilter],
-  ['over', 'Expired', (nowMs) => `expiresAt <= ${formatFilterTime(nowMs)}`],
+  ['over', 'Expired', ({ nowMs }) => `expiresAt <= ${formatFilterTime(nowMs)}`],
 )
+
+/** Whether the router of a terminator is online. */
+export const terminatorStateFacet: ListFacet = {
+  ...createFacet(
+    'state',
+    'State',
+    ['online', 'Online', ({ offlineRouterIds }) => `not ${atRouters(offlineRouterIds)}`],
+    ['offline', 'Offline', ({ offlineRouterIds }) => atRouters(offlineRouterIds)],
+  ),
+  usesOfflineRouters: true,
+}
+
+function atRouters(ids: readonly string[]): string {
+  // A list in a filter needs at least one value.
+  return `router in [${(ids.length === 0 ? [''] : ids).map((id) => JSON.stringify(id)).join(', ')}]`
+}

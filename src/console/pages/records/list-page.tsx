@@ -223,6 +223,17 @@ function FilterBar(props: {
       <span class="faint small" role="status">
         {total === null ? '' : list.total(total, isFiltered(state))}
       </span>
+      {isFiltered(state) && total !== null && total > 0 ? (
+        <Button
+          kind="quiet"
+          onClick={() => {
+            typed.value = ''
+            navigateTo(consolePath(kind.path), { replaces: true })
+          }}
+        >
+          {list.reset}
+        </Button>
+      ) : null}
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">
           <ColumnChoice kind={kind} available={shown.available} />

@@ -1,24 +1,18 @@
-import { consoleApiClient } from '../../app/console-state.ts'
 import { hasPermission } from '../../app/management-document.ts'
-import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { serviceAddresses } from './config-address.ts'
 import type { ConsoleKind } from './kinds.ts'
-import { parseRowPage, readRecordNames, type RecordRow, type RowPage } from './record-data.ts'
+import { readRecordNames, readRows, type RecordRow, ROWS_MAX, type RowPage } from './record-data.ts'
+import { readRoleCandidates } from './role-candidates.ts'
+import { countSelected, roleListIn, selectsRecord } from './role-selection.ts'
 import { readHostCounts } from './service-hosts.tsx'
 
 /** Members that are added to a row of a list. */
 type Additions = Readonly<Record<string, unknown>>
 type Relate = (
   rows: readonly RecordRow[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ) => Promise<(row: RecordRow) => Additions>
-
-const ROWS_MAX = 500
-
-async function readRows(path: string, filter: string, signal: AbortSignal): Promise<RowPage> {
-  const query = new URLSearchParams({ limit: String(ROWS_MAX), filter })
-  return parseRowPage((await consoleApiClient.ask({ path: `${path}?${query}`, signal })).body)
-}
 
 function idList(rows: readonly RecordRow[]): string {
   return `[${rows.map(({ id }) => JSON.stringify(id)).join(', ')}]`
@@ -48,31 +42,43 @@ const relateServices: Relate = async (rows, signal) => {
 
 async function readConfigs(
   ids: readonly string[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<readonly RecordRow[]> {
   if (ids.length === 0 || !hasPermission('config.read')) return []
   const filter = `id in [${ids.map((id) => JSON.stringify(id)).join(', ')}]`
-  return (await readRows(`${MANAGEMENT_API_PATH}/configs`, filter, signal)).rows
+  return (await readRows('configs', filter, signal)).rows
 }
 
-/** The services that use a config; none if there are more than one response contains. */
+/**
+ * The address in a config, and the services that use the config; no services if there are more than
+ * one response contains.
+ */
 const relateConfigs: Relate = async (rows, signal) => {
-  if (!hasPermission('service.read')) return () => ({})
   const filter = `anyOf(configs) in ${idList(rows)}`
-  const services = await readRows(`${MANAGEMENT_API_PATH}/services`, filter, signal)
-  if (services.totalCount > services.rows.length) return () => ({})
-  return ({ id }) => ({
-    usedBy: services.rows
-      .filter(({ configs }) => Array.isArray(configs) && configs.includes(id))
-      .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
-  })
+  const services = hasPermission('service.read')
+    ? await readRows('services', filter, signal).catch(() => null)
+    : null
+  const isWhole = services !== null && services.totalCount === services.rows.length
+  return (row) => {
+    const { clientAddress, hostAddress } = serviceAddresses([row])
+    return {
+      configValue: clientAddress ?? hostAddress,
+      ...(isWhole
+        ? {
+            usedBy: services.rows
+              .filter(({ configs }) => Array.isArray(configs) && configs.includes(row.id))
+              .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
+          }
+        : {}),
+    }
+  }
 }
 
 /** The number of configs of a type; none if there are more than one response contains. */
 const relateConfigTypes: Relate = async (rows, signal) => {
   if (!hasPermission('config.read')) return () => ({})
   const filter = `type in ${idList(rows)}`
-  const configs = await readRows(`${MANAGEMENT_API_PATH}/configs`, filter, signal)
+  const configs = await readRows('configs', filter, signal)
   if (configs.totalCount > configs.rows.length) return () => ({})
   return ({ id }) => ({
     configCount: configs.rows.filter(({ configTypeId }) => configTypeId === id).length,
@@ -83,11 +89,9 @@ const relateConfigTypes: Relate = async (rows, signal) => {
 const relateTerminators: Relate = async (rows, signal) => {
   const [hosted, offline] = await Promise.all([
     hasPermission('ops.read')
-      ? readRows(`${FABRIC_API_PATH}/terminators`, `id in ${idList(rows)}`, signal)
+      ? readRows('terminators', `id in ${idList(rows)}`, signal, ROWS_MAX, FABRIC_API_PATH)
       : null,
-    hasPermission('router.read')
-      ? readRows(`${MANAGEMENT_API_PATH}/routers`, 'connected = false', signal)
-      : null,
+    hasPermission('router.read') ? readRows('routers', 'connected = false', signal) : null,
   ])
   const hostIds = new Map(hosted?.rows.map(({ id, hostId }) => [id, String(hostId ?? '')]))
   const ids = [...new Set(hostIds.values())].filter((id) => id !== '')
@@ -108,18 +112,99 @@ const relateTerminators: Relate = async (rows, signal) => {
   }
 }
 
+/** For a field with roles: the kind of the records, and the column with their number. */
+interface RoleCount {
+  readonly field: string
+  readonly path: string
+  readonly column: string
+}
+
+/** The number of records that each policy selects, for fields with roles. */
+function relateRoles(...counts: readonly RoleCount[]): Relate {
+  return async (rows, signal) => {
+    const found = await Promise.all(
+      counts.map(async (count) => {
+        const lists = rows.map((row) => roleListIn(row, count.field))
+        const candidates = await readRoleCandidates(count.path, lists, signal).catch(() => null)
+        return { ...count, candidates }
+      }),
+    )
+    return (row) =>
+      Object.fromEntries(
+        found.flatMap(({ field, column, candidates }) =>
+          candidates === null ? [] : [[column, countSelected(roleListIn(row, field), candidates)]],
+        ),
+      )
+  }
+}
+
+const countIdentities = { field: 'identityRoles', path: 'identities', column: 'identityCount' }
+const countServices = { field: 'serviceRoles', path: 'services', column: 'serviceCount' }
+const countRouters = { field: 'edgeRouterRoles', path: 'edge-routers', column: 'routerCount' }
+
+/** The number of service policies that select a posture check. */
+const relatePostureChecks: Relate = async (_, signal) => {
+  if (!hasPermission('service-policy.read')) return () => ({})
+  const policies = await readRows('service-policies', 'not isEmpty(postureCheckRoles)', signal)
+  if (policies.totalCount > policies.rows.length) return () => ({})
+  const lists = policies.rows.map((policy) => roleListIn(policy, 'postureCheckRoles'))
+  return (row) => ({ policyCount: lists.filter((list) => selectsRecord(list, row)).length })
+}
+
+/** ID of the policy for identities without one. */
+export const DEFAULT_AUTH_POLICY = 'default'
+
+/**
+ * The number of identities of an authentication policy. Most identities have the default policy, so
+ * those with another policy usually fit into one response.
+ */
+const relateAuthPolicies: Relate = async (rows, signal) => {
+  if (!hasPermission('identity.read')) return () => ({})
+  const [byDefault, others] = await Promise.all([
+    readRows('identities', `authPolicyId = "${DEFAULT_AUTH_POLICY}"`, signal, 1),
+    readRows(
+      'identities',
+      `authPolicyId in ${idList(rows)} and authPolicyId != "${DEFAULT_AUTH_POLICY}"`,
+      signal,
+    ),
+  ])
+  const isWhole = others.totalCount === others.rows.length
+  return ({ id }) => {
+    if (id === DEFAULT_AUTH_POLICY) return { identityCount: byDefault.totalCount }
+    if (!isWhole) return {}
+    return { identityCount: others.rows.filter(({ authPolicyId }) => authPolicyId === id).length }
+  }
+}
+
+/** Whether a router takes clients, so that it is also an edge router. */
+const relateTransitRouters: Relate = async (rows, signal) => {
+  const edge = await readRows('edge-routers', `id in ${idList(rows)}`, signal)
+  const ids = new Set(edge.rows.map(({ id }) => id))
+  return ({ id }) => ({ isEdgeRouter: ids.has(id) })
+}
+
 const relations: Readonly<Record<string, Relate>> = {
   services: relateServices,
   configs: relateConfigs,
   'config-types': relateConfigTypes,
   terminators: relateTerminators,
+  'edge-router-policies': relateRoles(countIdentities, countRouters),
+  'service-edge-router-policies': relateRoles(countServices, countRouters),
+  'posture-checks': relatePostureChecks,
+  'auth-policies': relateAuthPolicies,
+  'transit-routers': relateTransitRouters,
+}
+
+/** Whether the rows of a list need further requests for the records to which they relate. */
+export function readsRelated({ path }: Pick<ConsoleKind, 'path'>): boolean {
+  return path in relations
 }
 
 /** Adds to each row the values of related records that the list shows. */
 export async function withRelated(
   kind: Pick<ConsoleKind, 'path'>,
   page: RowPage,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<RowPage> {
   const relate = relations[kind.path]
   if (relate === undefined || page.rows.length === 0) return page

@@ -63,6 +63,16 @@ export function Facets(props: FilterProps) {
               {(ids) => <FacetSelect {...props} facet={facet} ids={ids} />}
             </Field>
           ))}
+          {chosen === 0 ? null : (
+            <Button
+              kind="quiet"
+              onClick={() =>
+                choose(props, Object.fromEntries(others.map(({ name }) => [name, ''])))
+              }
+            >
+              {texts.list.reset}
+            </Button>
+          )}
         </Menu>
       )}
     </>
@@ -111,14 +121,6 @@ export function ActiveFilters(props: FilterProps) {
   return (
     <div class="active-filters row" role="group" aria-label={texts.list.active}>
       <Chips values={active} onRemove={(name) => choose(props, { [name]: '' })} />
-      {active.length === 1 ? null : (
-        <Button
-          kind="quiet"
-          onClick={() => choose(props, Object.fromEntries(active.map(({ value }) => [value, ''])))}
-        >
-          {texts.list.clearAll}
-        </Button>
-      )}
     </div>
   )
 }

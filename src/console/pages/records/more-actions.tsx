@@ -5,6 +5,7 @@ import { isNarrowWindow } from '../../app/narrow.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
+import { PasswordInput } from '../../controls/password-input.tsx'
 import { Menu } from '../../controls/menu.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
@@ -267,14 +268,16 @@ function ActDialog(props: {
             value={username.value}
             onInput={(typed) => (username.value = typed)}
           />
-          <TextField
-            label={texts.logIn.password}
-            type="password"
-            autocomplete="new-password"
-            isRequired
-            value={password.value}
-            onInput={(typed) => (password.value = typed)}
-          />
+          <Field label={texts.logIn.password} isRequired>
+            {(ids) => (
+              <PasswordInput
+                ids={ids}
+                isRequired
+                value={password.value}
+                onInput={(typed) => (password.value = typed)}
+              />
+            )}
+          </Field>
         </>
       ) : null}
     </ConfirmDialog>

@@ -7,6 +7,7 @@ import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
+import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
 import { IdentityState, OnlineState, RouterState, StateBadge } from './record-state.tsx'
@@ -49,20 +50,41 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
   sdkInfo: (row) => clientDescription(row),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
-  supportedProtocols: (row) =>
-    isObject(row['supportedProtocols']) ? Object.keys(row['supportedProtocols']).join(', ') : '',
+  supportedProtocols: (row) => <span class="clip">{clientAddresses(row)}</span>,
   expiresAt: (row) => <ExpiryCell row={row} />,
   primary: ({ primary }) => <span class="clip">{allowedMethods(primary)}</span>,
   secondary: ({ secondary }) => requiredInAddition(secondary),
   isRouterOnline: ({ isRouterOnline: isOnline }) =>
     typeof isOnline === 'boolean' ? <OnlineState isOnline={isOnline} /> : '',
+  policyCount: ({ policyCount }) => <UseCount amount={policyCount} />,
+  configCount: ({ configCount }) => <UseCount amount={configCount} />,
+  isEdgeRouter: ({ isEdgeRouter, id }) =>
+    typeof isEdgeRouter !== 'boolean' ? (
+      ''
+    ) : isEdgeRouter ? (
+      <a href={consolePath('edge-routers', String(id))}>{texts.cell.edgeRouter}</a>
+    ) : (
+      texts.cell.transitRouter
+    ),
+  use: ({ name }) => configTypeUse(name),
   usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy services={usedBy} /> : ''),
   configType: ({ configType }) => memberText(configType, 'name'),
   typeId: ({ typeId }) =>
     typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
   requires: (row) => <span class="clip">{visibleText(postureRequirement(row))}</span>,
-  method: ({ method }) =>
-    typeof method === 'string' ? <Badge icon="key">{methodName(method)}</Badge> : '',
+  method: ({ method, username }) =>
+    typeof method === 'string' ? (
+      <>
+        <Badge icon="key">{methodName(method)}</Badge>{' '}
+        {typeof username === 'string' ? <span>{visibleText(username)}</span> : null}
+      </>
+    ) : (
+      ''
+    ),
+  certificateEnd: ({ certPem }) => {
+    const end = certificateEnd(certPem)
+    return end === null ? '' : <ExpiryCell row={{ expiresAt: end }} />
+  },
   fingerprint: ({ fingerprint }) =>
     typeof fingerprint === 'string' && fingerprint !== '' ? (
       <CopyId id={fingerprint} charactersMax={FINGERPRINT_CHARACTERS} />
@@ -74,6 +96,25 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   semantic: ({ semantic }) =>
     typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+/** The addresses at which an edge router takes clients; '' while it is offline. */
+export function clientAddresses({ supportedProtocols }: RowCell['row']): string {
+  if (!isObject(supportedProtocols)) return ''
+  return Object.values(supportedProtocols).map(String).map(visibleText).join(', ')
+}
+
+/** The purpose of a config type of OpenZiti; '' for other types. */
+export function configTypeUse(name: unknown): string {
+  const uses: Readonly<Record<string, string>> = texts.configTypes
+  return typeof name === 'string' && Object.hasOwn(uses, name) ? (uses[name] ?? '') : ''
+}
+
+/** How many records use this one. */
+function UseCount({ amount }: { readonly amount: unknown }) {
+  if (typeof amount !== 'number') return <span class="faint">–</span>
+  if (amount === 0) return <span class="faint">{texts.cell.notUsed}</span>
+  return <>{amount.toLocaleString('en')}</>
 }
 
 /** Enough characters to compare two fingerprints by sight. */
@@ -125,7 +166,7 @@ function UsedBy({ services }: { readonly services: readonly unknown[] }) {
 }
 
 /** The requirement of a posture check, in a few words; empty if its type alone says it. */
-function postureRequirement(row: RowCell['row']): string {
+export function postureRequirement(row: RowCell['row']): string {
   const { operatingSystems, domains, macAddresses, process, processes, timeoutSeconds } = row
   if (Array.isArray(operatingSystems)) {
     const systems = operatingSystems.filter(isObject).map(({ type, versions }) => {
@@ -244,7 +285,7 @@ export function RecordCell({
     return <Items name={name} items={value} ends={ends} onAttribute={onAttribute ?? null} />
   }
   if (isObject(value)) return <Reference value={value} />
-  const text = String(value)
+  const text = typeof value === 'number' ? value.toLocaleString('en') : String(value)
   if (TIME.test(text)) return <Time at={text} />
   return <span class="clip">{visibleText(text)}</span>
 }

@@ -45,8 +45,34 @@ export async function readRowPage(
   facets: readonly ListFacet[] = [],
   page?: { readonly limit: number; readonly offset: number },
 ): Promise<RowPage> {
+  const usesRouters = facets.some(
+    ({ name, usesOfflineRouters = false }) =>
+      usesOfflineRouters && (state.facets[name] ?? '') !== '',
+  )
+  const offline = usesRouters ? await readRows('routers', 'connected = false', signal) : null
+  const ids = offline?.rows.map(({ id }) => id) ?? []
+  const query = listRequestQuery(state, fields, facets, page, ids)
   const { body } = await consoleApiClient.ask({
-    path: `${MANAGEMENT_API_PATH}/${path}?${listRequestQuery(state, fields, facets, page)}`,
+    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return parseRowPage(body)
+}
+
+/** Maximum rows of a request for records that a page relates to others. */
+export const ROWS_MAX = 500
+
+/** The records that match a filter, at most as many as `limit`. */
+export async function readRows(
+  path: string,
+  filter: string,
+  signal?: AbortSignal,
+  limit = ROWS_MAX,
+  api = MANAGEMENT_API_PATH,
+): Promise<RowPage> {
+  const query = new URLSearchParams({ limit: String(limit), ...(filter === '' ? {} : { filter }) })
+  const { body } = await consoleApiClient.ask({
+    path: `${api}/${path}?${query}`,
     ...(signal === undefined ? {} : { signal }),
   })
   return parseRowPage(body)
@@ -86,17 +112,13 @@ export async function suggestRecords(
 export async function readRecordNames(
   path: string,
   ids: readonly string[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map()
   const shown = ids.slice(0, NAMES_MAX)
   const filter = `id in [${shown.map((id) => JSON.stringify(id)).join(', ')}]`
-  const query = new URLSearchParams({ limit: String(NAMES_MAX), filter })
-  const { body } = await consoleApiClient.ask({
-    path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
-    signal,
-  })
-  return new Map(parseRowPage(body).rows.map((row) => [row.id, rowTitle(row)]))
+  const { rows } = await readRows(path, filter, signal, NAMES_MAX)
+  return new Map(rows.map((row) => [row.id, rowTitle(row)]))
 }
 
 const NAMES_MAX = 100

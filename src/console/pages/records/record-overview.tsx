@@ -4,13 +4,16 @@ import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
+import { expiryText } from '../../controls/expiry-input.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { RecordCell, FieldCell } from './record-cell.tsx'
+import { clientAddresses, RecordCell, FieldCell } from './record-cell.tsx'
 import { fieldLabel } from './form-model.ts'
+import { portRangeText } from './config-address.ts'
 import { isObject } from './json-values.ts'
 import type { ConsoleKind } from './kinds.ts'
 import type { RecordRow } from './record-data.ts'
+import { policySentence } from './policy-sentence.ts'
 import { useRecordNames } from './record-names.ts'
 import { attributeWithExpiryText, expiredAttributes } from './role-expiry-input.tsx'
 
@@ -32,6 +35,8 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledAt',
     'disabledUntil',
   ],
+  configs: ['configType'],
+  terminators: ['service', 'router', 'binding', 'address', 'precedence', 'cost'],
   'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
   services: [
     'clientAddress',
@@ -42,10 +47,10 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'maxIdleTimeMillis',
   ],
   'edge-routers': [
+    'supportedProtocols',
     'roleAttributes',
     'versionInfo',
     'hostname',
-    'supportedProtocols',
     'cost',
     'noTraversal',
     'isTunnelerEnabled',
@@ -62,13 +67,17 @@ export function RecordOverview({
   readonly kind: ConsoleKind
   readonly record: RecordRow
 }) {
-  const names = (facts[kind.path] ?? kind.columns).filter((name) => name in record)
+  const names = (facts[kind.path] ?? kind.columns).filter(
+    (name) => name in record && isWorthShowing(record, name),
+  )
+  const sentence = policySentence(kind.path, record, expiryText(record['expiresAt']))
   const tags = isObject(record['tags']) ? Object.entries(record['tags']) : []
   return (
     <section class="panel" aria-labelledby="facts">
       <div class="panel-head">
         <h2 id="facts">{texts.record.facts}</h2>
       </div>
+      {sentence === '' ? null : <p class="panel-body sentence">{sentence}</p>}
       <dl class="panel-body facts wide">
         {names.map((name) => (
           <Fact
@@ -80,6 +89,13 @@ export function RecordOverview({
           </Fact>
         ))}
         {kind.path === 'auth-policies' ? <LogInFacts record={record} /> : null}
+        {kind.path === 'configs'
+          ? dataFacts(record['data']).map(([name, text]) => (
+              <Fact key={`data ${name}`} label={fieldLabel(name)}>
+                {visibleText(text)}
+              </Fact>
+            ))
+          : null}
         {tags.map(([name, value]) => (
           <Fact key={`tag ${name}`} label={texts.record.tag(visibleText(name))}>
             {visibleText(typeof value === 'string' ? value : JSON.stringify(value))}
@@ -99,6 +115,43 @@ export function RecordOverview({
       ) : null}
     </section>
   )
+}
+
+/** Values that nearly all records have; a fact about them would say nothing. */
+const usualValues: Readonly<Record<string, unknown>> = {
+  terminatorStrategy: 'smartrouting',
+  maxIdleTimeMillis: 0,
+  cost: 0,
+  noTraversal: false,
+}
+
+/** Whether a field has a value, other than the one that nearly all records have. */
+function isWorthShowing(record: RecordRow, name: string): boolean {
+  if (name === 'roleAttributes' && expiredAttributes(record).length > 0) return true
+  // An online router without addresses takes no clients.
+  if (name === 'supportedProtocols' && record['isOnline'] === true) return true
+  return !isEmpty(record[name]) && record[name] !== usualValues[name]
+}
+
+function isEmpty(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0
+  if (isObject(value)) return Object.values(value).every(isEmpty)
+  return value === null || value === undefined || value === ''
+}
+
+/** Members of a config's data that fit into a few words, with their values. */
+function dataFacts(data: unknown): readonly (readonly [name: string, text: string])[] {
+  if (!isObject(data)) return []
+  return Object.entries(data).flatMap(([name, value]) => {
+    const items = Array.isArray(value) ? value : [value]
+    const parts = items.map((item) =>
+      isObject(item) ? portRangeText(item) : isEmpty(item) ? null : String(item),
+    )
+    const known = parts.filter((part) => part !== null)
+    return known.length === 0 || known.length < parts.length
+      ? []
+      : ([[name, known.join(', ')]] as const)
+  })
 }
 
 function labelOf(kind: ConsoleKind, name: string): string {
@@ -142,12 +195,11 @@ function FactValue({ record, name }: { readonly record: RecordRow; readonly name
     )
   }
   if (name === 'envInfo') return <>{environmentText(value) || '–'}</>
-  if (name === 'supportedProtocols' && isObject(value)) {
-    const addresses = Object.values(value).map(String)
-    if (addresses.length > 0) return <>{addresses.map(visibleText).join(', ')}</>
-    const { noClients, offlineAddresses } = texts.record
-    return <>{record['isOnline'] === true ? noClients : offlineAddresses}</>
+  if (name === 'supportedProtocols') {
+    return <>{clientAddresses(record) || texts.record.noClients}</>
   }
+  // The sentence about a policy and the state beside its name say how long that is from now.
+  if (name === 'expiresAt' && 'serviceRoles' in record) return <Time at={String(value)} isExact />
   if (Array.isArray(value) && record[`${name}Display`] === undefined) {
     return <RecordCell name={name} value={value} />
   }

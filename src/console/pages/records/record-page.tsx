@@ -5,6 +5,7 @@ import { loadCaller, managementDocument, hasPermission } from '../../app/managem
 import { Failure } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
+import { useCurrentTabInView } from '../../app/current-tab.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/console-state.ts'
@@ -20,7 +21,7 @@ import type { FormField } from './form-field.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
 import { PolicyExpiryState, LastSeen } from './record-cell.tsx'
-import { IdentityState, RouterState, routerState, StateBadge } from './record-state.tsx'
+import { recordState, routerState, StateBadge } from './record-state.tsx'
 import { AccessExplanationPanel } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
 import { emptyHistoryQuery, historyKindAtPath } from '../activity/activity-data.ts'
@@ -59,6 +60,9 @@ interface RecordPageData {
   readonly prefilled: PrefilledRecord | null
 }
 
+/** Kinds whose pages show values of other records. */
+const kindsWithRelated: ReadonlySet<string> = new Set(['services', 'posture-checks'])
+
 async function load(
   kind: ConsoleKind,
   id: string | null,
@@ -85,7 +89,7 @@ async function load(
   const { record, etag } = await readRecord(kind.path, id, signal)
   const values = draftFromRecord(record, fields ?? [])
   const page = { rows: [record], totalCount: 1, filterableFields: [] }
-  const related = kind.path === 'services' ? await withRelated(kind, page, signal) : page
+  const related = kindsWithRelated.has(kind.path) ? await withRelated(kind, page, signal) : page
   return {
     ...common,
     record,
@@ -252,10 +256,7 @@ function Shown(props: {
         onReload={reload}
       />
     )
-  useEffect(() => {
-    const tab = document.querySelector('.tabs [aria-current]')
-    tab?.scrollIntoView({ block: 'nearest', inline: 'center' })
-  }, [currentPage.value])
+  useCurrentTabInView()
   if (record === null) return <div class="stack">{form}</div>
   const tabs = tabsOf(kind, form !== null)
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
@@ -363,14 +364,11 @@ function HeadState({
   const record = shown?.record ?? null
   if (record === null) return null
   if (kind.path === 'services') return <HostState row={shown?.related ?? {}} />
-  if (kind.path === 'identities') return <IdentityState row={record} />
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <PolicyExpiryState row={record} isBadge />
   }
-  if (typeof record['enabled'] === 'boolean') {
-    return <StateBadge state={record['enabled'] ? 'enabled' : 'disabled'} />
-  }
-  return isRouter(kind) ? <RouterState row={record} /> : null
+  const state = recordState(kind.path, record)
+  return state === null ? null : <StateBadge state={state} />
 }
 
 function isRouter({ path }: ConsoleKind): boolean {

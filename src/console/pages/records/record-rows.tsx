@@ -5,9 +5,10 @@ import { navigateTo, consolePath } from '../../app/navigation.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
-import { EmptyState, Skeleton } from '../../controls/status.tsx'
+import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { FieldCell } from './record-cell.tsx'
+import { DEFAULT_AUTH_POLICY } from './list-relations.ts'
+import { configTypeUse, FieldCell } from './record-cell.tsx'
 import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
 import { columnLabel } from './form-model.ts'
 import type { ConsoleKind } from './kinds.ts'
@@ -151,7 +152,12 @@ function columnsOf(shown: ListPageData | null): readonly string[] {
   return columns.length < COLUMNS_WITH_CREATION ? [...columns, 'createdAt'] : columns
 }
 
-const COLUMNS_WITH_CREATION = 5
+const COLUMNS_WITH_CREATION = 3
+
+/** Whether a narrow window leaves out a column. */
+function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
+  return narrow.length === 0 ? at > 0 : !narrow.includes(name)
+}
 
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise describes
@@ -309,7 +315,7 @@ function Head(props: {
           <Header
             key={name}
             name={name}
-            isMinor={at > 1}
+            isMinor={at > 0 && isMinor(kind, name, at - 1)}
             kind={kind}
             state={state}
             hasNames={shown?.hasNames === true}
@@ -361,6 +367,25 @@ function Header(props: {
   )
 }
 
+/** Marks a record that the network itself has made. */
+function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row: RecordRow }) {
+  const { cell } = texts
+  const text =
+    row['isSystem'] === true
+      ? cell.system
+      : kind.path === 'auth-policies' && row.id === DEFAULT_AUTH_POLICY
+        ? cell.standard
+        : kind.path === 'config-types' && configTypeUse(row['name']) !== ''
+          ? cell.builtIn
+          : ''
+  return text === '' ? null : (
+    <>
+      {' '}
+      <Badge>{text}</Badge>
+    </>
+  )
+}
+
 function Row(props: {
   readonly kind: ConsoleKind
   readonly row: RecordRow
@@ -383,9 +408,10 @@ function Row(props: {
         <a class="clip" href={consolePath(kind.path, row.id)}>
           {title}
         </a>
+        <Origin kind={kind} row={row} />
       </th>
       {columnsOf(shown).map((column, at) => (
-        <td key={column} class={at > 0 ? 'minor' : ''}>
+        <td key={column} class={isMinor(kind, column, at) ? 'minor' : ''}>
           <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>
       ))}

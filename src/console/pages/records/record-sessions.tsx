@@ -20,7 +20,8 @@ import type { ConsoleKind } from './kinds.ts'
 import { parseRowPage } from './record-data.ts'
 
 const REFRESH_MS = 3_000
-const SESSIONS_MAX = 100
+/** Maximum sessions of an identity that are read at the same time, the newest first. */
+export const SESSIONS_MAX = 100
 
 interface OpenNow {
   /** Null if the record is not an identity, because only identities have API sessions. */
@@ -37,7 +38,7 @@ export function isCircuitForRecord(collection: string, id: string, circuit: Live
   return pathRouters(path).some((router) => router.id === id)
 }
 
-/** Open API sessions of an identity. */
+/** The newest open API sessions of an identity, at most `SESSIONS_MAX`. */
 export async function readApiSessions(
   identityId: string,
   signal?: AbortSignal,

@@ -6,7 +6,8 @@ import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
 
-interface ShownState {
+/** A state in words, with its color. */
+export interface ShownState {
   readonly tone: BadgeTone
   readonly word: string
   readonly icon?: IconName
@@ -77,6 +78,14 @@ export function RouterState({ row }: { readonly row: Row }) {
 
 export function IdentityState({ row }: { readonly row: Row }) {
   return <StateBadge state={identityState(row)} />
+}
+
+/** The state of a record of any kind, from its own fields; null: its kind has none. */
+export function recordState(path: string, row: Row): RecordStateName | null {
+  if (path === 'identities') return identityState(row)
+  if (path === 'routers' || path.endsWith('-routers')) return routerState(row)
+  if (typeof row['enabled'] !== 'boolean') return null
+  return row['enabled'] ? 'enabled' : 'disabled'
 }
 
 /** Whether a terminator or a link can carry circuits. */

@@ -6,9 +6,10 @@ import { consolePath } from '../../app/navigation.ts'
 import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import { formatListState, quoteFilterText } from './filters.ts'
 import { fieldLabel } from './form-model.ts'
 import { type ConsoleKind, findKindAtPath, kinds } from './kinds.ts'
-import { type RowPage, readRowPage } from './record-data.ts'
+import { type RecordRow, type RowPage, readRowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 
 /** Records of each list that are shown at first. */
@@ -17,8 +18,48 @@ const SHOWN = 8
 const SHOWN_MAX = 100
 const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
 
-async function read(path: string, limit: number, signal: AbortSignal): Promise<RowPage> {
-  return await readRowPage(path, NO_FILTER, [], signal, [], { limit, offset: 0 })
+/** Records of one kind that are related to a record. */
+interface RelatedSource {
+  /** Name of their collection. */
+  readonly name: string
+  /** List that has them, with the filter in `filter`. */
+  readonly path: string
+  readonly filter: string
+}
+
+/** Related records that the API returns only in the list of their kind. */
+const filtered: Readonly<Record<string, (id: string) => Omit<RelatedSource, 'path'>>> = {
+  'auth-policies': (id) => ({
+    name: 'identities',
+    filter: `=authPolicyId = ${quoteFilterText(id)}`,
+  }),
+}
+
+function sourcesOf(kind: ConsoleKind, id: string, lists: readonly string[]): RelatedSource[] {
+  const more = filtered[kind.path]?.(id)
+  const own = lists
+    .filter((name) => findKindAtPath(name) !== null)
+    .map((name) => ({ name, path: `${kind.path}/${encodeURIComponent(id)}/${name}`, filter: '' }))
+  return more === undefined ? own : [...own, { ...more, path: more.name }]
+}
+
+async function read(
+  { path, filter }: RelatedSource,
+  limit: number,
+  signal: AbortSignal,
+): Promise<RowPage> {
+  const state = { ...NO_FILTER, typed: filter }
+  return await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
+}
+
+/** The page of a record, or the list of several. */
+function hrefOf(name: string, rows: readonly RecordRow[]): string {
+  const [first] = rows
+  if (first === undefined || rows.length > 1) {
+    const ids = rows.map(({ id }) => quoteFilterText(id)).join(', ')
+    return consolePath(name) + formatListState({ ...NO_FILTER, typed: `=id in [${ids}]` })
+  }
+  return consolePath(name, first.id)
 }
 
 /** Records that refer to this record or belong to it, by kind. */
@@ -28,19 +69,16 @@ export function RelatedLists(props: {
   readonly lists: readonly string[]
 }) {
   const { kind, id, lists } = props
-  const path = `${kind.path}/${encodeURIComponent(id)}`
-  const names = lists.filter((name) => findKindAtPath(name) !== null)
-  const loaded = useLoadedData(`${path} ${names.join(' ')}`, async (signal) => {
-    const pages = await Promise.allSettled(
-      names.map((name) => read(`${path}/${name}`, SHOWN, signal)),
-    )
-    return names.map((name, at) => ({ name, page: pages[at] }))
+  const sources = sourcesOf(kind, id, lists)
+  const loaded = useLoadedData(`${kind.path}/${id} ${lists.join(' ')}`, async (signal) => {
+    const pages = await Promise.allSettled(sources.map((one) => read(one, SHOWN, signal)))
+    return sources.map((source, at) => ({ source, page: pages[at] }))
   })
-  if (names.length === 0) return null
-  const found = (loaded.data.value ?? []).flatMap(({ name, page }) =>
-    page?.status === 'fulfilled' ? [{ name, page: page.value }] : [],
+  if (sources.length === 0) return null
+  const found = (loaded.data.value ?? []).flatMap(({ source, page }) =>
+    page?.status === 'fulfilled' && page.value.totalCount > 0 ? [{ source, page: page.value }] : [],
   )
-  const empty = found.filter(({ page }) => page.totalCount === 0).map(({ name }) => manyOf(name))
+  if (loaded.data.value !== null && found.length === 0) return null
   return (
     <section class="panel" aria-labelledby="related" aria-busy={loaded.data.value === null}>
       <div class="panel-head">
@@ -53,13 +91,10 @@ export function RelatedLists(props: {
         </div>
       ) : null}
       <dl class="related">
-        {found
-          .filter(({ page }) => page.totalCount > 0)
-          .map(({ name, page }) => (
-            <Related key={name} name={name} path={`${path}/${name}`} first={page} />
-          ))}
+        {found.map(({ source, page }) => (
+          <Related key={source.name} source={source} first={page} />
+        ))}
       </dl>
-      {empty.length === 0 ? null : <p class="related-note">{texts.record.noRelated(empty)}</p>}
     </section>
   )
 }
@@ -68,13 +103,24 @@ function manyOf(name: string): string {
   return kinds.find((one) => one.path === name)?.many ?? fieldLabel(name)
 }
 
-function Related(props: { readonly name: string; readonly path: string; readonly first: RowPage }) {
-  const { name, path, first } = props
+/** Rows with the same title, such as several terminators of a service at a router. */
+function groupByTitle(rows: readonly RecordRow[]): ReadonlyMap<string, readonly RecordRow[]> {
+  const groups = new Map<string, RecordRow[]>()
+  for (const row of rows) {
+    const title = rowTitle(row)
+    groups.set(title, [...(groups.get(title) ?? []), row])
+  }
+  return groups
+}
+
+function Related(props: { readonly source: RelatedSource; readonly first: RowPage }) {
+  const { source, first } = props
+  const { name } = source
   const all = useSignal<RowPage | null>(null)
   const error = useSignal<unknown>(null)
   const page = all.value ?? first
   const showAll = (): void => {
-    read(path, SHOWN_MAX, new AbortController().signal)
+    read(source, SHOWN_MAX, new AbortController().signal)
       .then((found) => (all.value = found))
       .catch((failure: unknown) => (error.value = failure))
   }
@@ -85,9 +131,12 @@ function Related(props: { readonly name: string; readonly path: string; readonly
       </dt>
       <dd>
         <ul class="related-rows">
-          {page.rows.map((row) => (
-            <li key={row.id}>
-              <a href={consolePath(name, row.id)}>{rowTitle(row)}</a>
+          {[...groupByTitle(page.rows)].map(([title, rows]) => (
+            <li key={title}>
+              <a href={hrefOf(name, rows)}>{title}</a>
+              {rows.length === 1 ? null : (
+                <span class="faint"> {texts.record.times(rows.length)}</span>
+              )}
             </li>
           ))}
           {page.totalCount > page.rows.length ? (

@@ -27,6 +27,11 @@ export function attributesWithExpiries(draft: Draft, ends: Draft): readonly stri
   return [...held, ...ended].sort()
 }
 
+/** Whether a record has role attributes that can end, or attributes that have ended. */
+export function hasExpiringAttributes(draft: Draft, ends: unknown): boolean {
+  return attributesWithExpiries(draft, isObject(ends) ? ends : {}).length > 0
+}
+
 /**
  * Input for the time at which each role attribute ends. A time that the user removes becomes null:
  * a patch keeps the times that it does not contain.
@@ -34,13 +39,6 @@ export function attributesWithExpiries(draft: Draft, ends: Draft): readonly stri
 export function RoleExpiryInput({ ids, draft, value, onChange }: RoleEndsProps) {
   const ends = isObject(value) ? value : {}
   const attributes = attributesWithExpiries(draft, ends)
-  if (attributes.length === 0) {
-    return (
-      <span class="faint small" id={ids.id}>
-        {texts.ends.noAttributes}
-      </span>
-    )
-  }
   return (
     <ul class="role-ends" id={ids.id}>
       {attributes.map((name) => (

@@ -5,6 +5,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { CopyText } from '../../controls/copy.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -82,6 +83,11 @@ export function RouterDependents({ record }: { readonly record: RecordRow }) {
           {dependents.none}
         </p>
       ) : null}
+      {isOnline ? null : (
+        <div class="panel-body">
+          <CopyText label={dependents.check} text={dependents.checkCommand} />
+        </div>
+      )}
       {found.map(({ kind, page }) => (
         <div class="dependents" key={kind}>
           <h3>{dependents[kind](page.totalCount)}</h3>

@@ -5,7 +5,9 @@ import type { PickerOption, PickerSuggestions } from '../../controls/picker.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
-import { suggestAttributes, suggestRecords } from '../records/record-data.ts'
+import { type RecordRow, suggestAttributes, suggestRecords } from '../records/record-data.ts'
+import { recordState, recordStates } from '../records/record-state.tsx'
+import { type HostCount, hostState, readHostCounts } from '../records/service-hosts.tsx'
 
 /** Kinds in the order of the results; others have no names, or are looked for rarely. */
 const searched = [
@@ -104,20 +106,36 @@ async function recordsOf(text: string, signal: AbortSignal): Promise<Found[]> {
   )
   const lists = await Promise.all(
     readable.map(async (path) => {
-      const { rows } = await suggestRecords(path, text, signal)
-      return rows
-        .slice(0, ROWS_OF_KIND)
-        .map(({ id, name }) =>
-          found(
-            String(name ?? id),
-            findKindAtPath(path)?.one ?? '',
-            consolePath(path, id),
-            iconOf(path),
-          ),
-        )
+      const { rows: all } = await suggestRecords(path, text, signal)
+      const rows = all.slice(0, ROWS_OF_KIND)
+      const hosts = path === 'services' ? await hostsOf(rows, signal) : null
+      return rows.map((row) => ({
+        ...found(
+          String(row['name'] ?? row.id),
+          findKindAtPath(path)?.one ?? '',
+          consolePath(path, row.id),
+          iconOf(path),
+        ),
+        ...stateOf(path, { ...row, hosts: hosts?.get(row.id) }),
+      }))
     }),
   )
   return lists.flat()
+}
+
+function stateOf(path: string, row: RecordRow): Pick<PickerOption, 'state'> {
+  const name = recordState(path, row)
+  const state = name === null ? hostState(row) : recordStates[name]
+  return state === null ? {} : { state }
+}
+
+/** Errors are ignored: results without a state are better than none. */
+async function hostsOf(
+  services: readonly RecordRow[],
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, HostCount> | null> {
+  const ids = services.map(({ id }) => id)
+  return await readHostCounts(ids, signal).catch(() => null)
 }
 
 /** Kinds with role attributes. */

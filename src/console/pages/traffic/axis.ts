@@ -1,6 +1,9 @@
-/** The smallest of 1, 2, 5, 10, 20, … that is not below the value; 1 for 0. */
+/** Ends of an axis, in tenths of a power of ten; bars then fill most of its height. */
+const steps = [10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100] as const
+
+/** The smallest end of an axis that is not below the value; 1 for 0. */
 export function axisMaximum(value: number): number {
-  if (value <= 1) return 1
-  const power = 10 ** Math.floor(Math.log10(value))
-  return ([1, 2, 5].find((step) => step * power >= value) ?? 10) * power
+  if (value <= 10) return Math.max(1, Math.ceil(value))
+  const tenth = 10 ** (Math.floor(Math.log10(value)) - 1)
+  return (steps.find((step) => step * tenth >= value) ?? 100) * tenth
 }

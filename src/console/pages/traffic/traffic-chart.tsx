@@ -126,8 +126,8 @@ function EmptyChart({ title, total }: { readonly title: string; readonly total: 
     <figure class="chart">
       <figcaption>
         <strong>{title}</strong>
-        <span class="soft small">{total}</span>
       </figcaption>
+      <p class="chart-none soft small">{total}</p>
     </figure>
   )
 }

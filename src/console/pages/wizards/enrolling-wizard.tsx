@@ -44,6 +44,20 @@ interface EnrollingWizardProps {
   readonly more?: ComponentChildren
 }
 
+/** The steps from the form until the record is online. */
+function StepLine({ current }: { readonly current: number }) {
+  const { stepLine, enrollSteps } = texts.wizards
+  return (
+    <ol class="step-line small" aria-label={stepLine}>
+      {enrollSteps.map((step, at) => (
+        <li key={step} aria-current={at === current ? 'step' : undefined}>
+          {step}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
 /** Form that creates a record and then shows its enrollment token. */
 export function EnrollingWizard(props: EnrollingWizardProps) {
   const { kind, words, bodyOf, tokenIn, children, more } = props
@@ -76,6 +90,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
   return (
     <>
       <WizardHead name={props.name} />
+      <StepLine current={shown === null ? 0 : 1} />
       {shown === null ? (
         <form
           class="panel record-form"

@@ -6,7 +6,7 @@ import { CopyText } from '../../controls/copy.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { QrCode } from './qr-code.tsx'
+import { QrCode } from '../../controls/qr-code.tsx'
 
 /**
  * Shows an enrollment token: as a QR code for phones, as a file, and with the command that uses it.
@@ -31,7 +31,7 @@ export function TokenCard(props: {
       </div>
       <div class="panel-body form">
         <Notice tone="warn">{wizards.secret}</Notice>
-        <QrCode text={jwt} />
+        <QrCode text={jwt} label={wizards.qr} />
         <div class="row">
           <Button icon="backup" kind="primary" onClick={() => downloadText(fileName, jwt)}>
             {wizards.download(fileName)}

@@ -1,8 +1,8 @@
 import { generate } from 'lean-qr'
 import { useMemo } from 'preact/hooks'
 
-import { Notice } from '../../controls/status.tsx'
-import { texts } from '../../texts.ts'
+import { Notice } from './status.tsx'
+import { texts } from '../texts.ts'
 
 const MARGIN = 2
 
@@ -26,19 +26,13 @@ function pathOf(text: string): { readonly path: string; readonly size: number } 
   }
 }
 
-export function QrCode({ text }: { readonly text: string }) {
+export function QrCode({ text, label }: { readonly text: string; readonly label: string }) {
   const code = useMemo(() => pathOf(text), [text])
   if (code === null) return <Notice>{texts.wizards.noQr}</Notice>
   const { path, size } = code
   const box = `${-MARGIN} ${-MARGIN} ${size + 2 * MARGIN} ${size + 2 * MARGIN}`
   return (
-    <svg
-      class="qr"
-      viewBox={box}
-      role="img"
-      aria-label={texts.wizards.qr}
-      shape-rendering="crispEdges"
-    >
+    <svg class="qr" viewBox={box} role="img" aria-label={label} shape-rendering="crispEdges">
       <path d={path} fill="#000" />
     </svg>
   )

@@ -1,0 +1,81 @@
+import { queryAdmission } from '../../cluster/membership/admission-client.ts'
+import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
+import type { ControllerConfig } from '../../config/controller/options.ts'
+import { type Credentials, readCredentials } from '../../controller/start/check-certificates.ts'
+import { StartCheckReport } from '../../controller/start/check-report.ts'
+import { knownSeeds } from '../../controller/start/known-seeds.ts'
+import { otherMeshAddresses, readKnownMembership } from '../../controller/start/known-voters.ts'
+import { fencedMessage } from '../../controller/start/removal-action.ts'
+import { programVersion } from '../../controller/version.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { Problem } from '../../lib/problems.ts'
+import { readFence } from '../../store/folder/fence-file.ts'
+import { readDataIdentity } from '../../store/log/data-identity.ts'
+import { moveAwayText } from '../controller/move-away-text.ts'
+import type { CheckList } from '../terminal/check-list.ts'
+
+/** Time limit for each address. All addresses are tried at the same time. */
+const ANSWER_MS = 5_000
+const ADDRESSES_MAX = 16
+
+/**
+ * Ends the join if the cluster has removed the controller whose files are at the configured paths:
+ * the controller would stop right after its start. If no member responds, only prints a warning,
+ * because a completed join may be repeated while the cluster is down.
+ */
+export async function checkStillAdmitted(
+  config: ControllerConfig,
+  checks: CheckList,
+): Promise<void> {
+  const { id } = config
+  const fail = (sentence: string): never => checks.fail('admission', moveAwayText(config, sentence))
+  const fence = readFence(config.data)
+  if (fence !== null) fail(fencedMessage(id, fence))
+  const report = new StartCheckReport()
+  const credentials = readCredentials(config, systemClock.nowMs(), report)
+  if (credentials === null) return checks.fail('key', report.faults.join('\n'))
+  const outcome = await admissionOutcome(config, credentials)
+  if (typeof outcome === 'string') {
+    checks.warn('admission', `no member could confirm that ${id} is still admitted: ${outcome}`)
+    return
+  }
+  // `too-old` shows that the controller would be admitted, `store-in-use` that it is running.
+  const isRefused =
+    outcome.outcome === 'refused' && !['too-old', 'store-in-use'].includes(outcome.reason)
+  if (isRefused) fail(outcome.detail)
+  checks.ok('admission', `${id} is still admitted`)
+}
+
+/** @returns the decision of the cluster, or why no member reported it. */
+async function admissionOutcome(
+  config: ControllerConfig,
+  { certificatePem, privateKeyPem, caPem }: Credentials,
+): Promise<AdmissionOutcome | string> {
+  const { id, data, cluster, trustDomain } = config
+  const known = otherMeshAddresses(id, readKnownMembership(data))
+  const addresses = [...new Set([...known, ...knownSeeds(config)])].slice(0, ADDRESSES_MAX)
+  const { clusterId, storeId } = readDataIdentity(data)
+  const queries = addresses.map((address) =>
+    queryAdmission({
+      addresses: [address],
+      resolvers: cluster.resolvers,
+      identity: { certificatePem, privateKeyPem, caPem },
+      trustDomain,
+      clusterId,
+      storeId,
+      address: cluster.advertise,
+      version: `v${programVersion()}`,
+      startedAtMs: systemClock.nowMs(),
+      timeoutMs: ANSWER_MS,
+    }),
+  )
+  try {
+    return await Promise.any(queries)
+  } catch (error) {
+    if (!(error instanceof AggregateError)) throw error
+    const { errors } = error as { readonly errors: readonly unknown[] }
+    const reasons = errors.flatMap((one) => (one instanceof Problem ? [one.message] : []))
+    if (reasons.length < errors.length) throw error
+    return reasons.length === 0 ? 'their addresses are not known' : reasons.join('; ')
+  }
+}

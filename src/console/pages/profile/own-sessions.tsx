@@ -1,0 +1,109 @@
+import { useSignal } from '@preact/signals'
+
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { hasPermission, loadCaller } from '../../app/management-document.ts'
+import { isReadOnly } from '../../app/console-state.ts'
+import { useLoadedData } from '../../app/loaded.ts'
+import { ApiRefusalError } from '../../../client/client-errors.ts'
+import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { Button } from '../../controls/button.tsx'
+import { texts } from '../../texts.ts'
+import { closeLiveRow, type LiveDataRow, readOwnSessionId } from '../live/live-data.ts'
+import { LiveTable } from '../live/live-table.tsx'
+import { readApiSessions, SESSIONS_MAX } from '../records/record-sessions.tsx'
+
+const SESSIONS = `${MANAGEMENT_API_PATH}/api-sessions`
+/** Maximum pages of sessions that one request of the user ends. */
+const PAGES_MAX = 100
+const NO_NAMES = new Map<string, string>()
+
+interface OwnSessions {
+  readonly rows: readonly LiveDataRow[]
+  readonly current: string
+}
+
+/** The user's API sessions; null without the permission to read sessions. */
+async function load(identityId: string, signal: AbortSignal): Promise<OwnSessions | null> {
+  await loadCaller()
+  if (!hasPermission('ops.read')) return null
+  const [rows, current] = await Promise.all([
+    readApiSessions(identityId, signal),
+    readOwnSessionId(signal),
+  ])
+  return { rows, current }
+}
+
+/** Ends all sessions of the identity but the current one, page by page. */
+async function endOthers(identityId: string, current: string): Promise<void> {
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const others = (await readApiSessions(identityId)).filter(({ id }) => id !== current)
+    if (others.length === 0) return
+    for (const { id } of others) await endSession(id)
+  }
+  throw new Error(texts.profile.othersRemain)
+}
+
+async function endSession(id: string): Promise<void> {
+  try {
+    await closeLiveRow(SESSIONS, id)
+  } catch (error) {
+    // The session has ended in the meantime.
+    if (!(error instanceof ApiRefusalError && error.status === 404)) throw error
+  }
+}
+
+/** Shows the user's own sessions, and ends all others on request. */
+export function OwnSessionsPanel({ identityId }: { readonly identityId: string }) {
+  const { profile, live } = texts
+  const loaded = useLoadedData(`own-sessions/${identityId}`, (signal) => load(identityId, signal))
+  const isEnding = useSignal(false)
+  const { value: own } = loaded.data
+  if (own === null) return null
+  const others = own.rows.filter(({ id }) => id !== own.current)
+  const refused = isReadOnly.value
+    ? texts.banner.refused
+    : others.length === 0
+      ? profile.noOthers
+      : null
+  return (
+    <section class="panel" aria-labelledby="own-sessions">
+      <div class="panel-head">
+        <h2 id="own-sessions">
+          {live.names['api-sessions']}{' '}
+          <span class="count">
+            {own.rows.length}
+            {own.rows.length < SESSIONS_MAX ? '' : '+'}
+          </span>
+        </h2>
+        {hasPermission('ops.delete') ? (
+          <Button refused={refused} onClick={() => (isEnding.value = true)}>
+            {profile.endOthers}
+          </Button>
+        ) : null}
+      </div>
+      <LiveTable
+        name="api-sessions"
+        rows={own.rows}
+        columns={['ipAddress', 'lastActivityAt', 'createdAt']}
+        names={NO_NAMES}
+        ownSession={own.current}
+        end={null}
+        asksFirst
+        onEnded={loaded.reload}
+      />
+      {isEnding.value ? (
+        <ConfirmDialog
+          title={profile.endOthers}
+          verb={live.end}
+          isDangerous
+          run={() => endOthers(identityId, own.current)}
+          done={profile.endedOthers}
+          onClose={() => (isEnding.value = false)}
+          onDone={loaded.reload}
+        >
+          <p class="soft">{profile.endOthersWhat(others.length)}</p>
+        </ConfirmDialog>
+      ) : null}
+    </section>
+  )
+}
