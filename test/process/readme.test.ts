@@ -20,6 +20,8 @@ import { freePortBlock } from '../support/ports.ts'
 // Goal: the commands of docs/start/evaluate.md, whose beginning the README shows, and of
 // docs/integrate/api.md print the documented results, line by line.
 
+/** Maximum time of a step; the first one installs packages and builds the console. */
+const STEP_MS = 300_000
 const ROOT = resolve(import.meta.dirname, '../..')
 const PROGRAM = resolve(process.env['FLOTILLA_PROGRAM'] ?? '', '../..')
 const PAGE = 'docs/start/evaluate.md'
@@ -81,7 +83,7 @@ class Terminal {
     const seen = await until(
       `${pattern} in the terminal`,
       () => Promise.resolve(pattern.test(this.output) ? 'shown' : this.hasEnded && 'ended'),
-      120_000,
+      STEP_MS,
     ).catch((error: unknown) => String(error))
     if (seen !== 'shown') throw new Error(`${seen} without ${pattern}:\n${this.output}`)
   }
