@@ -1,11 +1,11 @@
 import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-const { rmSync } = await vi.importActual<typeof import('node:fs')>('node:fs')
-vi.mock('node:fs', async (original) => ({
-  ...(await original<typeof import('node:fs')>()),
+vi.mock(import('node:fs'), async (original) => ({
+  ...(await original()),
   rmSync: () => {
     throw Object.assign(new Error('EACCES: permission denied, rm'), {
       code: 'EACCES',
@@ -20,8 +20,8 @@ let folder = ''
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-aside-'))
 })
-afterEach(() => {
-  rmSync(folder, { recursive: true, force: true })
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true })
 })
 
 test('a file is set aside although an older copy cannot be removed', () => {

@@ -37,7 +37,7 @@ function loseConnectionAfterPost(): MockInstance {
       throw new CommandFailure(EXIT_FAILED, 'connection lost', new UnreachableError([]))
     }
     isLost = request.method === 'POST'
-    return await ask.call(this, request, shape)
+    return await (Reflect.apply(ask, this, [request, shape]) as ReturnType<typeof ask>)
   } as typeof ask)
 }
 
