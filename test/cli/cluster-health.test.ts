@@ -43,6 +43,11 @@ const atRisk = {
   failureTolerance: 0,
   nextRisk: 'losing one more voter stops writes',
 }
+const withoutMajority = {
+  ...status,
+  failureTolerance: -1,
+  nextRisk: 'no majority of voters is connected',
+}
 const alarm = (code: string, isCritical: boolean) => ({ code, text: 'why', sinceMs: 1, isCritical })
 const silent = ['https://ctrl3:1280: it refused the connection']
 const [one, two] = [member('ctrl1'), member('ctrl2')]
@@ -94,6 +99,19 @@ describe('the health of a cluster', () => {
       'OK: 3 of 3 controllers answer, leader ctrl1, writes survive the failure of one voter | controllers=3 answering=3 tolerance=1 alarms=0',
       {
         statuses: [first, { ...atRisk, selfId: 'ctrl2' }, { ...first, selfId: 'ctrl3' }],
+        faults: [],
+        isOneView: false,
+      },
+    ],
+    [
+      // The leader notices the loss of its majority before it resigns. The others may elect a leader.
+      'WARNING: failure tolerance -1 instead of 1: no majority of voters is connected | controllers=3 answering=3 tolerance=-1 alarms=0',
+      { statuses: [withoutMajority, ...each.slice(1)], faults: [], isOneView: false },
+    ],
+    [
+      'CRITICAL: no leader: writes wait | controllers=3 answering=3 tolerance=-1 alarms=0',
+      {
+        statuses: each.map(({ selfId }) => ({ ...withoutMajority, selfId })),
         faults: [],
         isOneView: false,
       },

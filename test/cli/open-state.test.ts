@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { findLevelAssertion } from '../../src/controller/start/find-state-abort.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
 import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -154,3 +155,22 @@ test('a process that was killed while it opened an intact state does not lose th
   }
   expect(readdirSync(dir)).toEqual(['state'])
 })
+
+test.each([
+  [
+    "flotilla: ../deps/leveldb/leveldb-1.20/db/version_set.cc:765: void leveldb::A(B*): Assertion `a > 0' failed.",
+    "Assertion `a > 0' failed",
+  ],
+  ["node: ../deps/uv/src/unix/core.c:601: uv__close: Assertion `fd > STDERR_FILENO' failed.", null],
+  ["node: ../deps/other/db/io.cc:7: void f(): Assertion `a' failed.", null],
+  [
+    "x ../deps/leveldb/leveldb-1.20/db/a.cc:7: it works\nnode: ../deps/uv/src/u.c:1: f: Assertion `a' failed.",
+    null,
+  ],
+  ['Assertion failed: a > 0 (../deps/leveldb/leveldb-1.20/db/version_set.cc: f: 765)', null],
+])(
+  'only a failed assertion in a source file of LevelDB counts as damage of the state: %s',
+  (output, found) => {
+    expect(findLevelAssertion(`${output}\n`)).toBe(found)
+  },
+)

@@ -38,3 +38,20 @@ test('only the two newest data folders that were set aside are kept, even if the
   ])
   expect(readdirSync(folder)).toContain('data.backup')
 })
+
+test('files with a similar name, such as data.set-aside-old, are neither removed nor counted', () => {
+  const others = [
+    'data.set-aside-old',
+    'data.set-aside-20260101T000000.000Z.tar',
+    'data.set-aside-9',
+  ]
+  for (const name of others) mkdirSync(join(folder, name))
+  const atMs = Date.UTC(2026, 0, 1)
+  for (const content of ['one', 'two', 'three']) setAside(fill(content), atMs)
+  const kept = readdirSync(folder).filter((name) => !others.includes(name))
+  expect(kept.map((name) => readFileSync(join(folder, name, 'IDENTITY'), 'utf8')).sort()).toEqual([
+    'three',
+    'two',
+  ])
+  expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
+})

@@ -21,7 +21,8 @@ const ADDRESSES_MAX = 16
 /**
  * Ends the join if the cluster has removed the controller whose files are at the configured paths:
  * the controller would stop right after its start. If no member responds, only prints a warning,
- * because a completed join may be repeated while the cluster is down.
+ * because a completed join may be repeated while the cluster is down. One member that would admit
+ * the controller outweighs all refusals, because a removed controller may still respond.
  */
 export async function checkStillAdmitted(
   config: ControllerConfig,
@@ -39,11 +40,15 @@ export async function checkStillAdmitted(
     checks.warn('admission', `no member could confirm that ${id} is still admitted: ${outcome}`)
     return
   }
-  // `too-old` shows that the controller would be admitted, `store-in-use` that it is running.
-  const isRefused =
-    outcome.outcome === 'refused' && !['too-old', 'store-in-use'].includes(outcome.reason)
-  if (isRefused) fail(outcome.detail)
+  if (isRefusal(outcome)) fail(outcome.detail)
   checks.ok('admission', `${id} is still admitted`)
+}
+
+type Refusal = Extract<AdmissionOutcome, { readonly outcome: 'refused' }>
+
+/** `too-old` shows that the controller would be admitted, `store-in-use` that it is running. */
+function isRefusal(outcome: AdmissionOutcome): outcome is Refusal {
+  return outcome.outcome === 'refused' && !['too-old', 'store-in-use'].includes(outcome.reason)
 }
 
 /** @returns the decision of the cluster, or why no member reported it. */
@@ -69,13 +74,32 @@ async function admissionOutcome(
       timeoutMs: ANSWER_MS,
     }),
   )
+  return await combineAdmissionAnswers(queries)
+}
+
+/**
+ * Waits for every answer, unless a member would admit the controller.
+ * @returns a refusal only if no member would admit the controller; the reasons if none responded.
+ */
+export async function combineAdmissionAnswers(
+  queries: readonly Promise<AdmissionOutcome>[],
+): Promise<AdmissionOutcome | string> {
+  const refusals: Refusal[] = []
+  const admissions = queries.map(async (query) => {
+    const outcome = await query
+    if (!isRefusal(outcome)) return outcome
+    refusals.push(outcome)
+    throw new Problem('PEER_UNREACHABLE', { detail: outcome.detail })
+  })
   try {
-    return await Promise.any(queries)
+    return await Promise.any(admissions)
   } catch (error) {
     if (!(error instanceof AggregateError)) throw error
     const { errors } = error as { readonly errors: readonly unknown[] }
     const reasons = errors.flatMap((one) => (one instanceof Problem ? [one.message] : []))
     if (reasons.length < errors.length) throw error
+    const [refusal] = refusals
+    if (refusal !== undefined) return refusal
     return reasons.length === 0 ? 'their addresses are not known' : reasons.join('; ')
   }
 }

@@ -110,22 +110,22 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
   )
   const silent = [...ids].filter((id) => !answering.has(id)).sort()
   const leaders = new Set(statuses.flatMap(({ leaderId }) => leaderId ?? []))
-  const judged = bestInformed(statuses)
-  const failureTolerance = judged?.failureTolerance ?? -1
+  const led = statuses.filter(({ leaderId }) => leaderId !== null)
+  const judged = bestInformed(led)
+  // One controller that sees a majority suffices: the leader may only just have lost its quorum.
+  const hasMajority = led.some(({ failureTolerance }) => failureTolerance >= 0)
   const alarms = new Map(
     statuses.flatMap((status) => status.alarms.map((alarm) => [alarm.code, alarm] as const)),
   )
   const critical = [
     ...(statuses.length === 0 ? ['no controller answers'] : []),
-    ...(statuses.length > 0 && (leaders.size === 0 || failureTolerance < 0)
-      ? ['no leader: writes wait']
-      : []),
+    ...(statuses.length > 0 && !hasMajority ? ['no leader: writes wait'] : []),
     ...[...alarms.values()].filter(({ isCritical }) => isCritical).map(alarmText),
   ]
   const warnings = [
     ...silent.map((id) => `${id} does not answer`),
     ...failing(statuses).map((id) => `${id} does not serve`),
-    ...(alarms.has('NO_QUORUM_SPARE') ? [] : toleranceWarning(judged)),
+    ...(!hasMajority || alarms.has('NO_QUORUM_SPARE') ? [] : toleranceWarning(judged)),
     ...(leaders.size > 1 ? [`controllers name different leaders: ${[...leaders].join(', ')}`] : []),
     ...[...alarms.values()].filter(({ isCritical }) => !isCritical).map(alarmText),
     ...faults,
@@ -137,7 +137,7 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
     reasons: state === 'OK' ? [well] : [...critical, ...warnings],
     controllers: ids.size,
     answering: answering.size,
-    failureTolerance,
+    failureTolerance: judged?.failureTolerance ?? -1,
     alarms: [...alarms.keys()].sort(),
   }
 }
@@ -146,8 +146,7 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
  * The status that shows how many voters may fail: that of the leader, because only its connections
  * count for writes. If the leader did not respond, the most cautious one.
  */
-function bestInformed(statuses: readonly ClusterStatus[]): ClusterStatus | null {
-  const led = statuses.filter(({ leaderId }) => leaderId !== null)
+function bestInformed(led: readonly ClusterStatus[]): ClusterStatus | null {
   const cautious = led.toSorted((a, b) => a.failureTolerance - b.failureTolerance)
   return cautious.find(({ selfId, leaderId }) => selfId === leaderId) ?? cautious[0] ?? null
 }
@@ -155,7 +154,7 @@ function bestInformed(statuses: readonly ClusterStatus[]): ClusterStatus | null 
 function toleranceWarning(status: ClusterStatus | null): readonly string[] {
   if (status === null) return []
   const { failureTolerance, failureToleranceMax = failureTolerance, nextRisk } = status
-  if (failureTolerance < 0 || failureTolerance >= failureToleranceMax) return []
+  if (failureTolerance >= failureToleranceMax) return []
   return [`failure tolerance ${failureTolerance} instead of ${failureToleranceMax}: ${nextRisk}`]
 }
 

@@ -22,7 +22,7 @@ import { isInteractive, promptLine } from '../terminal/prompt.ts'
 import { findKind, kindById, kindNameInWords, recordPath, type RecordKind } from './kinds.ts'
 import { RecordNameResolver, sendKindRequest } from './names.ts'
 import { readRows } from './read.ts'
-import { type ApiRecordRow, createdRecordShape, toFilterLiteral } from './rows.ts'
+import { type ApiRecordRow, createdRecordShape, readMemberAt, toFilterLiteral } from './rows.ts'
 import { rowName } from './table.ts'
 import { sendRecordWrite } from './write.ts'
 
@@ -47,7 +47,7 @@ interface Subject {
 interface NewToken {
   readonly jwt: string
   readonly expiresAt: string | null
-  /** Kind and ID of the record that shows the token. */
+  /** Words of the command that shows the token, without the name of the program. */
   readonly shownBy: string
 }
 
@@ -102,9 +102,12 @@ function edgeRouterSubject(client: ApiClient, kind: RecordKind, row: ApiRecordRo
     reEnroll: async () => {
       const request = { method: 'POST', path: `${path}/re-enroll` } as const
       await sendRecordWrite(client, kind, `re-enroll ${label}`, request)
-      const { data } = await sendKindRequest(client, kind, { method: 'GET', path }, routerShape)
+      const shownBy = `get ${kind.name} ${quoteShellWord(row.id)}`
+      const { data } = await readToken(shownBy, () =>
+        sendKindRequest(client, kind, { method: 'GET', path }, routerShape),
+      )
       const { enrollmentJwt: jwt, enrollmentExpiresAt: expiresAt = null } = data
-      return { jwt, expiresAt, shownBy: `${kind.name} ${quoteShellWord(row.id)}` }
+      return { jwt, expiresAt, shownBy }
     },
   }
 }
@@ -125,6 +128,13 @@ async function identitySubject(
   const { rows } = await readRows(client, kindById('authenticator'), { filter }, 3)
   const [only, ...others] = rows
   if (only === undefined) {
+    const token = openEnrollmentId(row)
+    if (token !== null) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${label} has no certificate, but has a token; show it with: flotilla get enrollment ${quoteShellWord(token)}`,
+      )
+    }
     const words = `enrollment method=ott identityId=${quoteShellWord(row.id)} --for 24h`
     throw new CommandFailure(
       EXIT_FAILED,
@@ -141,6 +151,12 @@ async function identitySubject(
   return authenticatorSubject(client, only.id, label)
 }
 
+/** @returns the ID of an enrollment with which the identity gets a certificate; null if none. */
+function openEnrollmentId(row: ApiRecordRow): string | null {
+  const ids = ['ott', 'ottca'].map((method) => readMemberAt(row, ['enrollment', method, 'id']))
+  return ids.find((id) => typeof id === 'string') ?? null
+}
+
 function authenticatorSubject(client: ApiClient, id: string, label: string): Subject {
   const [kind, enrollments] = [kindById('authenticator'), kindById('enrollment')]
   return {
@@ -151,10 +167,15 @@ function authenticatorSubject(client: ApiClient, id: string, label: string): Sub
       const path = `${recordPath(kind, id, 'detail')}/re-enroll`
       const request = { method: 'POST', path, body: { expiresAt } } as const
       const { data } = await sendRecordWrite(client, kind, `re-enroll ${label}`, request)
-      const made = validateResponse(client.controller, createdRecordShape, data)
+      const made = await readToken(`list ${enrollments.plural}`, () =>
+        validateResponse(client.controller, createdRecordShape, data),
+      )
+      const shownBy = `get ${enrollments.name} ${quoteShellWord(made.id)}`
       const shown = { method: 'GET', path: recordPath(enrollments, made.id, 'detail') } as const
-      const { data: enrollment } = await sendKindRequest(client, enrollments, shown, tokenShape)
-      return { ...enrollment, shownBy: `${enrollments.name} ${quoteShellWord(made.id)}` }
+      const { data: enrollment } = await readToken(shownBy, () =>
+        sendKindRequest(client, enrollments, shown, tokenShape),
+      )
+      return { ...enrollment, shownBy }
     },
   }
 }
@@ -163,6 +184,31 @@ const tokenShape = objectShape<Pick<NewToken, 'jwt' | 'expiresAt'>>({
   jwt: textShape,
   expiresAt: nullableShape(textShape),
 })
+
+/**
+ * Reads the token after the certificate has become invalid.
+ * @throws {CommandFailure} exit 1; its message names the command that shows the token.
+ */
+async function readToken<T>(shownBy: string, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error
+    // Without the cause, whose exit code could suggest that the command can be repeated.
+    throw tokenFailure('read', error.message, shownBy)
+  }
+}
+
+function tokenFailure(
+  attempt: 'read' | 'written',
+  reason: string,
+  shownBy: string,
+): CommandFailure {
+  return new CommandFailure(
+    EXIT_FAILED,
+    `the certificate is invalid now, but the token could not be ${attempt}: ${reason}. To show the token: flotilla ${shownBy}`,
+  )
+}
 
 async function confirm(label: string): Promise<void> {
   if (!isInteractive()) {
@@ -183,8 +229,7 @@ function writeToken(path: string, { jwt, shownBy }: NewToken): void {
   } catch (error) {
     const failure = toOperatorFailure(error)
     if (!(failure instanceof CommandFailure)) throw error
-    const message = `the certificate is invalid now, but the token could not be written: ${failure.message}. To show the token: flotilla get ${shownBy}`
-    throw new CommandFailure(EXIT_FAILED, message, error)
+    throw tokenFailure('written', failure.message, shownBy)
   }
 }
 

@@ -41,10 +41,15 @@ async function isConnectable(address: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = connect({ path: address })
   socket.once('connect', () => resolve(true))
-  socket.once('error', () => resolve(false))
+  // Other errors, such as EAGAIN of a full queue, do not show that no process listens.
+  socket.once('error', (error) => resolve(!isNotListening(error)))
   try {
     return await promise
   } finally {
     socket.destroy()
   }
+}
+
+function isNotListening(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNREFUSED' || error.code === 'ENOENT'
 }

@@ -6,10 +6,13 @@ import { stateProbeUrl } from '../../threads/thread-file.ts'
 
 const OUTPUT_CHARACTERS_MAX = 16_384
 /**
- * Message of a failed assertion in native code. Other aborts, such as those for lack of memory, do
- * not match.
+ * The message that glibc prints for a failed assertion, from a source file of LevelDB. Assertions of
+ * other native code, such as libuv, and aborts for lack of memory do not match: they do not show
+ * that the state is damaged. The message of musl has another form and does not match either, so with
+ * musl a state is never replaced because of an abort.
  */
-const ASSERTION = /Assertion `[^\n]{1,500}' failed/
+const ASSERTION =
+  /\/leveldb[^\s:/]{0,50}\/(?:db|table|util)\/\w{1,50}\.cc:\d{1,9}: [^\n]{0,2000}?(Assertion `[^\n]{1,500}' failed)/
 
 /**
  * Opens the state of a data folder in a separate process.
@@ -27,9 +30,14 @@ export async function findStateAbort(dir: string): Promise<string | null> {
   })
   try {
     const [, signal] = (await once(probe, 'close')) as [number | null, NodeJS.Signals | null]
-    return signal === 'SIGABRT' ? (ASSERTION.exec(output)?.[0] ?? null) : null
+    return signal === 'SIGABRT' ? findLevelAssertion(output) : null
   } catch {
     // The process could not be started. The state is opened in this process as usual.
     return null
   }
+}
+
+/** @returns the first assertion of LevelDB in the output of a process; null if there is none. */
+export function findLevelAssertion(output: string): string | null {
+  return ASSERTION.exec(output)?.[1] ?? null
 }

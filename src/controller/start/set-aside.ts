@@ -5,6 +5,9 @@ import { syncFolder } from '../../pki/secret-file.ts'
 
 const KEPT_MAX = 2
 
+/** A time in the format of {@link timeOf}. */
+const TIME = /^\d{8}T\d{6}\.\d{3}Z$/
+
 /** Whether the data folder is missing or empty, for example after the loss of a disk. */
 export function hasNoData(dataFolder: string): boolean {
   return !existsSync(dataFolder) || readdirSync(dataFolder).length === 0
@@ -14,20 +17,31 @@ export function hasNoData(dataFolder: string): boolean {
  * Renames a file or folder to `<name>.set-aside-<UTC time>` in the same parent folder, and keeps
  * only the two newest with this name. No program may be using it.
  * @returns the new path.
- * @throws the file system's error.
+ * @throws the file system's error, with nothing changed. An older one that cannot be removed is not
+ * an error.
  */
 export function setAside(path: string, nowMs: number): string {
   const parent = dirname(path)
   const prefix = `${basename(path)}.set-aside-`
-  const standing = readdirSync(parent).filter((name) => name.startsWith(prefix))
+  const standing = readdirSync(parent).filter(
+    (name) => name.startsWith(prefix) && TIME.test(name.slice(prefix.length)),
+  )
   let atMs = nowMs
   while (standing.includes(prefix + timeOf(atMs))) atMs += 1
   const name = prefix + timeOf(atMs)
   renameSync(path, join(parent, name))
   syncFolder(parent)
   const surplus = standing.sort().slice(0, Math.max(0, standing.length - (KEPT_MAX - 1)))
-  for (const old of surplus) rmSync(join(parent, old), { recursive: true, force: true })
+  for (const old of surplus) removeIfPossible(join(parent, old))
   return join(parent, name)
+}
+
+function removeIfPossible(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    // The next call tries again.
+  }
 }
 
 /** The time in a form whose alphabetical order is the order of time. */

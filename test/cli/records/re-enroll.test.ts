@@ -1,7 +1,10 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, type MockInstance, test, vi } from 'vitest'
 
+import { ApiClient, type ApiRequest } from '../../../src/cli/client/api-client.ts'
+import { UnreachableError } from '../../../src/client/client-errors.ts'
+import { CommandFailure, EXIT_FAILED } from '../../../src/controller/command-failure.ts'
 import { Administrator } from '../client/support.ts'
 
 // Goal: one command gives a router or a device a new token, without showing the token anywhere
@@ -19,6 +22,23 @@ const at = (name: string): string => join(person.folder, name)
 
 async function recordOf(kind: string, name: string): Promise<Record<string, unknown>> {
   return JSON.parse(await person.out('get', kind, name, '-o', 'json')) as Record<string, unknown>
+}
+
+/** Makes each read fail that follows a write. */
+function loseConnectionAfterPost(): MockInstance {
+  const ask = ApiClient.prototype.ask
+  let isLost = false
+  return vi.spyOn(ApiClient.prototype, 'ask').mockImplementation(async function (
+    this: ApiClient,
+    request: ApiRequest,
+    shape,
+  ) {
+    if (isLost) {
+      throw new CommandFailure(EXIT_FAILED, 'connection lost', new UnreachableError([]))
+    }
+    isLost = request.method === 'POST'
+    return await (Reflect.apply(ask, this, [request, shape]) as ReturnType<typeof ask>)
+  } as typeof ask)
 }
 
 describe('re-enroll edge-router', () => {
@@ -118,11 +138,6 @@ describe('re-enroll identity', () => {
   test('makes the certificate of the identity invalid, and the identity enrolls again under its ID', async () => {
     await person.out('create', 'identity', 'name=laptop', 'enrollment.ott=true')
     const { id } = await recordOf('identity', 'laptop')
-    const none = await person.run('re-enroll', 'identity', 'laptop', '--yes')
-    expect(none.code).toBe(1)
-    expect(none.stderr).toContain(
-      `identity laptop has no certificate; create a token with: flotilla create enrollment method=ott identityId=${String(id)} --for 24h`,
-    )
     const { enrollment } = await recordOf('identity', 'laptop')
     const { jwt } = (enrollment as { ott: { jwt: string } }).ott
     writeFileSync(at('laptop.jwt'), jwt)
@@ -140,6 +155,24 @@ describe('re-enroll identity', () => {
     const after = await recordOf('identity', 'laptop')
     expect(after['id']).toBe(id)
     expect(after['authenticators']).toHaveProperty('cert')
+  })
+
+  test('prints the command that shows or creates the token of an identity without a certificate', async () => {
+    await person.out('create', 'identity', 'name=new', 'enrollment.ott=true')
+    const { id, enrollment } = await recordOf('identity', 'new')
+    const { id: token, jwt } = (enrollment as { ott: { id: string; jwt: string } }).ott
+    const shown = await person.run('re-enroll', 'identity', 'new', '--yes')
+    expect(shown).toMatchObject({ code: 1, stdout: '' })
+    expect(shown.stderr).toContain(
+      `identity new has no certificate, but has a token; show it with: flotilla get enrollment ${token}\n`,
+    )
+    expect(await recordOf('enrollment', token)).toMatchObject({ jwt })
+    await person.out('delete', 'enrollment', token, '--yes')
+    const none = await person.run('re-enroll', 'identity', 'new', '--yes')
+    expect(none).toMatchObject({ code: 1, stdout: '' })
+    expect(none.stderr).toContain(
+      `identity new has no certificate; create a token with: flotilla create enrollment method=ott identityId=${String(id)} --for 24h`,
+    )
   })
 
   test('names the authenticators of an identity with several certificates, and re-enrolls the chosen one', async () => {
@@ -171,6 +204,31 @@ describe('re-enroll identity', () => {
 })
 
 describe('re-enroll', () => {
+  test('says that the certificate is invalid and how to show the token, if the connection is lost after the re-enrollment', async () => {
+    await person.out('create', 'identity', 'name=phone', 'enrollment.ott=true')
+    const { enrollment } = await recordOf('identity', 'phone')
+    writeFileSync(at('phone.jwt'), (enrollment as { ott: { jwt: string } }).ott.jwt)
+    await person.out('identity', 'enroll', at('phone.jwt'), '--out', at('phone.json'))
+    await person.out('create', 'edge-router', 'name=edge2')
+    for (const [kind, name] of [
+      ['identity', 'phone'],
+      ['edge-router', 'edge2'],
+    ] as const) {
+      const lost = loseConnectionAfterPost()
+      const done = await person.run('re-enroll', kind, name, '--yes')
+      lost.mockRestore()
+      expect(done).toMatchObject({ code: 1, stdout: '' })
+      const [, shown = ''] =
+        /^flotilla: the certificate is invalid now, but the token could not be read: connection lost\. To show the token: flotilla get (.*)\n$/.exec(
+          done.stderr,
+        ) ?? []
+      const [shownKind = '', id = ''] = shown.split(' ')
+      const record = await recordOf(shownKind, id)
+      expect(`${String(record['jwt'] ?? record['enrollmentJwt'])}\n`, done.stderr).toMatch(JWT)
+    }
+    expect((await recordOf('identity', 'phone'))['authenticators']).not.toHaveProperty('cert')
+  })
+
   test.each([
     ['transit-router', 'the API offers this for edge routers only'],
     ['service', 'name an edge router, an identity or an authenticator'],
