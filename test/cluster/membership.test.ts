@@ -340,9 +340,11 @@ test('a query distinguishes an admitted controller from a removed one, and admit
   const before = await managed.configuration()
   expect(await managed.query(admitted, addresses)).toMatchObject({ reason: 'too-old' })
   expect(await managed.configuration()).toEqual(before)
-  expect(await managed.query(managed.cluster.node('n2'), addresses)).toMatchObject({
-    outcome: 'member',
-  })
+  const running = await managed.query(managed.cluster.node('n2'), addresses)
+  // The second decision comes from a member that sees the running process of n2.
+  expect(['member', 'store-in-use']).toContain(
+    running.outcome === 'refused' ? running.reason : running.outcome,
+  )
   const removed = managed.cluster.node('n3')
   const confirmation = 'remove n3 and tolerate 0 failures'
   await onceLed(() => managed.control('n1').change(remove('n3'), confirmation, anOperator))
