@@ -6,10 +6,10 @@ import { stateProbeUrl } from '../../threads/thread-file.ts'
 
 const OUTPUT_CHARACTERS_MAX = 16_384
 /**
- * The message that glibc prints for a failed assertion, from a source file of LevelDB. Assertions of
- * other native code, such as libuv, and aborts for lack of memory do not match: they do not show
- * that the state is damaged. The message of musl has another form and does not match either, so with
- * musl a state is never replaced because of an abort.
+ * The message that glibc prints for a failed assertion, from a source file of LevelDB. Assertions
+ * of other native code, such as libuv, and aborts for lack of memory do not match: they do not show
+ * that the state is damaged. The message of musl has another form and does not match either, so
+ * with musl a state is never replaced because of an abort.
  */
 const ASSERTION =
   /\/leveldb[^\s:/]{0,50}\/(?:db|table|util)\/\w{1,50}\.cc:\d{1,9}: [^\n]{0,2000}?(Assertion `[^\n]{1,500}' failed)/
