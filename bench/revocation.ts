@@ -13,7 +13,7 @@ import {
   createCertificateRequest,
   generatePrivateKeyPem,
 } from '../src/pki/authority/certificate-request.ts'
-import type { CertifiedKey } from '../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../src/pki/authority/authority.ts'
 import { OidcClient, type OidcDoor } from '../test/api/support/oidc.ts'
 import { freePort } from '../test/support/ports.ts'
 import { OurRouter } from '../test/stock/our-router.ts'
@@ -97,7 +97,7 @@ interface RouterClient {
 async function dialled(
   port: number,
   token: string,
-  { certificatePem: cert, privateKeyPem: key }: CertifiedKey,
+  { certificatePem: cert, privateKeyPem: key }: CertificateWithKey,
 ): Promise<RouterClient | null> {
   const tls = { host: '127.0.0.1', port, cert, key, rejectUnauthorized: false }
   const socket = connect({ ...tls, ALPNProtocols: ['ziti-edge'] }).on('error', () => undefined)
@@ -138,7 +138,7 @@ async function connected(username: string, k: number, port: number): Promise<Con
   const step = await oidc.send('POST', '/oidc/login/password', form)
   const { json } = await oidc.redeem(await oidc.codeOf(step))
   const access = String(json['access_token'])
-  const key: CertifiedKey = { certificatePem: String(json['session_cert']), privateKeyPem }
+  const key: CertificateWithKey = { certificatePem: String(json['session_cert']), privateKeyPem }
   const { certificatePem: cert } = key
   const agent = new Agent({ ca, cert, key: privateKeyPem, keepAlive: true })
   const claims = Buffer.from(access.split('.')[1] ?? '', 'base64url').toString('utf8')

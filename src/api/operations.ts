@@ -2,13 +2,13 @@ import type { Operation } from './http/operation.ts'
 import type { ApiDeps } from './api-deps.ts'
 import { resourceOperations } from './records/resource-routes.ts'
 import type { ApiServices } from './services.ts'
-import { explainOperations } from './access/explain.ts'
+import { accessExplanationOperations } from './access/explain.ts'
 import { previewOperations } from './access/preview.ts'
 import { roleCountOperations } from './access/role-counts.ts'
 import { clusterHistoryOperations } from './cluster/history.ts'
 import { apiSessionOperations } from './sessions/api-sessions.ts'
 import { auditOperations } from './host/audit.ts'
-import { authenticateOperations } from './sessions/authenticate.ts'
+import { authenticationOperations } from './sessions/authenticate.ts'
 import { authenticatorOperations } from './enrollment/authenticators.ts'
 import { caOperations } from './enrollment/cas.ts'
 import { backupOperations } from './backups/backups.ts'
@@ -32,7 +32,7 @@ import { ownMfaOperations } from './mfa/own-mfa.ts'
 import { historyOperations } from './history/history.ts'
 import { eventOperations } from './events/events.ts'
 import { hostOperations } from './host/host.ts'
-import { enrollOperations } from './enrollment/enroll.ts'
+import { tokenEnrollmentOperations } from './enrollment/enroll.ts'
 import { enrollmentOperations } from './enrollment/enrollments.ts'
 import { circuitOperations } from './fabric/circuits.ts'
 import { linkOperations } from './fabric/links.ts'
@@ -65,7 +65,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...resourceOperations(needs),
     ...staticInfoOperations(needs),
     ...summaryOperations(needs),
-    ...authenticateOperations(needs),
+    ...authenticationOperations(needs),
     ...oidcOperations(needs),
     ...currentIdentityOperations(needs),
     ...ownAuthenticatorOperations(needs),
@@ -73,7 +73,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...ownMfaOperations(needs),
     ...identityOperations(needs),
     ...enrollmentOperations(needs),
-    ...enrollOperations(needs),
+    ...tokenEnrollmentOperations(needs),
     ...circuitOperations(needs),
     ...linkOperations(needs),
     ...trafficOperations(needs),
@@ -90,7 +90,7 @@ export function allOperations(needs: ApiDeps & ApiServices): readonly Operation[
     ...apiSessionOperations(needs),
     ...sessionOperations(needs),
     ...serviceAccessOperations(needs),
-    ...explainOperations(needs),
+    ...accessExplanationOperations(needs),
     ...previewOperations(needs),
     ...roleCountOperations(needs),
     ...roleAttributeOperations(needs),

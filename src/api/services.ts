@@ -32,7 +32,7 @@ import { RequestBodyValidator } from './schemas/request-body-validator.ts'
 import { WritePreparers } from './preparers/write-preparers.ts'
 import { ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
 import { MetricHistory, type MetricHistoryTotals } from './metrics/metric-history.ts'
-import { ApiMetrics } from './metrics/metrics.ts'
+import { ControllerMetrics } from './metrics/metrics.ts'
 import type { ApiDeps } from './api-deps.ts'
 import { ConnectionCallers } from './http/transport/connection-callers.ts'
 import type { ProcessorShare } from '../lib/bounds/processor-share.ts'
@@ -66,7 +66,7 @@ export interface ApiServices {
   readonly writer: ProposalWriter
   readonly preparers: WritePreparers
   readonly secondFactors: SecondFactors
-  readonly metrics: ApiMetrics
+  readonly metrics: ControllerMetrics
   readonly history: MetricHistory
   /** Quota for log lines about refused writes, shared by all listeners. */
   readonly refusals: WindowedQuota
@@ -186,7 +186,10 @@ export function createServices(deps: ApiDeps): ApiServices {
   }
 }
 
-function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetrics): MetricHistory {
+function historyOf(
+  { cluster, state, vitals, clock }: ApiDeps,
+  metrics: ControllerMetrics,
+): MetricHistory {
   const read = (): MetricHistoryTotals => {
     const { disk, leaderChanges } = vitals?.() ?? ZERO_CONSENSUS_STATS
     const self = cluster.members().find(({ id }) => id === cluster.selfId)
@@ -203,8 +206,8 @@ function historyOf({ cluster, state, vitals, clock }: ApiDeps, metrics: ApiMetri
   return new MetricHistory(read, clock)
 }
 
-function metricsOf(deps: ApiDeps): ApiMetrics {
-  return new ApiMetrics(
+function metricsOf(deps: ApiDeps): ControllerMetrics {
+  return new ControllerMetrics(
     deps.cluster,
     deps.state,
     {

@@ -5,7 +5,7 @@ import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb
 import { convertToNewCluster } from '../fsm/restored-state.ts'
 import type { State } from '../fsm/records/state.ts'
 import { currentStorePosition } from '../fsm/records/write-behind.ts'
-import type { CertifiedKey } from '../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../pki/authority/authority.ts'
 import { parseCertificates } from '../pki/certificate.ts'
 import { createSystemActor } from '../ports/actor.ts'
 import { commandFeatureLevel } from '../ports/feature-level.ts'
@@ -27,7 +27,7 @@ export interface RestoreTarget extends DataIdentity {
   readonly timeMs: number
   readonly freeBytesMin: number
   /** Issues the controller's certificate and key with the authority in the backup. */
-  readonly leaf: (issuing: CertifiedKey, backup: LoadedBackup) => Promise<CertifiedKey>
+  readonly leaf: (issuing: CertificateWithKey, backup: LoadedBackup) => Promise<CertificateWithKey>
 }
 
 /**

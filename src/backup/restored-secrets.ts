@@ -4,7 +4,7 @@ import {
   type SharedSecretName,
   sharedSecretNames,
 } from '../lib/shared-secrets.ts'
-import type { CertifiedKey } from '../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../pki/authority/authority.ts'
 import { newClusterKey } from '../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../pki/secrets/wrapped-secret.ts'
 import type { BackupSecret } from './content.ts'
@@ -25,7 +25,7 @@ interface SecretHolder {
 export function issuingAuthorityFromBackup(
   state: State,
   secrets: readonly BackupSecret[] | null,
-): CertifiedKey {
+): CertificateWithKey {
   const inForce = versionsOf(state, 'issuingAuthority').at(-1)
   const found = secrets?.find(
     ({ name, version }) => name === 'issuingAuthority' && version === inForce?.version,

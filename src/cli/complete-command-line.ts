@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander'
 
-import { completionNames } from './records/read.ts'
+import { recordNamesForCompletion } from './records/read.ts'
 import { allKinds, type RecordKind, findKind } from './records/kinds.ts'
 import { openContextClient } from './client/context-client.ts'
 import { readContexts } from './client/context-file.ts'
@@ -94,7 +94,10 @@ async function namesOf(kind: RecordKind): Promise<string[]> {
     timer = setTimeout(() => resolve([]), WAIT_MS)
   })
   try {
-    return await Promise.race([completionNames(kind, openContextClient({}), NAMES_MAX), late])
+    return await Promise.race([
+      recordNamesForCompletion(kind, openContextClient({}), NAMES_MAX),
+      late,
+    ])
   } finally {
     clearTimeout(timer)
   }

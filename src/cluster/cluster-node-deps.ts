@@ -6,7 +6,7 @@ import type { ReplicatedStateMachine } from '../ports/replicated-state-machine.t
 import type { MembershipRecord } from '../ports/membership-cache.ts'
 import type { Index } from '../raft/types.ts'
 import type { QuarantineRecord } from './state-transfer/quarantine.ts'
-import type { MainThreadLink, SelfRefusal } from './thread-channel.ts'
+import type { MainThreadLink, ClusterRefusal } from './thread-channel.ts'
 import type { Logger } from './logger.ts'
 import type { ProposalOptions } from './replication/local-proposals.ts'
 import type { RetentionOptions } from './state-transfer/log-retention.ts'
@@ -69,7 +69,7 @@ export interface ClusterNodeDeps {
    * Called when the cluster refuses this controller as a member; called again as long as that
    * continues.
    */
-  readonly onSelfRefused?: (refusal: SelfRefusal) => void
+  readonly onSelfRefused?: (refusal: ClusterRefusal) => void
   /**
    * Called with the members to store in the membership cache for the next start; at most once a
    * second.

@@ -185,7 +185,7 @@ export type ConsensusThreadEvent =
     }
   /** The streams that this member dials to a peer have become ready, or have closed. */
   | { readonly type: 'link'; readonly peer: NodeId; readonly isReady: boolean }
-  | ({ readonly type: 'selfRefused' } & SelfRefusal)
+  | ({ readonly type: 'selfRefused' } & ClusterRefusal)
   /** Members for the membership cache; sent at most once a second. */
   | { readonly type: 'roster'; readonly roster: MembershipRecord }
   | {
@@ -207,7 +207,7 @@ export type ConsensusThreadEvent =
  * - not-yet-a-member: the peer has no admission of this member, possibly because the peer lags.
  * - fenced: the peer belongs to a newer generation, in which this member does not exist.
  */
-export interface SelfRefusal {
+export interface ClusterRefusal {
   readonly reason: 'removed' | 'other-store' | 'rolled-back' | 'not-yet-a-member' | 'fenced'
   /** The member that refuses; this member itself if it read its removal in its own log. */
   readonly by: NodeId
@@ -221,7 +221,7 @@ export interface SelfRefusal {
  * Whether the cluster can never accept this process again, because the member was removed or
  * belongs to an older generation.
  */
-export function isPermanentlyRefused({ reason }: Pick<SelfRefusal, 'reason'>): boolean {
+export function isPermanentlyRefused({ reason }: Pick<ClusterRefusal, 'reason'>): boolean {
   return reason === 'removed' || reason === 'fenced'
 }
 

@@ -3,7 +3,7 @@ import type { Configuration } from '../../proto/gen/membership_pb.ts'
 import { ClusterActionRecorder } from '../cluster/action-recorder.ts'
 import type { ClusterNode } from '../cluster/cluster-node.ts'
 import type { JoinTickets } from '../cluster/membership/join-tickets.ts'
-import { isPermanentlyRefused, type SelfRefusal } from '../cluster/thread-channel.ts'
+import { isPermanentlyRefused, type ClusterRefusal } from '../cluster/thread-channel.ts'
 import type { MemberManagement } from '../cluster/membership/manage.ts'
 import { Keyring } from '../cluster/secrets/keyring.ts'
 import { installIssuingAuthority } from '../cluster/secrets/secret-rotation.ts'
@@ -22,7 +22,7 @@ import { readMembershipCacheFile } from '../store/folder/membership-cache-file.t
 import { lowerPoolPriority } from '../threads/pool-priority.ts'
 import { AdminSocket } from './admin/socket.ts'
 import { createControllerApi } from './service/api.ts'
-import { type Events, openEvents, startEvents } from './service/events.ts'
+import { type ControllerEvents, openEvents, startEvents } from './service/events.ts'
 import { openBackups } from './backups/open-backups.ts'
 import { ControllerCertificates } from './service/controller-certificates.ts'
 import { openClusterNode } from './membership/cluster-node.ts'
@@ -31,7 +31,7 @@ import { handOverLeadership } from './membership/hand-over.ts'
 import { ActiveIdentity } from './active-identity.ts'
 import { createNetworkAuthorities, openIssuer } from './service/certificate-issuing.ts'
 import { openTlsPorts } from './service/ports.ts'
-import { type SniContextLookup, Listeners } from './service/listeners.ts'
+import { type SniContextLookup, HttpsListeners } from './service/listeners.ts'
 import { type MembershipDeps, createJoinTickets, startMembership } from './membership/members.ts'
 import { ConfigurationReload } from './configuration-reload.ts'
 import { RunningOptions } from './running-options.ts'
@@ -60,7 +60,7 @@ interface Opened {
   readonly clusterNode: ClusterNode
   readonly machine: StateMachine
   readonly secrets: Keyring
-  readonly events: Events
+  readonly events: ControllerEvents
   /** Store id of the data folder. */
   readonly storeId: Uint8Array
 }
@@ -208,7 +208,7 @@ export class Controller {
     return clusterNode
   }
 
-  #onSelfRefused(refusal: SelfRefusal): void {
+  #onSelfRefused(refusal: ClusterRefusal): void {
     if (isPermanentlyRefused(refusal)) {
       this.#isOusted = true
       this.#membership?.management.onSelfRemoved()
@@ -309,7 +309,7 @@ export class Controller {
     const { servers } = certificates
     const byName: SniContextLookup = (name) => servers.contextFor(name)
     const ports = await openTlsPorts(config, log)
-    const listeners = await Listeners.open({ api, config, credentials, ports, byName })
+    const listeners = await HttpsListeners.open({ api, config, credentials, ports, byName })
     this.#releases.push(async () => {
       events.closeStreams()
       await listeners.close()

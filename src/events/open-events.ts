@@ -63,7 +63,7 @@ interface EventSources {
  * The events of one controller. Created before the first entry is applied, so that no event is
  * missed; started once the controller has joined its cluster.
  */
-export class Events {
+export class ControllerEvents {
   readonly bus: EventBus
   readonly streams: EventStreams
   readonly publishFact: ObservationSink

@@ -6,7 +6,7 @@ import {
   type RequestId,
 } from '../../proto/gen/command_pb.ts'
 import { AssertionError } from '../lib/assert.ts'
-import { problems } from '../lib/problems.ts'
+import { problemTypes } from '../lib/problems.ts'
 import { toHex } from '../lib/text/to-hex.ts'
 import { actorFault } from '../ports/actor.ts'
 import { HISTORY_FEATURE_LEVEL, type KnownCommandKind } from '../ports/feature-level.ts'
@@ -74,7 +74,12 @@ import { revokeAccess } from './cluster/access-revocation.ts'
 import { beginRestore, endRestore, stageRestoreChunk } from './cluster/restore.ts'
 import { rotateSecret, addMissingWrappedSecrets } from './cluster/secret.ts'
 import { createServiceSession, endServiceSessions } from './sessions/service-session.ts'
-import { createSession, deleteSession, expireSessions, touchSessions } from './sessions/session.ts'
+import {
+  createApiSession,
+  deleteApiSession,
+  expireSessions,
+  updateSessionActivity,
+} from './sessions/session.ts'
 import { rulesForKind } from './kind-rules.ts'
 import { enrollByExternalJwt } from './enrollment/token-enrollment.ts'
 import { requestCertificateExtension, verifyCa } from './enrollment/ca-verification.ts'
@@ -96,9 +101,9 @@ const handlers: Readonly<Record<KnownCommandKind, Handler>> = {
   [CommandKind.ENTITY_PATCH]: patchEntity,
   [CommandKind.ENTITY_DELETE]: deleteEntity,
   [CommandKind.ENTITY_BATCH]: writeBatch,
-  [CommandKind.SESSION_CREATE]: createSession,
-  [CommandKind.SESSION_DELETE]: deleteSession,
-  [CommandKind.SESSION_TOUCH]: touchSessions,
+  [CommandKind.SESSION_CREATE]: createApiSession,
+  [CommandKind.SESSION_DELETE]: deleteApiSession,
+  [CommandKind.SESSION_TOUCH]: updateSessionActivity,
   [CommandKind.SESSION_EXPIRE]: expireSessions,
   [CommandKind.IDENTITY_DISABLE]: disableIdentity,
   [CommandKind.IDENTITY_ENABLE]: enableIdentity,
@@ -226,7 +231,7 @@ function performOnce(
   const { outcome } = performed
   // The outcome of a temporary refusal is not stored, so that the caller may repeat the request
   // with the same id.
-  if (outcome.ok || problems[outcome.code].retry === 'never') {
+  if (outcome.ok || problemTypes[outcome.code].retry === 'never') {
     const { index } = place
     const { logTimeMs: atMs } = state
     state.rememberRequest(caller, id, { atMs, bodyHash, index, outcome })

@@ -15,7 +15,7 @@ interface ProblemSpec {
 /**
  * Error codes of the API, each with its HTTP status, whether a client may retry, and its message.
  */
-export const problems = {
+export const problemTypes = {
   NOT_FOUND: {
     http: 404,
     retry: 'never',
@@ -390,10 +390,10 @@ export const problems = {
   UNHANDLED: { http: 500, retry: 'later', message: 'An unhandled error occurred' },
 } as const satisfies Record<string, ProblemSpec>
 
-export type ProblemCode = keyof typeof problems
+export type ProblemCode = keyof typeof problemTypes
 
 export function isProblemCode(text: string): text is ProblemCode {
-  return Object.hasOwn(problems, text)
+  return Object.hasOwn(problemTypes, text)
 }
 
 /** Problem codes that the API reports under another code, with a different status. */
@@ -443,7 +443,7 @@ export class Problem extends Error {
       refusal?: RefusalCause
     } = {},
   ) {
-    super(options.detail ?? problems[code].message, { cause: options.cause })
+    super(options.detail ?? problemTypes[code].message, { cause: options.cause })
     this.code = code
     this.fault = options.fault ?? null
     this.detail = options.detail ?? null

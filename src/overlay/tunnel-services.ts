@@ -4,7 +4,7 @@ import type { TargetSockets } from './sockets/target-sockets.ts'
 import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-endpoint.ts'
 import { xgressOptions } from './circuits/xgress-options.ts'
 import { interceptOptions } from './intercept/intercept-options.ts'
-import { InterceptedServices } from './intercept/intercepted-services.ts'
+import { TproxyInterceptor } from './intercept/intercepted-services.ts'
 import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
@@ -46,7 +46,7 @@ export class TunnelServices {
   readonly dialer: TerminatorDialer
   readonly #hosted: HostedServices
   readonly #offered: ProxyPortServices | null
-  readonly #intercepted: InterceptedServices | null
+  readonly #intercepted: TproxyInterceptor | null
 
   constructor(deps: TunnelServicesDeps) {
     const { options, circuits, sockets } = deps
@@ -67,7 +67,7 @@ export class TunnelServices {
     this.#offered = this.mode === 'proxy' ? new ProxyPortServices(shared) : null
     this.#intercepted =
       this.mode === 'tproxy'
-        ? new InterceptedServices({ ...shared, ...interceptOptions(options, deps.random) })
+        ? new TproxyInterceptor({ ...shared, ...interceptOptions(options, deps.random) })
         : null
   }
 

@@ -41,13 +41,13 @@ export const LAST_SEEN_FEATURE_LEVEL = 3
 export const ROUTER_RENEWAL_FEATURE_LEVEL = 3
 
 /** Feature level from which a log-in accepts once more the code that verified a new MFA factor. */
-export const VERIFIED_CODE_FEATURE_LEVEL = 3
+export const MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL = 3
 
 /**
  * Feature level from which a session may repeat the MFA code with which it last passed the second
  * factor.
  */
-export const REPEATED_CODE_FEATURE_LEVEL = 3
+export const MFA_LAST_CODE_REUSE_FEATURE_LEVEL = 3
 
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 

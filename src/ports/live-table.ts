@@ -49,7 +49,7 @@ export interface LiveCircuit extends LiveRow {
 }
 
 /** Ids of all links that a router has dialed. */
-export type LinkIds = Pick<ReadonlySet<string>, 'has'>
+export type DialedLinkIds = Pick<ReadonlySet<string>, 'has'>
 
 /**
  * A link between two routers, as its dialing router reports it. It is not replicated: routers

@@ -39,7 +39,7 @@ export interface ChangePlan {
 }
 
 /** A new join ticket; `ticket` is its secret string. */
-export interface Invitation {
+export interface NewJoinTicket {
   /** The ticket itself: a secret until it is used. */
   readonly ticket: string
   readonly id: string
@@ -172,7 +172,7 @@ export interface ControllerAdmission {
   invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
-  ): Promise<Invitation>
+  ): Promise<NewJoinTicket>
   /**
    * All tickets that have not expired, used or not, the newest first.
    * @throws {Problem} when this controller cannot get the latest state.

@@ -92,7 +92,7 @@ export interface ClientSessionListener {
 }
 
 /** The identities whose sessions a router may know. */
-export interface SessionIdentities {
+export interface VisibleSessions {
   /** The key is equal for routers that may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
@@ -106,7 +106,7 @@ export interface RouterClients {
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
-  audienceOf(routerId: string): SessionIdentities
+  audienceOf(routerId: string): VisibleSessions
   /**
    * Currently valid tokens of an API session, one for each version of the signing key; for an ended
    * session, its former tokens.

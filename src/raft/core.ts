@@ -6,9 +6,9 @@ import {
 import { assert, requirePresent } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { decodeMembership } from './configuration.ts'
-import type { CoreStatus, Effects } from './effects.ts'
+import type { CoreStatus, CoreEffects } from './effects.ts'
 import { onOwnVoteDurable, quietElectionTicks, tickElection } from './election.ts'
-import type { Input } from './input.ts'
+import type { CoreInput } from './input.ts'
 import { RaftLog } from './log.ts'
 import { changeConfiguration } from './membership-change.ts'
 import { checkOptions, type CoreOptions } from './options.ts'
@@ -162,7 +162,7 @@ export class RaftCore {
     return new RaftCore(state)
   }
 
-  step(input: Input): void {
+  step(input: CoreInput): void {
     const state = this.#state
     switch (input.type) {
       case 'tick':
@@ -207,7 +207,7 @@ export class RaftCore {
    * Returns the effects since the last call, or null when none are left. The driver must repeat the
    * call until it returns null.
    */
-  takeEffects(): Effects | null {
+  takeEffects(): CoreEffects | null {
     const state = this.#state
     sendDueMessages(state)
     state.flushWrite()
@@ -329,7 +329,7 @@ function isOnDiskWhole({ durability, log }: RaftState): boolean {
 
 function onApplied(
   state: RaftState,
-  { index, timeMs, setbackMs = 0 }: Extract<Input, { readonly type: 'applied' }>,
+  { index, timeMs, setbackMs = 0 }: Extract<CoreInput, { readonly type: 'applied' }>,
 ): void {
   assert(index <= state.emitted, `entry ${index} was not handed to apply`)
   state.applied = Math.max(state.applied, index)

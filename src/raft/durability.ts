@@ -16,7 +16,7 @@ interface PendingWrite {
  * that promises something waits for the token of the write that makes the promise durable. A late
  * report of an old write must not count entries that a later write has replaced.
  */
-export class Durability {
+export class DurabilityTracker {
   #lastToken = 0
   #durableToken = 0
   #hardStateToken = 0

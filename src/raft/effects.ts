@@ -97,7 +97,7 @@ export interface CoreStatus {
  * each of the `messages` once the write on which the message depends is durable. `committed` is in
  * index order and contains only entries that are committed and durable on this node.
  */
-export interface Effects {
+export interface CoreEffects {
   /** Disk operations to carry out; at most one is a write, unless a snapshot is installed. */
   readonly disk: readonly DiskOperation[]
   readonly messages: readonly OutgoingMessage[]

@@ -14,7 +14,7 @@ export interface Proposal {
  * All inputs of the Raft core. The driver passes them in one at a time; processing an input never
  * waits.
  */
-export type Input =
+export type CoreInput =
   | { readonly type: 'tick'; readonly nowMs: number }
   /**
    * `storeId`: id of the disk that the sender authenticated; absent where disks are not

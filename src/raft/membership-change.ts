@@ -7,7 +7,7 @@ import {
   isWellFormedTarget,
 } from './configuration.ts'
 import type { ProposalRefusalCode } from './effects.ts'
-import type { Input } from './input.ts'
+import type { CoreInput } from './input.ts'
 import { appendAsLeader } from './leader-log.ts'
 import type { RaftState } from './state.ts'
 import type { Index } from './types.ts'
@@ -18,7 +18,7 @@ import type { Index } from './types.ts'
  */
 export function changeConfiguration(
   state: RaftState,
-  { id, target, basedOn, nowMs }: Extract<Input, { readonly type: 'changeConfiguration' }>,
+  { id, target, basedOn, nowMs }: Extract<CoreInput, { readonly type: 'changeConfiguration' }>,
 ): void {
   state.nowMs = nowMs
   const code = refusalCode(state, target, basedOn ?? state.memberships.current.index)

@@ -3,13 +3,13 @@ import type { Clock } from '../lib/clock.ts'
 import type { RaftCore, FullCoreStatus } from './core.ts'
 import type {
   DiskOperation,
-  Effects,
+  CoreEffects,
   OutgoingMessage,
   ProposalResult,
   ReadResult,
 } from './effects.ts'
 import { entryBytes } from './log.ts'
-import type { Input, Proposal } from './input.ts'
+import type { CoreInput, Proposal } from './input.ts'
 import type { Disk, Index, Message, NodeId, Position, Transport } from './types.ts'
 import type { RaftNodeLimits, Scheduler, RaftNodeCallbacks, RaftNodeStart } from './node-start.ts'
 import { TickTimer } from './tick-timer.ts'
@@ -49,7 +49,7 @@ export class RaftNode {
   #isRunning = false
   #isTurnPlanned = false
   readonly #ticks: TickTimer
-  #inbox: Input[] = []
+  #inbox: CoreInput[] = []
   #inboxMessages = 0
   #inboxBytes = 0
   #proposals: Proposal[] = []
@@ -216,7 +216,7 @@ export class RaftNode {
     return id
   }
 
-  #submit(input: Input): void {
+  #submit(input: CoreInput): void {
     if (!this.#isRunning) return
     this.#inbox.push(input)
     this.#plan()
@@ -283,7 +283,7 @@ export class RaftNode {
     this.#core.step({ type: 'propose', proposals, nowMs })
   }
 
-  #carryOut(effects: Effects): void {
+  #carryOut(effects: CoreEffects): void {
     // The node handles messages before disk operations: it keeps messages that depend on a write
     // until that write is durable, and the other messages need not wait for a write that blocks.
     for (const outgoing of effects.messages) this.#send(outgoing)

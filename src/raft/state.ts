@@ -1,7 +1,7 @@
 import { assert } from '../lib/assert.ts'
 import type { Random } from '../lib/random.ts'
 import { isVoter, hasMemberStore, type Membership, MembershipHistory } from './configuration.ts'
-import { Durability } from './durability.ts'
+import { DurabilityTracker } from './durability.ts'
 import type { DiskOperation, OutgoingMessage, ProposalResult } from './effects.ts'
 import type { Proposal } from './input.ts'
 import type { RaftLog } from './log.ts'
@@ -71,7 +71,7 @@ export class RaftState {
   readonly boot: number
   readonly log: RaftLog
   readonly memberships: MembershipHistory
-  readonly durability: Durability
+  readonly durability: DurabilityTracker
   readonly logTime = new LogTime()
   readonly reads: LinearizableReadQueue
 
@@ -153,7 +153,7 @@ export class RaftState {
     this.log = start.log
     this.memberships = new MembershipHistory(start.membership)
     this.memberships.append(start.log.slice(start.log.base.index + 1, Infinity, Infinity))
-    this.durability = new Durability(start.log.lastIndex)
+    this.durability = new DurabilityTracker(start.log.lastIndex)
     this.reads = new LinearizableReadQueue(start.options.readsMax)
     this.#term = start.term
     this.#votedFor = start.votedFor

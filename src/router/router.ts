@@ -29,7 +29,7 @@ import {
   readInspectionRequest,
 } from '../channel/messages/reports.ts'
 import { routerTlsAddresses } from './tls-addresses.ts'
-import { Edge, EDGE_BINDING } from './edge/edge.ts'
+import { EdgeService, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
 import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
@@ -43,7 +43,7 @@ import { RouterCertificateRenewer, type SendRenewal } from './identity/certifica
 import { ReloadableIdentity, type RouterIdentity } from './identity/reloadable-identity.ts'
 import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
-import { Links } from './links/links.ts'
+import { LinkManager } from './links/links.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
 import { modelLimits } from './model/limits.ts'
 import { ProgramFailure } from '../overlay/failure.ts'
@@ -56,7 +56,7 @@ import { MetricsReporter } from './reports/metrics-reporter.ts'
 import { UsageReporter } from './reports/usage-reporter.ts'
 import { Profiler } from './reports/profile.ts'
 import { MessageTrace } from './reports/message-trace.ts'
-import { type Tunnel, TUNNEL_BINDING, createTunnel } from './tunnel/tunnel.ts'
+import { type RouterTunnel, TUNNEL_BINDING, createTunnel } from './tunnel/tunnel.ts'
 import { isoTime } from '../lib/text/format-time.ts'
 import { edgeRouterHelloMessage, controlContentType } from '../channel/messages/control.ts'
 import { channelContentType } from '../channel/numbers.ts'
@@ -85,15 +85,15 @@ export class RouterProgram {
   readonly #deps: RouterProgramDeps
   readonly #holder: ReloadableIdentity
   readonly #controllers: Controllers
-  readonly #links: Links
+  readonly #links: LinkManager
   readonly #model = new RouterDataModel(modelLimits)
   readonly #modelSubscription: ModelSubscription
-  readonly #tunnel: Tunnel | null
+  readonly #tunnel: RouterTunnel | null
   readonly #forwarder: Forwarder
   readonly #targetSockets = new TargetSockets()
   readonly #listeners: ClientListeners
   readonly #ports: TlsPorts
-  readonly #edge: Edge
+  readonly #edge: EdgeService
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
   readonly #usages: UsageReporter
@@ -138,7 +138,7 @@ export class RouterProgram {
       ...socketLimits,
       log,
     })
-    this.#edge = new Edge({
+    this.#edge = new EdgeService({
       ports: this.#ports,
       config,
       operations,
@@ -256,9 +256,9 @@ export class RouterProgram {
   #newLinks(
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
-  ): Links {
+  ): LinkManager {
     const { config, clock, random, log, names } = this.#deps
-    return new Links({
+    return new LinkManager({
       proxy: configuredProxy(config),
       names,
       ports: this.#ports,
@@ -317,7 +317,7 @@ export class RouterProgram {
     operations: ControllerOperations,
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
-  ): Tunnel | null {
+  ): RouterTunnel | null {
     const tunnel = createTunnel(this.#deps.config.listeners, {
       ...this.#deps,
       operations,

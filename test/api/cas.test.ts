@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { describe, expect, test } from 'vitest'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { formatUuid, newUuidv7, parseUuid } from '../../src/lib/text/uuid.ts'
 import { clientCertificate, newCa } from '../support/authorities.ts'
@@ -26,7 +26,7 @@ const flags = {
 
 interface Made {
   readonly id: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
   readonly token: string
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Problem, type ProblemCode, problems } from '../../src/lib/problems.ts'
+import { Problem, type ProblemCode, problemTypes } from '../../src/lib/problems.ts'
 import { problemResponse } from '../../src/api/http/responses/problem-response.ts'
 import { CallerOf, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
@@ -51,8 +51,8 @@ test('a caller that sends writes continuously gets 429 with Retry-After, and oth
 })
 
 test('every temporary refusal with status 429 or 503 has Retry-After, and other refusals have it only if the error sets a time', () => {
-  for (const code of Object.keys(problems) as ProblemCode[]) {
-    const { http, retry } = problems[code]
+  for (const code of Object.keys(problemTypes) as ProblemCode[]) {
+    const { http, retry } = problemTypes[code]
     const passes = retry !== 'never' && (http === 429 || http === 503)
     expect(problemResponse(new Problem(code)).retryAfterSeconds, code).toBe(passes ? 1 : null)
     const said = new Problem(code, { retryAfterSeconds: 30 })

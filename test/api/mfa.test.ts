@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
 import { AdminRecoverSchema, CommandKind } from '../../proto/gen/command_pb.ts'
 import { newShortId } from '../../src/lib/random.ts'
-import { VERIFIED_CODE_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
+import { MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { commandData } from '../support/commands.ts'
 import { admin, startController } from './support/controller.ts'
 import { CallerOf, client, management, type Reply } from './support/caller.ts'
@@ -212,7 +212,12 @@ describe('a session', () => {
   })
 
   test('refuses a repetition of its last accepted code while a member has the previous feature level', async () => {
-    const former = await startController({}, undefined, {}, VERIFIED_CODE_FEATURE_LEVEL - 1)
+    const former = await startController(
+      {},
+      undefined,
+      {},
+      MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL - 1,
+    )
     const user = new CallerOf(former)
     user.token = former.openSession('alice-id')
     const app = await turnOnMfa(former, user)

@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 
 import { newShortId } from '../../src/lib/random.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -27,7 +27,7 @@ interface Answer {
 }
 
 /** Sends requests with an access token, over connections with or without a client certificate. */
-function bearer(token: string, key: CertifiedKey | null) {
+function bearer(token: string, key: CertificateWithKey | null) {
   return async (method: 'GET' | 'POST', path: string, body?: object): Promise<Answer> => {
     const { app } = certificates.door(key)
     const reply = await app.inject({
@@ -46,7 +46,7 @@ function bearer(token: string, key: CertifiedKey | null) {
 }
 
 /** An identity that has enrolled, with a certificate that the network has issued. */
-async function enrolled(): Promise<{ id: string; key: CertifiedKey }> {
+async function enrolled(): Promise<{ id: string; key: CertificateWithKey }> {
   const body = { name: `device ${newShortId()}`, type: 'Device', enrollment: { ott: true } }
   const id = await made(root, `${management}/identities`, { ...body, isAdmin: false })
   const { enrollment } = await shown(root, `${management}/identities/${id}`)

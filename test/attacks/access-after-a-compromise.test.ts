@@ -6,7 +6,7 @@ import {
   CommandKind,
   FeatureLevelRaiseSchema,
 } from '../../proto/gen/command_pb.ts'
-import { rotateAfterRemoval } from '../../src/cluster/secrets/secret-rotation.ts'
+import { rotateSecretsAfterRemoval } from '../../src/cluster/secrets/secret-rotation.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { CallerOf, client, management } from '../api/support/caller.ts'
 import { admin } from '../api/support/controller.ts'
@@ -97,7 +97,9 @@ describe('after the removal of a compromised controller', () => {
     })
     cluster.expel('ctrl3')
     const before = cluster.proposals.length
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', {
+      isCompromised: true,
+    })
     const kinds = cluster.proposals.slice(before).map(({ kind }) => kind)
     expect(kinds).toEqual([
       CommandKind.ADMISSION_DELETE,

@@ -11,7 +11,7 @@ import type { Router } from '../../src/entities/kinds/router.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -45,7 +45,7 @@ const authenticatorOf = (id: string): Authenticator =>
 
 interface Migrated {
   readonly id: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 /** A router as `flotilla migrate` stores it. */
@@ -89,7 +89,7 @@ function markDevice(authenticatorId: string, sha1: string): void {
  * Connects with a certificate as a router does. Its hello has a fault, so that an admitted
  * connection ends there.
  */
-async function connect(by: CertifiedKey): Promise<object> {
+async function connect(by: CertificateWithKey): Promise<object> {
   const body = { certCsr: await csrOf(by.privateKeyPem), serverCertCsr: '' }
   return await listener.call({ path: `${client}/enroll/extend/router`, body, by })
 }
@@ -98,15 +98,15 @@ const accepted = refusal(400, 'COULD_NOT_PROCESS_CSR')
 const refused = refusal(401, 'UNAUTHORIZED')
 
 /** Expects that the connection is refused and the records stay unchanged. */
-async function refusedWithout(id: string, key: CertifiedKey): Promise<void> {
+async function refusedWithout(id: string, key: CertificateWithKey): Promise<void> {
   const before = state.get('router', id)
   expect(await connect(key)).toMatchObject(refused)
   expect(state.get('router', id)).toEqual(before)
 }
 
-const leafOf = ({ certificatePem }: CertifiedKey): string =>
+const leafOf = ({ certificatePem }: CertificateWithKey): string =>
   parseCertificates(certificatePem)[0].pem
-const ofNetwork = (commonName: string): Promise<CertifiedKey> =>
+const ofNetwork = (commonName: string): Promise<CertificateWithKey> =>
   clientKey(controller.authorities.issuing, commonName, nowMs())
 
 test('The certificate of a migrated router is stored (adopted) at the router’s first connection, in one log entry, and keeps the router’s public names', async () => {
@@ -210,7 +210,7 @@ test('The certificate of a router that is revoked between its connection and the
 })
 
 /** A log entry of a faulty controller that has verified nothing. */
-function adopting(id: string, { certificatePem }: CertifiedKey, by = id): object {
+function adopting(id: string, { certificatePem }: CertificateWithKey, by = id): object {
   const message = create(CertificateAdoptSchema, {
     holder: { case: 'routerId', value: id },
     certificate: {
@@ -234,7 +234,7 @@ test('A log entry is refused if it adopts a certificate with a SHA-1 fingerprint
 })
 
 /** Expects that the log-in is refused and the record stays unchanged. */
-async function noLogIn(authenticatorId: string, key: CertifiedKey): Promise<void> {
+async function noLogIn(authenticatorId: string, key: CertificateWithKey): Promise<void> {
   const before = state.get('authenticator', authenticatorId)
   expect(await attacked.logIn(key)).toMatchObject(notLoggedIn)
   expect(state.get('authenticator', authenticatorId)).toEqual(before)

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   issueLeafForKey,
   type LeafOptions,
@@ -24,7 +24,7 @@ const authority = await newCa('of the operator', nowMs)
 
 let dir = ''
 let paths = { cert: '', key: '', ca: '' }
-let leaf: CertifiedKey
+let leaf: CertificateWithKey
 let taken: string[] = []
 let faults: string[] = []
 

@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { expect, test } from 'vitest'
 
 import { CommandKind, EnrollSchema } from '../../proto/gen/command_pb.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { client, management } from '../api/support/caller.ts'
 import { newIdentity } from '../api/support/network.ts'
@@ -25,7 +25,7 @@ import {
 const attacked = await attackedByCertificates()
 const { controller, listener, root } = attacked
 
-const enroll = (by: CertifiedKey): Promise<TlsReply> =>
+const enroll = (by: CertificateWithKey): Promise<TlsReply> =>
   listener.call({ path: `${client}/enroll?method=ca`, by, body: {} })
 
 async function withExternalId(externalId: string): Promise<string> {
@@ -136,7 +136,7 @@ test('a leaf outside its validity period cannot enroll, and can log in only if t
   const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   await withExternalId('unit 4')
   const now = attacked.nowMs()
-  const leafIn = (fromDays: number, toDays: number, name = 'unit 4'): Promise<CertifiedKey> =>
+  const leafIn = (fromDays: number, toDays: number, name = 'unit 4'): Promise<CertificateWithKey> =>
     clientKey(ca.key, name, {
       notBeforeMs: now + fromDays * DAY_MS,
       notAfterMs: now + toDays * DAY_MS,

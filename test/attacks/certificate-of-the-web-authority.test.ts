@@ -8,10 +8,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
-import { Listeners } from '../../src/controller/service/listeners.ts'
+import { HttpsListeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -32,9 +32,9 @@ const ENROLLING = 'ctrl1.example.org'
 
 const dir = mkdtempSync(join(tmpdir(), 'flotilla-web-authority-'))
 let controller: TestController
-let listeners: Listeners
-let publicCa: CertifiedKey
-let own: CertifiedKey
+let listeners: HttpsListeners
+let publicCa: CertificateWithKey
+let own: CertificateWithKey
 let port = 0
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ web: [{ bind: "127.0.0.1:${port}", advertise: "${ENROLLING}:${port}" }]
   const caPem = controller.authorities.anchorsPem()
   const credentials = { ...own, caPem, signerCaPem: '', chain }
   const api = createApi(controller.parts)
-  listeners = await Listeners.open({
+  listeners = await HttpsListeners.open({
     api,
     config: loaded.config,
     credentials,
@@ -87,11 +87,11 @@ afterAll(async () => {
 })
 
 function leaf(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   commonName: string,
   hosts: readonly string[],
   uris: readonly string[] = [],
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   const validity = validityStartingAt(controller.clock.nowMs(), DAY_MS)
   return issueLeaf({ issuer, commonName, uris, hosts, usages: ['server', 'client'], validity })
 }
@@ -102,7 +102,12 @@ interface Answer {
   readonly sha256: string
 }
 
-function ask(method: string, path: string, name: string, by: CertifiedKey | null): Promise<Answer> {
+function ask(
+  method: string,
+  path: string,
+  name: string,
+  by: CertificateWithKey | null,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = request({
       host: '127.0.0.1',

@@ -2,7 +2,7 @@ import { webcrypto } from 'node:crypto'
 import { expect, test } from 'vitest'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -35,10 +35,10 @@ const NAME_CONSTRAINTS = '2.5.29.30'
 
 /** Signs a certificate whose key usage permits signing, with the given extensions. */
 async function below(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   extensions: readonly Extension[],
   name = 'below',
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   const { subtle } = webcrypto
   const keys = await subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const pkcs8 = Buffer.from(issuer.privateKeyPem.replace(/-----[A-Z ]+-----|\s/g, ''), 'base64')
@@ -77,7 +77,7 @@ const authority = (pathLength?: number): Extension =>
 /**
  * A CA that identifies a client by the common name of its leaf, with an identity that may log in.
  */
-async function speaking(name: string): Promise<CertifiedKey> {
+async function speaking(name: string): Promise<CertificateWithKey> {
   const { key } = await attacked.verifiedCa({
     externalIdClaim: COMMON_NAME,
   })
@@ -90,7 +90,11 @@ async function speaking(name: string): Promise<CertifiedKey> {
  * Response to a log-in with a leaf signed by `issuer`, presented with the certificates between the
  * leaf and the CA.
  */
-async function logInBelow(issuer: CertifiedKey, name: string, between = issuer.certificatePem) {
+async function logInBelow(
+  issuer: CertificateWithKey,
+  name: string,
+  between = issuer.certificatePem,
+) {
   const leaf = await clientKey(issuer, name, attacked.nowMs())
   const [own = ''] = leaf.certificatePem.split(/(?<=-----END CERTIFICATE-----\n)/)
   return attacked.logIn({ ...leaf, certificatePem: own + between })

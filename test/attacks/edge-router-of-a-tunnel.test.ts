@@ -14,7 +14,7 @@ import { type Hello, helloAcceptedMessage, readHello } from '../../src/channel/h
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { payloadMessage } from '../../src/channel/messages/payload.ts'
 import type { EdgeChannel } from '../../src/tunnel/edge-channel.ts'
 import { TunnelCounts } from '../../src/tunnel/tunnel-counts.ts'
@@ -35,7 +35,7 @@ class StolenEdgeRouter {
   circuitId = ''
   readonly #server: Server
 
-  constructor({ certificatePem, privateKeyPem }: CertifiedKey) {
+  constructor({ certificatePem, privateKeyPem }: CertificateWithKey) {
     this.#server = createServer({
       cert: certificatePem,
       key: privateKeyPem,
@@ -128,7 +128,9 @@ afterEach(async () => {
   await network.close()
 })
 
-async function listening(key: CertifiedKey): Promise<{ router: StolenEdgeRouter; port: number }> {
+async function listening(
+  key: CertificateWithKey,
+): Promise<{ router: StolenEdgeRouter; port: number }> {
   const router = new StolenEdgeRouter(key)
   stolen.push(router)
   return { router, port: await router.listen() }

@@ -6,7 +6,10 @@ import {
   CommandKind,
   FeatureLevelRaiseSchema,
 } from '../../proto/gen/command_pb.ts'
-import { rotateAfterRemoval, isRotationDue } from '../../src/cluster/secrets/secret-rotation.ts'
+import {
+  rotateSecretsAfterRemoval,
+  isClusterKeyRotationDue,
+} from '../../src/cluster/secrets/secret-rotation.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { SecretsCluster } from '../cluster/secrets-fixture.ts'
 import { Joining } from '../fsm/support/joining.ts'
@@ -57,9 +60,11 @@ describe('after the removal of a compromised controller', () => {
     const cluster = await formed(['ctrl1', 'ctrl2', 'ctrl3', 'ctrl9'])
     const leaves = ['ctrl1', 'ctrl2'].map((id) => [id, cluster.member(id).leaf] as const)
     cluster.configure(new Map(leaves))
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', { isCompromised: true })
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', {
+      isCompromised: true,
+    })
     expect(cluster.machine.get('admission', 'ctrl9')).toBeUndefined()
-    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
     await cluster.member('ctrl9').keyring.refresh()
     expect(cluster.member('ctrl9').keyring.clusterKeys()).toEqual([])
     await cluster.member('ctrl2').keyring.refresh()
@@ -72,7 +77,7 @@ describe('after the removal of a compromised controller', () => {
     cluster.expel('ctrl3')
     const before = cluster.proposals.length
     const manner = { isCompromised: true, isAdmittedAgain: true }
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', manner)
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', manner)
     const kinds = cluster.proposals.slice(before).map(({ kind }) => kind)
     expect(kinds).toContain(CommandKind.ACCESS_REVOKE)
     expect(kinds).not.toContain(CommandKind.ADMISSION_DELETE)

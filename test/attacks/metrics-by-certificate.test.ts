@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificate,
   issueLeaf,
   validityStartingAt,
@@ -46,16 +46,16 @@ afterAll(async () => {
 })
 
 function leaf(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   uris: readonly string[],
   usages: readonly ('client' | 'server')[] = ['client'],
   fromMs = controller.clock.nowMs(),
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   const validity = validityStartingAt(fromMs, DAY_MS)
   return issueLeaf({ issuer, commonName: 'prometheus', uris, hosts: [], usages, validity })
 }
 
-function statusOf(path: string, shown: CertifiedKey | null): Promise<number | undefined> {
+function statusOf(path: string, shown: CertificateWithKey | null): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const asked = request({
       host: '127.0.0.1',

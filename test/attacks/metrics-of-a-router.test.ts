@@ -2,7 +2,7 @@ import { request } from 'node:https'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityStartingAt,
@@ -39,7 +39,7 @@ interface Answer {
   readonly text: string
 }
 
-function get(path: string, key: CertifiedKey | null = null): Promise<Answer> {
+function get(path: string, key: CertificateWithKey | null = null): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const shown = key === null ? {} : { cert: key.certificatePem, key: key.privateKeyPem }
     const ca = network.root.certificatePem
@@ -63,7 +63,7 @@ function get(path: string, key: CertifiedKey | null = null): Promise<Answer> {
 const MONITOR = externalSpiffeId('net.example')
 const BOTH = '{binding: health-checks}, {binding: metrics}'
 
-function leafOf(issuer: CertifiedKey, uris: readonly string[]): Promise<CertifiedKey> {
+function leafOf(issuer: CertificateWithKey, uris: readonly string[]): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer,
     commonName: 'prometheus',

@@ -2,7 +2,7 @@ import type { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityStartingAt,
@@ -23,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(() => router.close())
 
-async function strangersKey(): Promise<CertifiedKey> {
+async function strangersKey(): Promise<CertificateWithKey> {
   return await issueLeaf({
     issuer: await newCa('another network', Date.now()),
     commonName: 'router2',

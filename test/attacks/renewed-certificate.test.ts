@@ -7,7 +7,7 @@ import { identityFileText } from '../../src/cli/enroll/identity-file.ts'
 import { IdentityCertificateFile } from '../../src/cli/tunnel/identity-certificate-file.ts'
 import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -17,14 +17,14 @@ import { newCa } from '../support/authorities.ts'
 // for another key.
 
 let folder: string
-let root: CertifiedKey
+let root: CertificateWithKey
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-renewed-'))
   root = await newCa('network root', Date.now())
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-const leafKey = (): Promise<CertifiedKey> =>
+const leafKey = (): Promise<CertificateWithKey> =>
   issueLeaf({
     issuer: root,
     commonName: 'laptop',

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { TLSSocket } from 'node:tls'
 import { expect, test, vi } from 'vitest'
 
-import { problems } from '../../src/lib/problems.ts'
+import { problemTypes } from '../../src/lib/problems.ts'
 import { RequestAuthenticator } from '../../src/auth/sessions/request-authenticator.ts'
 import { client, management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
@@ -70,7 +70,7 @@ test('a request that waits longer than the response timeout fails with TIMEOUT',
   })
   const status = await answered(socket, flooder.token)
   spy.mockRestore()
-  expect(status).toBe(problems.TIMEOUT.http)
+  expect(status).toBe(problemTypes.TIMEOUT.http)
 })
 
 /** Sends a request and waits for its answer. @returns the status of the answer. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -72,7 +72,7 @@ async function requests(
 interface Enrolled {
   readonly id: string
   readonly name: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
   readonly server: Certificate
 }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { sendHttpsRequest as askServer } from '../../src/cli/client/https-request.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -22,7 +22,7 @@ beforeAll(async () => {
   authorities = await networkAuthorities(Date.now())
 })
 
-function leafOf(uris: readonly string[]): Promise<CertifiedKey> {
+function leafOf(uris: readonly string[]): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer: authorities.issuing,
     commonName: 'somebody',

@@ -3,7 +3,7 @@ import { Agent } from 'node:https'
 import { describe, expect, test } from 'vitest'
 
 import { ApiSessionHeartbeatSchema } from '../../proto/gen/router_pb.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
 import { client, fabric, management } from '../api/support/caller.ts'
 import { made } from '../api/support/network.ts'
@@ -49,12 +49,12 @@ async function patch(path: string, body: object): Promise<void> {
   expect(reply.status, reply.text).toBe(200)
 }
 
-async function logIn(by: CertifiedKey, base: string = client): Promise<string> {
+async function logIn(by: CertificateWithKey, base: string = client): Promise<string> {
   const path = `${base}/authenticate?method=cert`
   return String(dataOf(await listener.call({ path, by, body: {} }))['token'])
 }
 
-const get = (path: string, token: string, by: CertifiedKey | null = null) =>
+const get = (path: string, token: string, by: CertificateWithKey | null = null) =>
   listener.call({ method: 'GET', path, token, by })
 const identities = `${management}/identities`
 

@@ -6,7 +6,7 @@ import type { ChannelMessage } from '../../src/channel/frame.ts'
 import { readFlag } from '../../src/channel/headers.ts'
 import { channelLimits } from '../../src/channel/limits.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import {
   readLinkGroup,
@@ -38,7 +38,7 @@ afterEach(async () => {
 })
 
 interface Dial {
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
   readonly routerId: string
   readonly group: 'first' | { readonly of: LinkGroup; readonly type: LinkSocketType }
 }
@@ -72,14 +72,15 @@ async function dial({ key, routerId, group }: Dial): Promise<ChannelMessage | nu
 }
 
 /** A link of router2. */
-async function linkOf(key: CertifiedKey): Promise<LinkGroup> {
+async function linkOf(key: CertificateWithKey): Promise<LinkGroup> {
   const answer = await dial({ key, routerId: 'router2', group: 'first' })
   const group = readLinkGroup(answer?.headers ?? new Map())
   if (group === null) throw new Error('no group')
   return group
 }
 
-const certificateOf = (routerId: string): Promise<CertifiedKey> => network.leaf(routerId, [], [])
+const certificateOf = (routerId: string): Promise<CertificateWithKey> =>
+  network.leaf(routerId, [], [])
 const refusals = () => network.logged('link refused').map(({ fields }) => fields['reason'])
 
 test('the router that owns a link can add a socket to the link with the link secret, and not without it', async () => {

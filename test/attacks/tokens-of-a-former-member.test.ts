@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { requirePresent } from '../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import type { MemberLeaf } from '../../src/pki/jwt-signer.ts'
 import { claimsOf } from '../api/support/network.ts'
 import { OidcClient, type Tokens } from '../api/support/oidc.ts'
@@ -18,7 +18,7 @@ const { controller, root, members, former, second, newPerson, newClient } = two
 const certificates = await Certificates.open(two)
 
 let tokens: Tokens
-let removed: CertifiedKey & MemberLeaf
+let removed: CertificateWithKey & MemberLeaf
 
 beforeEach(async () => {
   const { username } = await newPerson()
@@ -31,7 +31,7 @@ afterEach(() => {
 })
 
 /** Removes the second controller as `cluster remove` does. */
-function remove(isRecorded = true): CertifiedKey & MemberLeaf {
+function remove(isRecorded = true): CertificateWithKey & MemberLeaf {
   const [gone] = members.splice(1, 1)
   const leaf = requirePresent(gone, 'the second controller')
   former.push({ ...leaf, removedAtMs: controller.clock.nowMs(), isRecorded })

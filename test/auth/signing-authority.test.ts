@@ -3,7 +3,7 @@ import { StateReader } from '../../src/fsm/state-reader.ts'
 import { issuingCaId } from '../../src/auth/certificates/issuing-ca-id.ts'
 import type { StateView } from '../../src/ports/state-view.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
@@ -14,11 +14,11 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 
 const validity = validityStartingAt(Date.now(), 2 * LEAF_LIFETIME_MS)
 
-function authority(commonName: string): Promise<CertifiedKey> {
+function authority(commonName: string): Promise<CertificateWithKey> {
   return createRootAuthority({ commonName, validity })
 }
 
-async function leafOf(issuer: CertifiedKey): Promise<string> {
+async function leafOf(issuer: CertificateWithKey): Promise<string> {
   const { certificatePem } = await issueControllerCertificate({
     issuer,
     trustDomain: 'test.internal',

@@ -10,7 +10,7 @@ import { Keyring } from '../../src/cluster/secrets/keyring.ts'
 import { StateMachine } from '../../src/fsm/state-machine.ts'
 import type { EntityRecord } from '../../src/lib/entity-record.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificate,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -37,12 +37,12 @@ const who = {
 
 interface Restored {
   readonly dir: string
-  readonly leaf: CertifiedKey
+  readonly leaf: CertificateWithKey
 }
 
 async function restore(bytes = sealed, privateKeyPem: string | null = key.privatePem) {
   const dir = `${temporaryFolder()}/data`
-  let made: CertifiedKey | null = null
+  let made: CertificateWithKey | null = null
   const first: RestoreTarget = {
     ...who,
     address: 'ctrlA:1480',

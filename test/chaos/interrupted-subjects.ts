@@ -1,5 +1,5 @@
 import { requirePresent } from '../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import type { Answer } from '../process/support/client.ts'
 import {
   certifiedBy,
@@ -57,7 +57,7 @@ export interface Subject {
 /** A CA that admits every holder of its certificates; created once for all subjects. */
 export interface Authority {
   readonly id: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 export function newSubject(
@@ -215,7 +215,7 @@ async function identityExtension(net: Enrolling, k: number): Promise<Subject> {
   const session = dataOf(await net.logIn(k, by)) as { token: string; authenticatorId: string }
   const extending = { by, ...session }
   const request = await newRequest()
-  let given: CertifiedKey | null = null
+  let given: CertificateWithKey | null = null
   return {
     kind: 'identity extension',
     bring: async (at) => {

@@ -18,7 +18,7 @@ import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificate,
   issueLeaf,
   type LeafOptions,
@@ -33,7 +33,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 let laidOut = ''
 let plan: QuickstartPlan
 let folder = ''
-let issuing: CertifiedKey | null = null
+let issuing: CertificateWithKey | null = null
 /** A copy of ctrl1's folder that a test may damage. */
 let ctrl1 = ''
 
@@ -66,11 +66,11 @@ async function faultsOf(environment: Readonly<Record<string, string>> = {}): Pro
   return [...faults]
 }
 
-function issuer(): CertifiedKey {
+function issuer(): CertificateWithKey {
   return requirePresent(issuing, 'the issuing authority of the cluster laid out')
 }
 
-function install({ certificatePem, privateKeyPem }: CertifiedKey): void {
+function install({ certificatePem, privateKeyPem }: CertificateWithKey): void {
   writeFileSync(join(ctrl1, 'cert.pem'), certificatePem)
   writeFileSync(join(ctrl1, 'controller.key'), privateKeyPem)
 }

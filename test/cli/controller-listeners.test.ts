@@ -7,7 +7,7 @@ import { TLSSocket } from 'node:tls'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { createApi } from '../../src/api/server.ts'
-import { Listeners } from '../../src/controller/service/listeners.ts'
+import { HttpsListeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import { runPreflight } from '../../src/controller/start/preflight.ts'
 import type { Credentials } from '../../src/controller/start/check-certificates.ts'
@@ -65,7 +65,7 @@ test('new connections use a renewed certificate, while existing connections and 
   const before = await credentials()
   const controller = await startController()
   stops.push(() => controller.close())
-  const listeners = await Listeners.open({
+  const listeners = await HttpsListeners.open({
     api: createApi(controller.parts),
     config: loaded.config,
     credentials: before,

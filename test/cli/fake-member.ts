@@ -5,7 +5,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -49,11 +49,15 @@ export class FakeMember {
   sharedOptions: Readonly<Record<string, string>> | null = {}
   /** Added to the time in the `date` header. */
   clockOffsetMs = 0
-  readonly #root: CertifiedKey
-  readonly #issuing: CertifiedKey
+  readonly #root: CertificateWithKey
+  readonly #issuing: CertificateWithKey
   readonly #server: Server
 
-  private constructor(root: CertifiedKey, issuing: CertifiedKey, leaf: CertifiedKey) {
+  private constructor(
+    root: CertificateWithKey,
+    issuing: CertificateWithKey,
+    leaf: CertificateWithKey,
+  ) {
     this.#root = root
     this.#issuing = issuing
     this.#server = createServer(

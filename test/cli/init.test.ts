@@ -21,7 +21,7 @@ import type { InitResult } from '../../src/cli/bootstrap/init.ts'
 import { composeConfig, setConfigOptions } from '../../src/config/controller/compose.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -75,7 +75,10 @@ function inputTo(words: readonly string[], text: string): Promise<number | null>
 }
 
 /** Writes the files of an operator's own PKI, to which the existing configuration refers. */
-async function bringAuthority(): Promise<{ root: CertifiedKey; issuing: CertifiedKey }> {
+async function bringAuthority(): Promise<{
+  root: CertificateWithKey
+  issuing: CertificateWithKey
+}> {
   const validity = { notBeforeMs: Date.now() - 1000, notAfterMs: Date.now() + 90 * DAY_MS }
   const root = await createRootAuthority({ commonName: 'our root', validity })
   const issuing = await createIssuingAuthority({ commonName: 'our issuing', root, validity })

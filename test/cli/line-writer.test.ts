@@ -12,7 +12,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-import { type ControllerLog, createControllerLogWithSink } from '../../src/cli/controller/log.ts'
+import {
+  type ControllerLogWriters,
+  createControllerLogWithSink,
+} from '../../src/cli/controller/log.ts'
 import { LineWriter, lineBufferLimits } from '../../src/cli/terminal/line-writer.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
 import type { AuditTrail } from '../../src/ports/audit.ts'
@@ -64,7 +67,7 @@ const linesOf = (text: string): Line[] =>
 
 interface Pipe {
   readonly writer: LineWriter
-  readonly log: ControllerLog['log']
+  readonly log: ControllerLogWriters['log']
   readonly audit: AuditTrail
   /** Lines that have arrived since the last call. */
   read(): string

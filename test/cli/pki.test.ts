@@ -11,7 +11,7 @@ import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import { assert, requirePresent } from '../../src/lib/assert.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -39,9 +39,9 @@ let folder = ''
 let controller: ControllerPlan
 let configPath = ''
 let trustDomain = ''
-let root: CertifiedKey
-let issuing: CertifiedKey
-let leaf: CertifiedKey
+let root: CertificateWithKey
+let issuing: CertificateWithKey
+let leaf: CertificateWithKey
 let server: ServedSocket | null = null
 const actions = new RecordedActions()
 let taken: MeshIdentity[] = []
@@ -79,7 +79,7 @@ afterEach(async () => {
 
 /** Path of a file in ctrl1's folder. */
 const own = (name: string): string => join(dirname(configPath), name)
-const leafOf = (id: string, of: ValidityPeriod): Promise<CertifiedKey> =>
+const leafOf = (id: string, of: ValidityPeriod): Promise<CertificateWithKey> =>
   issueControllerCertificate({
     issuer: issuing,
     trustDomain,
@@ -89,7 +89,9 @@ const leafOf = (id: string, of: ValidityPeriod): Promise<CertifiedKey> =>
   })
 
 /** Starts a simulated controller at the admin socket where the program expects it. */
-async function serve(members: readonly { id: string; leaf: CertifiedKey }[] = []): Promise<void> {
+async function serve(
+  members: readonly { id: string; leaf: CertificateWithKey }[] = [],
+): Promise<void> {
   const renewer = new CertificateRenewer({
     selfId: 'ctrl1',
     trustDomain,
@@ -277,7 +279,10 @@ describe('pki renew and reload', () => {
     expect(existsSync(join(folder, 'new.pem'))).toBe(false)
   })
 
-  async function forgedFor(member: CertifiedKey, issuer: CertifiedKey): Promise<string> {
+  async function forgedFor(
+    member: CertificateWithKey,
+    issuer: CertificateWithKey,
+  ): Promise<string> {
     const { issueControllerCertificateForKey } =
       await import('../../src/pki/authority/authority.ts')
     const [certificate] = parseCertificates(member.certificatePem)
@@ -362,7 +367,10 @@ describe('pki renew-issuing', () => {
   test('installs no issuing CA that the cluster does not trust, and none with another name', async () => {
     await serve()
     const { sendToAdminSocket } = await import('../../src/cli/client/admin-socket.ts')
-    const install = async ({ certificatePem, privateKeyPem }: CertifiedKey): Promise<string> => {
+    const install = async ({
+      certificatePem,
+      privateKeyPem,
+    }: CertificateWithKey): Promise<string> => {
       const path = '/fabric/v1/pki/issuing-authority'
       const body = { certificatePem, privateKeyPem }
       const asked = sendToAdminSocket(controller.dataFolder, { method: 'POST', path, body })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 export { layOut } from '../support/lay-out.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { formedSecret } from '../support/formed-secret.ts'
 import { flotilla } from '../support/program.ts'
 
@@ -32,7 +32,7 @@ export function run(words: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
   })
 }
 /** The authority that signs leaf certificates in a newly created cluster. */
-export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertifiedKey> {
+export async function issuingAuthorityOf(plan: QuickstartPlan): Promise<CertificateWithKey> {
   const folder = join(plan.dir, 'ctrl1')
   const { secret, certificatePem } = await formedSecret(folder, 'ctrl1', 'issuingAuthority')
   return { certificatePem, privateKeyPem: Buffer.from(secret).toString() }

@@ -16,7 +16,7 @@ import { alarmTable } from '../../src/cluster/alarm-table.ts'
 import { CertificateRenewer } from '../../src/cluster/secrets/certificate-renewer.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -42,11 +42,11 @@ const days = (from: number, to: number): ValidityPeriod => ({
 
 let folder = ''
 let paths: { cert: string; key: string; ca: string }
-let root: CertifiedKey
-let issuing: CertifiedKey
-let leaf: CertifiedKey
+let root: CertificateWithKey
+let issuing: CertificateWithKey
+let leaf: CertificateWithKey
 /** Issuing authority that the renewer has; null: none. */
-let known: CertifiedKey | null
+let known: CertificateWithKey | null
 let nowMs = 0
 let monotonicMs = 0
 let taken: MeshIdentity[] = []
@@ -78,10 +78,10 @@ afterEach(() => {
 })
 
 function leafBy(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   validity: ValidityPeriod,
   id = 'ctrl1',
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   return issueControllerCertificate({
     issuer,
     trustDomain: 'test.example',
@@ -91,7 +91,7 @@ function leafBy(
   })
 }
 
-function layOut({ certificatePem, privateKeyPem }: CertifiedKey): void {
+function layOut({ certificatePem, privateKeyPem }: CertificateWithKey): void {
   writeFileSync(paths.cert, certificatePem)
   writeSecretFile(paths.key, privateKeyPem)
   writeFileSync(paths.ca, root.certificatePem)
@@ -262,7 +262,7 @@ describe('A certificate issued by the cluster’s CA', () => {
 })
 
 describe('A certificate issued by another CA', () => {
-  let foreignIssuing: CertifiedKey
+  let foreignIssuing: CertificateWithKey
 
   beforeEach(async () => {
     foreignIssuing = await createIssuingAuthority({
@@ -386,7 +386,7 @@ describe('A certificate issued by another CA', () => {
 
   const sameKey = (validity: ValidityPeriod): Promise<string> => issuedFor(foreignIssuing, validity)
 
-  async function issuedFor(issuer: CertifiedKey, validity: ValidityPeriod): Promise<string> {
+  async function issuedFor(issuer: CertificateWithKey, validity: ValidityPeriod): Promise<string> {
     const { issueControllerCertificateForKey } =
       await import('../../src/pki/authority/authority.ts')
     const [own] = parseCertificates(leaf.certificatePem)

@@ -13,7 +13,7 @@ import type { QuarantineRecord } from '../../src/cluster/state-transfer/quaranti
 import type { ApiAddress } from '../../src/ports/cluster-view.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
 import type { ConsensusOptions } from '../../src/cluster/consensus-options.ts'
-import { createSameThreadChannel, type SelfRefusal } from '../../src/cluster/thread-channel.ts'
+import { createSameThreadChannel, type ClusterRefusal } from '../../src/cluster/thread-channel.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import { type Clock, systemClock } from '../../src/lib/clock.ts'
 import type { AuditRecord } from '../../src/ports/audit.ts'
@@ -46,7 +46,7 @@ export interface TestNode {
   readonly fatal: Error[]
   /** Payloads of the commands that took effect on this controller, in order. */
   readonly effects: string[]
-  readonly selfRefusals: SelfRefusal[]
+  readonly selfRefusals: ClusterRefusal[]
   readonly rosters: MembershipRecord[]
   readonly address: string
   readonly storeId: Uint8Array
@@ -203,7 +203,7 @@ async function startNode(parts: NodeParts): Promise<TestNode> {
   const log = new RecordedLog()
   const fatal: Error[] = []
   const audited: AuditRecord[] = []
-  const selfRefusals: SelfRefusal[] = []
+  const selfRefusals: ClusterRefusal[] = []
   const rosters: MembershipRecord[] = []
   const storeId = changes.storeId ?? storeIdOf(id)
   const { main, host: hostLink } = createSameThreadChannel()

@@ -17,7 +17,7 @@ import type { MeshEvents } from '../../src/cluster/mesh/mesh-deps.ts'
 import type { MeshIdentity } from '../../src/cluster/mesh/mesh-service.ts'
 import type { RaftStreamFrame } from '../../src/cluster/message-codec.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueLeaf,
@@ -33,7 +33,7 @@ export const CLUSTER_ID = 'c1'
 
 export interface Authority {
   readonly caPem: string
-  readonly issuer: CertifiedKey
+  readonly issuer: CertificateWithKey
 }
 
 const validity = () => validityStartingAt(Date.now(), 60 * 60 * 1000)

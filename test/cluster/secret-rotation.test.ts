@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import {
-  rotateAfterRemoval,
+  rotateSecretsAfterRemoval,
   installIssuingAuthority,
-  isRotationDue,
+  isClusterKeyRotationDue,
   membersLackingSecrets,
   rotateClusterKey,
   rotateClusterKeyIfDue,
@@ -148,19 +148,19 @@ test('the secrets in a replaced state are decrypted again, even if their revisio
 describe('The rotation of secrets after the removal of a controller', () => {
   test('leaves the removed controller without an admission and unable to decrypt the new key', async () => {
     cluster.expel('ctrl3')
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', inPeace)
     await refreshAll()
     expect(cluster.machine.get('admission', 'ctrl3')).toBeUndefined()
     expect(cluster.member('ctrl3').keyring.clusterKeys()).toEqual([])
     expect(keysOf('ctrl2')).toHaveLength(2)
     expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
-    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
   })
 
   test('revokes the previous key immediately if the controller was compromised', async () => {
     const before = keysOf('ctrl1')
     cluster.expel('ctrl3')
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl2')).toHaveLength(1)
     expect(keysOf('ctrl2')).not.toEqual(before)
@@ -170,24 +170,24 @@ describe('The rotation of secrets after the removal of a controller', () => {
   test('also revokes the previous key if the controller is reported as compromised later', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateSecretsAfterRemoval(rotation, 'ctrl3', inPeace)
     const [before] = keysOf('ctrl1')
-    await rotateAfterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
+    await rotateSecretsAfterRemoval(cluster.member('ctrl2').rotation, 'ctrl3', compromised)
     await refreshAll()
     expect(keysOf('ctrl1')).toHaveLength(1)
     expect(keysOf('ctrl1')).not.toContain(before)
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
     const proposals = cluster.proposals.length
-    await rotateAfterRemoval(rotation, 'ctrl3', compromised)
+    await rotateSecretsAfterRemoval(rotation, 'ctrl3', compromised)
     expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
   })
 
   test('may be requested again with the same parameters, and then changes nothing', async () => {
     cluster.expel('ctrl3')
     const { rotation } = cluster.member('ctrl1')
-    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateSecretsAfterRemoval(rotation, 'ctrl3', inPeace)
     const proposals = cluster.proposals.length
-    await rotateAfterRemoval(rotation, 'ctrl3', inPeace)
+    await rotateSecretsAfterRemoval(rotation, 'ctrl3', inPeace)
     expect(cluster.proposals).toHaveLength(proposals)
   })
 
@@ -204,20 +204,20 @@ describe('The rotation of secrets after the removal of a controller', () => {
         },
       },
     }
-    await expect(rotateAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
-    expect(isRotationDue(cluster.machine)).toBe(true)
+    await expect(rotateSecretsAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(true)
     await cluster.member('ctrl2').keyring.refresh()
     await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
-    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
     // The state records that the controller was compromised, so none of its former keys is valid.
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
 
   test('is refused for a controller that is still a member, and does not revoke the member’s secrets', async () => {
     await expect(
-      rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
+      rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
-    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
     expect(keysOf('ctrl3')).toHaveLength(1)
   })
 })
@@ -242,13 +242,13 @@ describe('The key that encrypts MFA secrets', () => {
     const [before = ''] = versionsAt('ctrl1')
     expect(before).toMatch(/^1 /)
     cluster.expel('ctrl3')
-    await rotateAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
+    await rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised)
     await refreshAll()
     // No secret is encrypted with the first version, so it was deleted.
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl3')).toEqual([])
-    expect(isRotationDue(cluster.machine)).toBe(false)
+    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
   })
 })
 

@@ -11,7 +11,7 @@ import type { Clock } from '../../src/lib/clock.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import { newOpaqueId } from '../../src/lib/random.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -41,7 +41,7 @@ class TestClock implements Clock {
 
 export interface TestMember {
   readonly id: string
-  readonly leaf: CertifiedKey
+  readonly leaf: CertificateWithKey
   readonly keyring: Keyring
   readonly desk: JoinTickets
   readonly rotation: SecretRotationDeps
@@ -57,8 +57,8 @@ export class SecretsCluster implements Proposer {
   readonly recorded = new RecordedLog()
   readonly log = this.recorded.log
   readonly machine: StateMachine
-  readonly root: CertifiedKey
-  readonly issuing: CertifiedKey
+  readonly root: CertificateWithKey
+  readonly issuing: CertificateWithKey
   /** Addresses of members that differ from their records. */
   readonly moved = new Map<string, string>()
   readonly members = new Map<string, TestMember>()
@@ -69,7 +69,11 @@ export class SecretsCluster implements Proposer {
   isSettled = true
   #configuration = create(ConfigurationSchema)
 
-  private constructor(machine: StateMachine, root: CertifiedKey, issuing: CertifiedKey) {
+  private constructor(
+    machine: StateMachine,
+    root: CertificateWithKey,
+    issuing: CertificateWithKey,
+  ) {
     this.machine = machine
     this.root = root
     this.issuing = issuing
@@ -90,7 +94,7 @@ export class SecretsCluster implements Proposer {
     const clock = { nowMs: () => startMs, monotonicMs: () => startMs }
     const machine = await StateMachine.open({ store: new MemoryStateStore(), clock })
     const cluster = new SecretsCluster(machine, root, issuing)
-    const leaves = new Map<string, CertifiedKey>()
+    const leaves = new Map<string, CertificateWithKey>()
     for (const id of ids) {
       const options = { issuer: issuing, trustDomain: TRUST_DOMAIN, id, hosts: [id], validity }
       leaves.set(id, await issueControllerCertificate(options))
@@ -102,7 +106,7 @@ export class SecretsCluster implements Proposer {
   }
 
   async #form(
-    leaves: ReadonlyMap<string, CertifiedKey>,
+    leaves: ReadonlyMap<string, CertificateWithKey>,
     lacking: string,
     seeds: readonly SeedRecord[],
   ): Promise<void> {
@@ -130,7 +134,7 @@ export class SecretsCluster implements Proposer {
   }
 
   /** Adds a controller with the key of this leaf certificate. */
-  async add(id: string, leaf: CertifiedKey): Promise<TestMember> {
+  async add(id: string, leaf: CertificateWithKey): Promise<TestMember> {
     const { machine: state, log, clock } = this
     const keyring = new Keyring({
       state,

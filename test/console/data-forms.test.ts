@@ -10,7 +10,7 @@ import {
 } from '../../src/console/pages/records/form-model.ts'
 import {
   conditionalRequirements,
-  matchesSchemaForm,
+  matchesSchema,
   resolveDataSchema,
 } from '../../src/console/pages/records/data-schema.ts'
 import type { FormField, GroupWidget } from '../../src/console/pages/records/form-field.ts'
@@ -204,15 +204,15 @@ describe('A config value in the console’s form', () => {
       additionalProperties: false,
       properties: { from: { type: 'string', format } },
     }))
-    expect([v4, v6].map((one) => matchesSchemaForm(one ?? {}, { from: '10.0.0.1' }))).toEqual([
+    expect([v4, v6].map((one) => matchesSchema(one ?? {}, { from: '10.0.0.1' }))).toEqual([
       true,
       false,
     ])
-    expect([v4, v6].map((one) => matchesSchemaForm(one ?? {}, { from: 'fd00::1' }))).toEqual([
+    expect([v4, v6].map((one) => matchesSchema(one ?? {}, { from: 'fd00::1' }))).toEqual([
       false,
       true,
     ])
-    expect(matchesSchemaForm(v4 ?? {}, { to: 1 })).toBe(false)
+    expect(matchesSchema(v4 ?? {}, { to: 1 })).toBe(false)
   })
 })
 

@@ -9,7 +9,7 @@ import {
   MULTI_CHANNEL,
   RENEWS_WITH_A_THIRD_LEFT,
 } from '../../src/lib/router-capabilities.ts'
-import { type CertifiedKey, issueLeaf } from '../../src/pki/authority/authority.ts'
+import { type CertificateWithKey, issueLeaf } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
 import { RecordedLog } from '../cluster/mesh-fixture.ts'
 
@@ -56,7 +56,7 @@ beforeEach(() => {
   })
 })
 
-async function certificate(issuer: CertifiedKey, notBeforeMs: number, endMs: number) {
+async function certificate(issuer: CertificateWithKey, notBeforeMs: number, endMs: number) {
   const { certificatePem } = await issueLeaf({
     issuer,
     commonName: 'router',

@@ -9,10 +9,10 @@ import { createApi } from '../../src/api/server.ts'
 import { loadControllerConfig, parseControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { ServerCertificates } from '../../src/controller/service/server-certificates.ts'
-import { Listeners } from '../../src/controller/service/listeners.ts'
+import { HttpsListeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   type LeafOptions,
 } from '../../src/pki/authority/authority.ts'
@@ -32,14 +32,14 @@ const files = { cert: join(dir, 'fullchain.pem'), key: join(dir, 'privkey.pem') 
 
 let controller: TestController
 let config: ControllerConfig
-let own: CertifiedKey
-let publicCa: CertifiedKey
+let own: CertificateWithKey
+let publicCa: CertificateWithKey
 let port = 0
 let nowMs = 0
 let alarms: string[] = []
 let lines: string[] = []
 let servers: ServerCertificates
-let listeners: Listeners
+let listeners: HttpsListeners
 
 beforeAll(async () => {
   controller = await startController()
@@ -53,7 +53,7 @@ beforeAll(async () => {
   const byName = (name: string): ReturnType<ServerCertificates['contextFor']> =>
     servers.contextFor(name)
   const credentials = { ...own, caPem, signerCaPem: '', chain }
-  listeners = await Listeners.open({
+  listeners = await HttpsListeners.open({
     api: createApi(controller.parts),
     config,
     credentials,
@@ -103,7 +103,10 @@ function serversOf(): ServerCertificates {
   })
 }
 
-function leafBy(issuer: CertifiedKey, changes: Partial<LeafOptions>): Promise<CertifiedKey> {
+function leafBy(
+  issuer: CertificateWithKey,
+  changes: Partial<LeafOptions>,
+): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer,
     commonName: 'a server',
@@ -115,7 +118,7 @@ function leafBy(issuer: CertifiedKey, changes: Partial<LeafOptions>): Promise<Ce
   })
 }
 
-async function put(changes: Partial<LeafOptions>): Promise<CertifiedKey> {
+async function put(changes: Partial<LeafOptions>): Promise<CertificateWithKey> {
   const leaf = await leafBy(publicCa, changes)
   writeFileSync(files.cert, leaf.certificatePem)
   writeSecretFile(files.key, leaf.privateKeyPem)
@@ -150,7 +153,7 @@ function ask(servername: string, agent?: Agent): Promise<Seen> {
   })
 }
 
-const printOf = ({ certificatePem }: CertifiedKey): string =>
+const printOf = ({ certificatePem }: CertificateWithKey): string =>
   parseCertificates(certificatePem)[0].sha256
 
 describe('A listener with several server certificates', () => {

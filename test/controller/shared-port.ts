@@ -11,14 +11,14 @@ import { createApi } from '../../src/api/server.ts'
 import { listenerTlsOptions } from '../../src/api/http/transport/tls.ts'
 import { encodeText } from '../../src/channel/headers.ts'
 import { parseControllerConfig } from '../../src/config/controller/load.ts'
-import { Listeners } from '../../src/controller/service/listeners.ts'
+import { HttpsListeners } from '../../src/controller/service/listeners.ts'
 import { openTlsPorts } from '../../src/controller/service/ports.ts'
 import { CONTROL_PROTOCOL } from '../../src/channel/messages/control.ts'
 import { RouterListener } from '../../src/fabric/router-listener.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { startController, type TestController } from '../api/support/controller.ts'
 import { frameOf } from '../channel/pipe.ts'
 import { RouterStage } from '../fabric/stage.ts'
@@ -41,7 +41,7 @@ export class SharedPort {
   readonly #folder: string
   readonly #controller: TestController
   readonly #sockets = new Set<Socket>()
-  #listeners: Listeners | null = null
+  #listeners: HttpsListeners | null = null
   #routers: RouterListener | null = null
 
   private constructor(port: number, controller: TestController) {
@@ -82,7 +82,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
         this.warnings.push(`${message} ${JSON.stringify(fields)}`)
       },
     })
-    this.#listeners = await Listeners.open({
+    this.#listeners = await HttpsListeners.open({
       api: createApi(this.#controller.parts),
       config,
       credentials: {
@@ -137,7 +137,7 @@ web: [{ bind: "${address}", advertise: "localhost:${this.port}", ${from} }]
     {
       certificatePem: cert,
       privateKeyPem: key,
-    }: Pick<CertifiedKey, 'certificatePem' | 'privateKeyPem'>,
+    }: Pick<CertificateWithKey, 'certificatePem' | 'privateKeyPem'>,
     protocols = [CONTROL_PROTOCOL],
     below: Socket | undefined = undefined,
   ): Promise<boolean> {

@@ -14,11 +14,11 @@ import { ManualClock } from '../api/support/manual-time.ts'
 import { management } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { clusterSeenBy, eventsOf } from './support.ts'
-import type { Events } from '../../src/events/open-events.ts'
+import type { ControllerEvents } from '../../src/events/open-events.ts'
 
 const { controller, root } = await controllerForFile()
 
-function replicated({ bus }: Events): readonly string[] {
+function replicated({ bus }: ControllerEvents): readonly string[] {
   const texts: string[] = []
   for (let at = bus.ring.first; at < bus.ring.end; at += 1) {
     const event = bus.ring.at(at)

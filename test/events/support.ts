@@ -1,5 +1,9 @@
 import { controllerOptions } from '../../src/config/controller/options.ts'
-import { type EventOptions, Events, type EventsDeps } from '../../src/events/open-events.ts'
+import {
+  type EventOptions,
+  ControllerEvents,
+  type EventsDeps,
+} from '../../src/events/open-events.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import type { ClusterView } from '../../src/ports/cluster-view.ts'
 import { ZERO_CONSENSUS_STATS } from '../../src/ports/stats.ts'
@@ -45,9 +49,9 @@ export function eventsOf(
   cluster: Sources,
   clock: Clock,
   options: Partial<EventOptions> = {},
-): Events {
+): ControllerEvents {
   const { selfId, generation } = cluster
-  const events = new Events({
+  const events = new ControllerEvents({
     state,
     clock,
     selfId,

@@ -15,7 +15,7 @@ import { ProcessorShare } from '../../src/lib/bounds/processor-share.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import {
   createCertificateRequest,
   generatePrivateKeyPem,
@@ -99,7 +99,7 @@ afterAll(async () => {
 
 interface Enrolled {
   readonly id: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 async function enrolled(name: string): Promise<Enrolled> {
@@ -128,7 +128,7 @@ interface Dialed {
 
 async function dial(
   id: string,
-  key: CertifiedKey | null,
+  key: CertificateWithKey | null,
   options: ConnectionOptions = {},
 ): Promise<Dialed> {
   const socket = connect({

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import {
   fieldProblem,
   Problem,
-  problems,
+  problemTypes,
   reportedProblemCodes,
   type ProblemCode,
 } from '../../src/lib/problems.ts'
@@ -17,7 +17,7 @@ const page = join(import.meta.dirname, '../../docs/integrate/errors.md')
  * status and message.
  */
 function table(remedies: ReadonlyMap<string, string>): string {
-  const rows = Object.entries(problems).map(([code, { http, retry, message }]) => {
+  const rows = Object.entries(problemTypes).map(([code, { http, retry, message }]) => {
     const wire = reportedProblemCodes[code as ProblemCode] ?? code
     return `| \`${wire}\` | ${http} | ${retry} | ${message} | ${remedies.get(`${wire} ${http} ${message}`) ?? ''} |`
   })
@@ -61,13 +61,13 @@ test('a problem about a field contains the field, and a problem without a field 
     reason: 'name is required',
     value: undefined,
   })
-  expect(new Problem('NOT_FOUND').message).toBe(problems.NOT_FOUND.message)
+  expect(new Problem('NOT_FOUND').message).toBe(problemTypes.NOT_FOUND.message)
 })
 
 test('error codes that also exist in OpenZiti have the statuses that its clients expect', () => {
   const known = readCodes()
   expect(known.size).toBeGreaterThan(50)
-  const others = Object.entries(problems).filter(([code, { http }]) => {
+  const others = Object.entries(problemTypes).filter(([code, { http }]) => {
     const wire = reportedProblemCodes[code as ProblemCode]
     return wire === undefined && known.has(code) && known.get(code) !== http
   })

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -28,9 +28,9 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const now = Date.now()
 const validity = validityStartingAt(now, DAY_MS)
 
-let root: CertifiedKey
-let issuer: CertifiedKey
-let leaf: CertifiedKey
+let root: CertificateWithKey
+let issuer: CertificateWithKey
+let leaf: CertificateWithKey
 
 beforeAll(async () => {
   root = await createRootAuthority({ commonName: 'test root', validity })
@@ -44,7 +44,7 @@ beforeAll(async () => {
   })
 })
 
-function leafWith(changes: Partial<LeafOptions>): Promise<CertifiedKey> {
+function leafWith(changes: Partial<LeafOptions>): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer,
     commonName: 'ctrl1',

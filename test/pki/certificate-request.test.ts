@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { beforeAll, describe, expect, test } from 'vitest'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificateForKey,
@@ -22,8 +22,8 @@ import {
 
 const nowMs = Date.now()
 const validity = validityStartingAt(nowMs, 3_600_000)
-let root: CertifiedKey
-let issuer: CertifiedKey
+let root: CertificateWithKey
+let issuer: CertificateWithKey
 
 beforeAll(async () => {
   root = await createRootAuthority({ commonName: 'test root', validity })

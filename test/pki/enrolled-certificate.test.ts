@@ -5,7 +5,7 @@ import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguishe
 import { readKeyUsage, readKeyPurposes } from '../../src/pki/asn1/extensions.ts'
 import { extensionOids, purposeOids } from '../../src/pki/asn1/object-identifiers.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   validityStartingAt,
@@ -38,8 +38,8 @@ import {
 const nowMs = testNowMs
 const yearMs = 365 * DAY_MS
 const validity = validityStartingAt(nowMs, 10 * yearMs)
-let root: CertifiedKey
-let issuing: CertifiedKey
+let root: CertificateWithKey
+let issuing: CertificateWithKey
 let issuer: CertificateSigner
 
 beforeAll(async () => {

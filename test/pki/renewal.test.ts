@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 
 import { requirePresent } from '../../src/lib/assert.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -37,13 +37,13 @@ const days = (from: number, to: number): ValidityPeriod => ({
   notAfterMs: at(to),
 })
 
-let root: CertifiedKey
-let issuing: CertifiedKey
+let root: CertificateWithKey
+let issuing: CertificateWithKey
 let anchors: Certificate[]
 
 async function leafOf(
   validity: ValidityPeriod,
-  options: { issuer?: CertifiedKey; hosts?: readonly string[] } = {},
+  options: { issuer?: CertificateWithKey; hosts?: readonly string[] } = {},
 ): Promise<[Certificate, ...Certificate[]]> {
   const { certificatePem } = await issueControllerCertificate({
     issuer: options.issuer ?? issuing,
@@ -144,7 +144,7 @@ describe('A controller’s leaf certificate is renewed', () => {
   const reasonAt = (
     chain: readonly [Certificate, ...Certificate[]],
     nowMs: number,
-    options: { issuer?: CertifiedKey; hosts?: readonly string[] } = {},
+    options: { issuer?: CertificateWithKey; hosts?: readonly string[] } = {},
   ): string | null =>
     renewalReason({
       chain,
@@ -191,7 +191,7 @@ describe('A controller’s leaf certificate is renewed', () => {
     expect(reasonAt(chain, at(1824))).toBeNull()
   })
 
-  async function renewed(keepsKey: boolean): Promise<CertifiedKey> {
+  async function renewed(keepsKey: boolean): Promise<CertificateWithKey> {
     const [before] = parseCertificates(issuing.certificatePem)
     const spki = before.native.publicKey.export({ type: 'spki', format: 'der' })
     const next = await renewIssuingAuthority({

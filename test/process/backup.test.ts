@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { RestoreResult } from '../../src/cli/snapshot/restore.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { allServices, type Client, until } from './support/client.ts'
 import { certifiedKey, dataOf, newRequest } from './support/enrolling.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
@@ -34,7 +34,7 @@ async function make(client: Client, path: string, body: unknown): Promise<string
 }
 
 /** An identity that has enrolled by its one-time token. */
-async function enrolled(client: Client): Promise<{ id: string; key: CertifiedKey }> {
+async function enrolled(client: Client): Promise<{ id: string; key: CertificateWithKey }> {
   const enrollment = { ott: true }
   const body = { name: 'device', type: 'Device', isAdmin: false, enrollment }
   const id = await make(client, '/identities', body)

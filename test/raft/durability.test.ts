@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { Durability } from '../../src/raft/durability.ts'
+import { DurabilityTracker } from '../../src/raft/durability.ts'
 
 test('a response to an append request waits for the write on which it depends, whether this write is not issued, pending or durable', () => {
-  const durability = new Durability(2)
+  const durability = new DurabilityTracker(2)
   expect(durability.tokenFor(2)).toBe(0)
   expect(durability.tokenFor(3)).toBe(1)
   expect(durability.issue(3, 0)).toBe(1)
@@ -13,7 +13,7 @@ test('a response to an append request waits for the write on which it depends, w
 })
 
 test('a late report of a write does not make entries durable that replaced the written entries (order: append, overwrite, report)', () => {
-  const durability = new Durability(2)
+  const durability = new DurabilityTracker(2)
   durability.issue(3, 0)
   durability.touchHardState()
   durability.issue(3, 0)
@@ -28,7 +28,7 @@ test('a late report of a write does not make entries durable that replaced the w
 })
 
 test('an entry counts as durable only together with the term in which it was accepted', () => {
-  const durability = new Durability(2)
+  const durability = new DurabilityTracker(2)
   durability.issue(4, 0)
   durability.touchHardState()
   expect(durability.tokenFor(4)).toBe(2)
@@ -38,7 +38,7 @@ test('an entry counts as durable only together with the term in which it was acc
 })
 
 test('no entry counts as durable while the log is being replaced, until the replacement is durable', () => {
-  const durability = new Durability(9)
+  const durability = new DurabilityTracker(9)
   durability.issue(12, 0)
   const token = durability.reset(50, 9, 0)
   durability.persisted(token - 1)
@@ -50,6 +50,6 @@ test('no entry counts as durable while the log is being replaced, until the repl
 
 test('the report of a write that was never issued fails an assertion', () => {
   expect(() => {
-    new Durability(2).persisted(1)
+    new DurabilityTracker(2).persisted(1)
   }).toThrow('never issued')
 })

@@ -4,8 +4,8 @@ import { assert, requirePresent } from '../../src/lib/assert.ts'
 import type { Random } from '../../src/lib/random.ts'
 import { configurationFromRecord } from '../../src/raft/configuration.ts'
 import { RaftCore } from '../../src/raft/core.ts'
-import type { Effects, OutgoingMessage } from '../../src/raft/effects.ts'
-import type { Input } from '../../src/raft/input.ts'
+import type { CoreEffects, OutgoingMessage } from '../../src/raft/effects.ts'
+import type { CoreInput } from '../../src/raft/input.ts'
 import { type CoreOptions, defaultCoreOptions } from '../../src/raft/options.ts'
 import type { Configuration, Entry, Message, NodeId, Position, Term } from '../../src/raft/types.ts'
 import { configurationOf, FORMED_MS, formingEntries, type MemberList, text } from './members.ts'
@@ -209,7 +209,7 @@ export class ScriptCluster {
     this.#life(id).syncs.shift()?.()
   }
 
-  step(id: NodeId, input: Input): void {
+  step(id: NodeId, input: CoreInput): void {
     this.core(id).step(input)
     this.#pump(this.#node(id))
   }
@@ -355,7 +355,7 @@ export class ScriptCluster {
     else if (!this.#cuts.has(`${message.from}>${message.to}`)) this.flights.push(message)
   }
 
-  #carryOut(node: ScriptNode, life: Life, effects: Effects): void {
+  #carryOut(node: ScriptNode, life: Life, effects: CoreEffects): void {
     for (const outgoing of effects.messages) this.#send(life, outgoing)
     for (const operation of effects.disk) {
       if (operation.type === 'write') life.disk.write(operation.write)

@@ -7,7 +7,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import { ApiSessionAddedSchema } from '../../proto/gen/router_pb.ts'
 import { encodeFrame } from '../../src/channel/frame.ts'
 import { linkHelloMessage } from '../../src/channel/messages/links.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { freePort } from '../support/ports.ts'
 import { type Person, TestClient } from './edge/support.ts'
@@ -60,7 +60,7 @@ export class OnePort {
   /** Performs a TLS handshake as a router, until it completes or fails. */
   async handshake(options: {
     readonly holder?: string
-    readonly key?: CertifiedKey | null
+    readonly key?: CertificateWithKey | null
     readonly localAddress?: string
     readonly protocols?: string[] | null
   }): Promise<TLSSocket> {

@@ -6,7 +6,7 @@ import { encodeFrame } from '../../src/channel/frame.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { newCa } from '../support/authorities.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityStartingAt,
@@ -112,7 +112,7 @@ test('a router that dials a link is verified against the network CA, even if it 
   await eventually(() => controller.isConnected).toBe(true)
   const ids = { linkId: 'l1', routerId: 'router2', dialedId: 'router1', dialedVersion: 'v2.0.0' }
   /** Connects as router2 with the name of an alternate certificate, and sends its hello. */
-  const dial = (key: CertifiedKey): TLSSocket => {
+  const dial = (key: CertificateWithKey): TLSSocket => {
     const credentials = { cert: key.certificatePem, key: key.privateKeyPem }
     const names = { servername: 'blue.test', ALPNProtocols: ['ziti-link'] }
     const socket = connect({

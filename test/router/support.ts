@@ -14,7 +14,7 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { CachedResolver } from '../../src/lib/runtime/cached-resolver.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityStartingAt,
@@ -64,7 +64,7 @@ export class ScriptedController {
   readonly #server: Server
   readonly #channels = new Set<Channel>()
 
-  private constructor(id: string, claimedId: string, key: CertifiedKey) {
+  private constructor(id: string, claimedId: string, key: CertificateWithKey) {
     this.id = id
     this.keySha256 = parseCertificates(key.certificatePem)[0].publicKeySha256
     this.#server = createServer({
@@ -113,7 +113,7 @@ export class ScriptedController {
 
   static async open(
     id: string,
-    key: CertifiedKey,
+    key: CertificateWithKey,
     options: { readonly claimedId?: string; readonly port?: number } = {},
   ): Promise<ScriptedController> {
     const controller = new ScriptedController(id, options.claimedId ?? id, key)
@@ -187,13 +187,13 @@ export interface LoggedLine {
 /** An authority with controllers and one router, in a separate folder. */
 export class TestNetwork {
   readonly folder: string
-  readonly root: CertifiedKey
+  readonly root: CertificateWithKey
   readonly routerId: string
   readonly lines: LoggedLine[] = []
   readonly #controllers: ScriptedController[] = []
   readonly #routers: RouterProgram[] = []
 
-  private constructor(root: CertifiedKey, routerId: string) {
+  private constructor(root: CertificateWithKey, routerId: string) {
     this.root = root
     this.routerId = routerId
     this.folder = mkdtempSync(join(tmpdir(), 'flotilla-router-'))
@@ -226,7 +226,7 @@ export class TestNetwork {
     uris: readonly string[],
     hosts: readonly string[],
     lifetimeMs = LEAF_LIFETIME_MS,
-  ): Promise<CertifiedKey> {
+  ): Promise<CertificateWithKey> {
     return issueLeaf({
       issuer: this.root,
       commonName,
@@ -237,7 +237,11 @@ export class TestNetwork {
     })
   }
 
-  leafBetween(commonName: string, notBeforeMs: number, notAfterMs: number): Promise<CertifiedKey> {
+  leafBetween(
+    commonName: string,
+    notBeforeMs: number,
+    notAfterMs: number,
+  ): Promise<CertificateWithKey> {
     return issueLeaf({
       issuer: this.root,
       commonName,
@@ -251,7 +255,7 @@ export class TestNetwork {
   async controller(
     id: string,
     options: {
-      readonly key?: CertifiedKey
+      readonly key?: CertificateWithKey
       readonly claimedId?: string
       readonly port?: number
     } = {},

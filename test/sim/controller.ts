@@ -3,7 +3,7 @@ import { ConfigurationSchema } from '../../proto/gen/membership_pb.ts'
 import { ClusterNode } from '../../src/cluster/cluster-node.ts'
 import { defaultClusterNodeOptions } from '../../src/cluster/cluster-node-deps.ts'
 import { ConsensusThread } from '../../src/cluster/replication/consensus-thread.ts'
-import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/thread-channel.ts'
+import type { ConsensusThreadEvent, ClusterRefusal } from '../../src/cluster/thread-channel.ts'
 import { hasOtherVoters, membershipFromRecord } from '../../src/controller/start/known-voters.ts'
 import { StateDamagedError } from '../../src/fsm/records/load.ts'
 import { StateMachine } from '../../src/fsm/state-machine.ts'
@@ -50,7 +50,7 @@ export interface ControllerWorld extends MeshWorld {
   onStarted(controller: Controller): void
   /** The controller could not start, or stopped on its own. */
   onDown(controller: Controller, error: Error): void
-  onSelfRefused(controller: Controller, refusal: SelfRefusal): void
+  onSelfRefused(controller: Controller, refusal: ClusterRefusal): void
   onHostEvent(controller: Controller, event: ConsensusThreadEvent): void
 }
 

@@ -6,7 +6,7 @@ import {
   type SnapshotChunk,
   SnapshotChunkSchema,
 } from '../../proto/gen/mesh_pb.ts'
-import type { SelfRefusal } from '../../src/cluster/thread-channel.ts'
+import type { ClusterRefusal } from '../../src/cluster/thread-channel.ts'
 import { MESH_FRAME_BYTES_MAX } from '../../src/cluster/mesh/mesh-service.ts'
 import { assert } from '../../src/lib/assert.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
@@ -119,7 +119,7 @@ export class Misfortunes {
     this.#world.startAfter(controller, this.#downMs.get(controller) ?? 100)
   }
 
-  onSelfRefused(controller: Controller, { reason, index }: SelfRefusal): void {
+  onSelfRefused(controller: Controller, { reason, index }: ClusterRefusal): void {
     switch (reason) {
       case 'not-yet-a-member':
         return

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { ConfigurationSchema, MemberSchema } from '../../proto/gen/membership_pb.ts'
 import type { SnapshotChunk } from '../../proto/gen/mesh_pb.ts'
 import type { Alarm } from '../../src/cluster/alarm-table.ts'
-import type { ConsensusThreadEvent, SelfRefusal } from '../../src/cluster/thread-channel.ts'
+import type { ConsensusThreadEvent, ClusterRefusal } from '../../src/cluster/thread-channel.ts'
 import { assert } from '../../src/lib/assert.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { type Random, seededRandom } from '../../src/lib/random.ts'
@@ -376,7 +376,7 @@ export class World implements ControllerWorld {
     this.#misfortunes.onDown(controller, error)
   }
 
-  onSelfRefused(controller: Controller, refusal: SelfRefusal): void {
+  onSelfRefused(controller: Controller, refusal: ClusterRefusal): void {
     this.loop.after(0, () => {
       if (this.controllers.get(controller.id) !== controller) return
       this.#misfortunes.onSelfRefused(controller, refusal)

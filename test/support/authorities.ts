@@ -1,5 +1,5 @@
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueLeaf,
@@ -14,11 +14,11 @@ import type { NetworkAuthorities } from '../../src/auth/certificates/network-aut
 
 /** The authorities of a network: a trust anchor, and an intermediate authority that signs. */
 export interface TestAuthorities extends NetworkAuthorities {
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
 }
 
 /** A self-signed CA. */
-export async function newCa(commonName: string, nowMs: number): Promise<CertifiedKey> {
+export async function newCa(commonName: string, nowMs: number): Promise<CertificateWithKey> {
   return await createRootAuthority({
     commonName,
     validity: validityStartingAt(nowMs, ROOT_LIFETIME_MS),
@@ -42,7 +42,7 @@ export async function networkAuthorities(nowMs: number): Promise<TestAuthorities
 
 /** A client's certificate alone, without its issuers. */
 export async function clientCertificate(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   commonName: string,
   validity: ValidityPeriod | number,
 ): Promise<string> {

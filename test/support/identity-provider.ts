@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
@@ -107,7 +107,7 @@ export class KeyServer {
     response.end(JSON.stringify({ keys: this.keys }))
   }
 
-  private constructor(keys: readonly unknown[], own: CertifiedKey, caPem: string) {
+  private constructor(keys: readonly unknown[], own: CertificateWithKey, caPem: string) {
     this.keys = keys
     this.caPem = caPem
     const { certificatePem: cert, privateKeyPem: key } = own

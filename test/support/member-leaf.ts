@@ -1,5 +1,5 @@
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createRootAuthority,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
@@ -15,7 +15,7 @@ const root = createRootAuthority({
 })
 
 /** A controller's leaf certificate and key, without the issuers of the certificate. */
-export async function memberLeaf(id: string): Promise<CertifiedKey & MemberLeaf> {
+export async function memberLeaf(id: string): Promise<CertificateWithKey & MemberLeaf> {
   const { certificatePem: chainPem, privateKeyPem } = await issueControllerCertificate({
     issuer: await root,
     trustDomain: 'test.internal',
@@ -36,7 +36,7 @@ export interface FormerLeaf extends MemberLeaf {
 
 /** Signs as that controller; `members` are all members of its cluster. */
 export function signerOf(
-  own: CertifiedKey,
+  own: CertificateWithKey,
   members: readonly MemberLeaf[],
   now: () => number = Date.now,
   former: readonly FormerLeaf[] = [],

@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { distinguishedNameFromCommonName } from '../../src/pki/asn1/distinguished-name.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import type { AuthorityKey } from '../../src/threads/certificate-messages.ts'
@@ -24,8 +24,8 @@ const settings = {
   enrolledCertificateMs: 365 * DAY_MS,
   sessionCertificateMs: DAY_MS / 2,
 }
-let first: CertifiedKey
-let second: CertifiedKey
+let first: CertificateWithKey
+let second: CertificateWithKey
 let held: AuthorityKey | null
 let worker: CertificateWorker | null = null
 

@@ -1,13 +1,13 @@
 import { RaftCore, type RaftCoreStart, type FullCoreStatus } from '../../src/raft/core.ts'
-import type { Effects } from '../../src/raft/effects.ts'
-import type { Input } from '../../src/raft/input.ts'
+import type { CoreEffects } from '../../src/raft/effects.ts'
+import type { CoreInput } from '../../src/raft/input.ts'
 
 /** Receives each input and result of every core of this process, in one order. */
 export interface CoreObserver {
   onStart(core: RaftCore, start: RaftCoreStart): void
   /** Not called for a step that ends in an assertion. */
-  onStep(core: RaftCore, input: Input, before: FullCoreStatus): void
-  onEffects(core: RaftCore, effects: Effects): void
+  onStep(core: RaftCore, input: CoreInput, before: FullCoreStatus): void
+  onEffects(core: RaftCore, effects: CoreEffects): void
 }
 
 /**

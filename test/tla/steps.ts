@@ -1,5 +1,5 @@
 import type { FullCoreStatus } from '../../src/raft/core.ts'
-import type { Input } from '../../src/raft/input.ts'
+import type { CoreInput } from '../../src/raft/input.ts'
 import type { Message, Role } from '../../src/raft/types.ts'
 import type {
   HeardAction,
@@ -11,7 +11,7 @@ import type {
 
 /** One input, and what a core reported before and after it. */
 export interface Step {
-  readonly input: Input
+  readonly input: CoreInput
   readonly before: FullCoreStatus
   readonly after: FullCoreStatus
   /**
@@ -134,7 +134,7 @@ function leaderActionsOf({ input, before, after, entriesAfter }: Step): readonly
   return actions
 }
 
-function isAnswer(input: Input): boolean {
+function isAnswer(input: CoreInput): boolean {
   return input.type === 'message' && input.message.type === 'appendResponse'
 }
 

@@ -1,7 +1,7 @@
 import { assert } from '../../src/lib/assert.ts'
 import type { RaftCore, RaftCoreStart, FullCoreStatus } from '../../src/raft/core.ts'
-import type { Effects } from '../../src/raft/effects.ts'
-import type { Input } from '../../src/raft/input.ts'
+import type { CoreEffects } from '../../src/raft/effects.ts'
+import type { CoreInput } from '../../src/raft/input.ts'
 import type { Message } from '../../src/raft/types.ts'
 import { Naming } from './naming.ts'
 import type { CoreObserver } from './observe.ts'
@@ -68,7 +68,7 @@ export class TraceWriter implements CoreObserver {
     this.#report(core, [{ action: 'Join', ...common, ...join }])
   }
 
-  onStep(core: RaftCore, input: Input, before: FullCoreStatus): void {
+  onStep(core: RaftCore, input: CoreInput, before: FullCoreStatus): void {
     const after = core.fullStatus
     const step: Step = {
       input,
@@ -87,7 +87,7 @@ export class TraceWriter implements CoreObserver {
     }
   }
 
-  onEffects(core: RaftCore, effects: Effects): void {
+  onEffects(core: RaftCore, effects: CoreEffects): void {
     const { server } = this.#lifeOf(core)
     const before = this.#events.length
     for (const operation of effects.disk) {

@@ -7,7 +7,7 @@ import { identityFileText } from '../../src/cli/enroll/identity-file.ts'
 import { IdentityCertificateFile } from '../../src/cli/tunnel/identity-certificate-file.ts'
 import { readIdentityFile } from '../../src/cli/tunnel/identity-file.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   issueLeafForKey,
   validityStartingAt,
@@ -43,10 +43,10 @@ class RenewingApi implements ControllerApi {
   /** If true, the response to the next confirmation is lost after the confirmation took effect. */
   losesConfirmation = false
   readonly asked: string[] = []
-  readonly #root: CertifiedKey
+  readonly #root: CertificateWithKey
   #presented: string
 
-  constructor(root: CertifiedKey, current: string) {
+  constructor(root: CertificateWithKey, current: string) {
     this.#root = root
     this.current = current
     this.#presented = current
@@ -107,8 +107,8 @@ const fingerprintOf = (pem: string): string => parseCertificate(pem).sha1
 
 let folder: string
 let path: string
-let root: CertifiedKey
-let key: CertifiedKey
+let root: CertificateWithKey
+let key: CertificateWithKey
 let api: RenewingApi
 let nowMs: number
 let lines: string[]

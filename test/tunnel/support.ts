@@ -21,7 +21,7 @@ import { buildRouteMessages } from '../../src/fabric/circuits/route.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { seededRandom } from '../../src/lib/random.ts'
-import type { CertifiedKey } from '../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
 import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
 import {
@@ -233,7 +233,7 @@ export class TunnelStage {
     return { api, tunnel }
   }
 
-  #certificateFile(identityId: string, key: CertifiedKey): IdentityCertificateFile {
+  #certificateFile(identityId: string, key: CertificateWithKey): IdentityCertificateFile {
     const identity = { origin, ...key, caPem: this.network.root.certificatePem }
     const path = this.network.path(`${identityId}.json`)
     writeFileSync(path, identityFileText(identity, [origin]), { mode: 0o600 })
@@ -254,7 +254,7 @@ export class TunnelStage {
     this.#relay?.close()
   }
 
-  #sendSession(identityId: string, token: string, { certificatePem }: CertifiedKey): void {
+  #sendSession(identityId: string, token: string, { certificatePem }: CertificateWithKey): void {
     const certFingerprints = [parseCertificate(certificatePem).sha1]
     const message = create(ApiSessionAddedSchema, {
       apiSessions: [{ id: token, token, identityId, certFingerprints }],

@@ -1,4 +1,4 @@
-import type { Count } from './mentions.ts'
+import type { CountMention } from './mentions.ts'
 import type { MovedPaths } from './moved-paths.ts'
 
 /**
@@ -8,7 +8,7 @@ import type { MovedPaths } from './moved-paths.ts'
 const folders = ['test/attacks', 'test/guards', 'test/zoo']
 
 /** Updates the markers in a source file after mutations were renamed. */
-export function moveMarkers(text: string, moved: MovedPaths, count: Count): string {
+export function moveMarkers(text: string, moved: MovedPaths, count: CountMention): string {
   return text.replace(/(?<=^\s*\/\/ @guard ).+$/gm, (names) =>
     names.replace(/[^\s,:]+(?=[,:]|$)/g, (name) => {
       const after = newName(name, moved)

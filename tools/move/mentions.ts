@@ -2,7 +2,7 @@ import { posix } from 'node:path'
 import { movableFolders, type MovedPaths } from './moved-paths.ts'
 
 /** Kinds of text that a move rewrites; the summary prints these words. */
-export type Kind =
+export type MentionKind =
   | 'import specifiers'
   | 'markers of mutations'
   | 'test titles'
@@ -12,7 +12,7 @@ export type Kind =
   | 'paths in other files'
   | 'names of rooms'
 
-export type Count = (kind: Kind) => void
+export type CountMention = (kind: MentionKind) => void
 
 const WORD = /[\w@.$/-]+/g
 const EXTENSION = /\.[a-z]+$/
@@ -57,7 +57,7 @@ function isProse(file: string, line: string): boolean {
   return file.endsWith('.md') || (isProgram(file) && /^\s*(?:\/\/|\/?\*)/.test(line))
 }
 
-function kindOf(file: string, rest: string): Kind {
+function kindOf(file: string, rest: string): MentionKind {
   if (/^ > /.test(rest)) return 'test titles'
   if (file.endsWith('.md')) return 'paths in pages'
   return isProgram(file) ? 'paths in programs and tests' : 'paths in other files'
@@ -81,7 +81,12 @@ function moveWord(
 }
 
 /** Rewrites the paths in a line of any file, except paths that are relative to the file. */
-export function moveMentions(file: string, line: string, moved: MovedPaths, count: Count): string {
+export function moveMentions(
+  file: string,
+  line: string,
+  moved: MovedPaths,
+  count: CountMention,
+): string {
   const isInProse = isProse(file, line)
   return line.replace(WORD, (word, at: number) => {
     const after = moveWord(file, word, line[at - 1] ?? ' ', isInProse, moved)
@@ -91,7 +96,12 @@ export function moveMentions(file: string, line: string, moved: MovedPaths, coun
 }
 
 /** Rewrites the links of a page, which are relative to the page. */
-export function moveLinks(page: string, text: string, moved: MovedPaths, count: Count): string {
+export function moveLinks(
+  page: string,
+  text: string,
+  moved: MovedPaths,
+  count: CountMention,
+): string {
   return text.replace(/\]\(([^)\s#:]+)(?=[)#])/g, (whole, link: string) => {
     const after = moved.relativeAfter(page, link)
     if (after === undefined) return whole
@@ -101,7 +111,7 @@ export function moveLinks(page: string, text: string, moved: MovedPaths, count: 
 }
 
 /** Rewrites a line of a page that first names a folder and then folders in it, each as `name/`. */
-export function moveInnerNames(line: string, moved: MovedPaths, count: Count): string {
+export function moveInnerNames(line: string, moved: MovedPaths, count: CountMention): string {
   const [, folder] = /`((?:src|test|bench|tools|proto)(?:\/[\w-]+)*)\/`/.exec(line) ?? []
   if (folder === undefined) return line
   return line.replace(/`([\w-]+)\/`/g, (whole, name: string) => {
@@ -117,7 +127,7 @@ export function moveInnerNames(line: string, moved: MovedPaths, count: Count): s
  * Rewrites the table of permitted imports between folders; its keys and texts are paths below
  * `src`.
  */
-export function moveRooms(text: string, moved: MovedPaths, count: Count): string {
+export function moveImportRules(text: string, moved: MovedPaths, count: CountMention): string {
   const roomAfter = (room: string): string | undefined => {
     const after = moved.after(`src/${room}`)
     if (after === undefined || !after.startsWith('src/')) return undefined

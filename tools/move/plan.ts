@@ -8,9 +8,9 @@ import {
   moveInnerNames,
   moveLinks,
   moveMentions,
-  moveRooms,
-  type Count,
-  type Kind,
+  moveImportRules,
+  type CountMention,
+  type MentionKind,
 } from './mentions.ts'
 import type { MovedPaths } from './moved-paths.ts'
 import { moveSpecifiers } from './specifiers.ts'
@@ -19,7 +19,7 @@ import { moveSpecifiers } from './specifiers.ts'
 export interface Plan {
   /** The new text of each file that is rewritten, by its new path. */
   readonly texts: ReadonlyMap<string, string>
-  readonly counts: ReadonlyMap<Kind, number>
+  readonly counts: ReadonlyMap<MentionKind, number>
   /** Places that a person must check, each with the reason. */
   readonly toLookAt: readonly string[]
 }
@@ -33,7 +33,7 @@ const leftAlone = /^(?:package-lock\.json|LICENSE|test\/releases\/.*\.(?:json|tg
 
 class Planner {
   readonly texts = new Map<string, string>()
-  readonly counts = new Map<Kind, number>()
+  readonly counts = new Map<MentionKind, number>()
   readonly toLookAt: string[] = []
   readonly #root: string
   readonly #moved: MovedPaths
@@ -45,7 +45,7 @@ class Planner {
     this.#formatOptions = formatOptionsOf(root)
   }
 
-  readonly #count = (kind: Kind): void => {
+  readonly #count = (kind: MentionKind): void => {
     this.counts.set(kind, (this.counts.get(kind) ?? 0) + 1)
   }
 
@@ -84,10 +84,10 @@ class Planner {
     return text
   }
 
-  #withNewPaths(file: string, old: string, count: Count): string {
+  #withNewPaths(file: string, old: string, count: CountMention): string {
     const { text, count: specifiers } = moveSpecifiers(file, old, this.#moved)
     for (let k = 0; k < specifiers; k += 1) count('import specifiers')
-    const rooms = file === ROOM_TABLE ? moveRooms(text, this.#moved, count) : text
+    const rooms = file === ROOM_TABLE ? moveImportRules(text, this.#moved, count) : text
     const marked = file.startsWith('src/') ? moveMarkers(rooms, this.#moved, count) : rooms
     return this.#mentions(file, marked, count)
   }
@@ -106,7 +106,7 @@ class Planner {
     return this.#mentions(file, linked.slice(0, end)) + linked.slice(end)
   }
 
-  #mentions(file: string, text: string, count: Count = this.#count): string {
+  #mentions(file: string, text: string, count: CountMention = this.#count): string {
     const lines = text.split('\n').map((line) => {
       const inner = file.endsWith('.md') ? moveInnerNames(line, this.#moved, count) : line
       return moveMentions(file, inner, this.#moved, count)

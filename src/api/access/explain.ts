@@ -41,7 +41,7 @@ const text = { type: 'string' } as const
  * Operations that show which identities can reach a service, and why. The operations use the same
  * code that enforces access.
  */
-export function explainOperations(deps: ExplainOperationsDeps): Operation[] {
+export function accessExplanationOperations(deps: ExplainOperationsDeps): Operation[] {
   return [
     {
       operationId: 'explainAccess',

@@ -16,7 +16,7 @@ export const invitationRequestSchema = objectSchema('clusterInvitation', {
   lifetimeMs: { type: ['integer', 'null'] },
 })
 
-export const invitationSchema: NamedSchema = {
+export const newJoinTicketSchema: NamedSchema = {
   name: 'clusterInvitationDetail',
   schema: closedObjectSchema({ ticket: textSchema, id: textSchema, expiresAtMs: integerSchema }),
 }

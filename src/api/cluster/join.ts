@@ -12,7 +12,7 @@ import { type Operation, operationWithBody } from '../http/operation.ts'
 import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
 import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import {
-  invitationSchema,
+  newJoinTicketSchema,
   invitationRequestSchema,
   joinResponseSchema,
   joinRequestSchema,
@@ -55,7 +55,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
       needsNoState: true,
       permission: 'admin',
       body: { schema: invitationRequestSchema, isRequired: false },
-      response: { kind: 'detail', schema: invitationSchema },
+      response: { kind: 'detail', schema: newJoinTicketSchema },
       refusals: [409],
       handle: async (call, { isVoter, lifetimeMs }) => {
         return detailResponse(

@@ -95,7 +95,7 @@ const refusals = [404, 409]
  * Operations with which identities and routers enroll. `/enroll?method=NAME` is equivalent to the
  * path of that method.
  */
-export function enrollOperations(deps: EnrollOperationsDeps): Operation[] {
+export function tokenEnrollmentOperations(deps: EnrollOperationsDeps): Operation[] {
   const routers = new RouterEnrollment(deps)
   const byMethod = enrollmentsByMethod(deps, routers)
   return [

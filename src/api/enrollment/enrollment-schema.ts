@@ -62,7 +62,7 @@ export const extendIdentityEnrollmentSchema = objectSchema(
   { clientCertCsr: { type: 'string', maxLength: 16_384 } },
   ['clientCertCsr'],
 )
-export const identityExtensionProofSchema = objectSchema(
+export const confirmExtendedCertificateSchema = objectSchema(
   'identityExtendValidateEnrollmentRequest',
   { clientCert: { type: 'string', maxLength: 65_536 } },
   ['clientCert'],

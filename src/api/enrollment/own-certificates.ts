@@ -28,7 +28,7 @@ import { emptyBodySchema } from '../schemas/envelope.ts'
 import {
   extendIdentityEnrollmentSchema,
   identityExtensionCertsSchema,
-  identityExtensionProofSchema,
+  confirmExtendedCertificateSchema,
   sessionCertificateCreateSchema,
   sessionCertificateCreatedSchema,
   sessionCertificateDetailSchema,
@@ -90,7 +90,7 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       ...both,
       ...of,
       summary: 'Activate the renewed certificate of an authenticator',
-      body: { schema: identityExtensionProofSchema, isRequired: true },
+      body: { schema: confirmExtendedCertificateSchema, isRequired: true },
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: (call, { clientCert }) => extension.verify(call, clientCert),
     })

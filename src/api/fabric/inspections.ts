@@ -11,7 +11,7 @@ import type { RouterInspections } from '../../ports/router-inspections.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ApiVersionsKey, HealthReport, VersionInfo } from '../api-deps.ts'
-import type { ApiMetrics } from '../metrics/metrics.ts'
+import type { ControllerMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import {
   booleanSchema,
@@ -82,7 +82,7 @@ interface InspectionOperationsDeps {
   readonly instanceId: string
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly health: () => HealthReport
-  readonly metrics: ApiMetrics
+  readonly metrics: ControllerMetrics
 }
 
 /** Maximum routers that one request inspects. */

@@ -14,7 +14,7 @@ import type {
   EndedServiceSession,
   ClientAccessDecision,
   RouterClients,
-  SessionIdentities,
+  VisibleSessions,
   ReportedClient,
 } from '../../ports/router-clients.ts'
 import { unverifiedServiceSessionId } from '../../auth/sessions/service-session-token.ts'
@@ -123,7 +123,7 @@ export class RouterClientAuthorizer implements RouterClients {
     return this.#deps.state.routersOfIdentity(identityId)
   }
 
-  audienceOf(routerId: string): SessionIdentities {
+  audienceOf(routerId: string): VisibleSessions {
     const { key, identities } = this.#deps.state.audienceOfRouter(routerId)
     // @guard sessions-at-a-stolen-router--whole
     return { key, has: ({ identityId }) => identities.has(identityId) }

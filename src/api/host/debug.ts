@@ -7,7 +7,7 @@ import type { Operation } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { HealthReport, VersionInfo } from '../api-deps.ts'
 import type { ConsensusStats } from '../../ports/stats.ts'
-import type { ApiMetrics } from '../metrics/metrics.ts'
+import type { ControllerMetrics } from '../metrics/metrics.ts'
 import type { NamedSchema } from '../../entities/operations.ts'
 import { textSchema, closedObjectSchema } from '../../entities/response-schemas.ts'
 
@@ -31,7 +31,7 @@ interface DebugOperationsDeps {
   readonly version: VersionInfo
   readonly health: () => HealthReport
   readonly vitals?: () => ConsensusStats
-  readonly metrics: ApiMetrics
+  readonly metrics: ControllerMetrics
 }
 
 /** State of a running controller, for a debug bundle. */

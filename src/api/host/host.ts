@@ -6,14 +6,14 @@ import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { HealthReport } from '../api-deps.ts'
 import type { ProblemCode } from '../../lib/problems.ts'
-import type { ApiMetrics } from '../metrics/metrics.ts'
+import type { ControllerMetrics } from '../metrics/metrics.ts'
 
 interface HostOperationsDeps {
   readonly cluster: ClusterView
   readonly clock: Clock
   readonly health: () => HealthReport
   readonly refusal: () => ProblemCode | null
-  readonly metrics: ApiMetrics
+  readonly metrics: ControllerMetrics
 }
 
 /** Operations at the root of a listener, for load balancers and monitoring. */

@@ -43,7 +43,7 @@ export class OperationMetrics {
 }
 
 /** Metrics of one controller in the Prometheus text format. */
-export class ApiMetrics {
+export class ControllerMetrics {
   readonly #registry = new Registry()
   readonly #operations = new Map<string, OperationMetrics>()
 

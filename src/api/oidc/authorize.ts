@@ -49,7 +49,7 @@ const common = {
  * Operations that begin an authorization flow, and that end it with a redirect that contains the
  * code.
  */
-export function authorizeOperations(deps: AuthorizeOperationsDeps): Operation[] {
+export function authorizationOperations(deps: AuthorizeOperationsDeps): Operation[] {
   const ofAuthorize = { ...common, path: '/authorize' } as const
   const ofCallback = { ...common, path: '/authorize/callback' } as const
   return [

@@ -8,7 +8,7 @@ import {
   writeOriginForPrincipal,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
-import { Problem, problems } from '../../lib/problems.ts'
+import { Problem, problemTypes } from '../../lib/problems.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Mfa } from '../../entities/kinds/mfa.ts'
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
@@ -157,7 +157,7 @@ export class LogInStepHandlers {
       if (!(error instanceof Problem)) throw error
       const { id: identityId } = principal.identity
       if (error.code === 'SERVER_TOO_MANY_REQUESTS') {
-        const failure = { fault: tooManyCodesMessage, status: problems[error.code].http }
+        const failure = { fault: tooManyCodesMessage, status: problemTypes[error.code].http }
         call.refusalPage = await this.factorPage(call, id, identityId, failure)
       }
       if (error.code !== 'MFA_INVALID_TOKEN') throw error
@@ -255,7 +255,7 @@ export class LogInStepHandlers {
         const { code, challenge } = step.refusal
         call.challenge = challenge
         if (redirectUri !== null) {
-          const { http: status } = problems[code]
+          const { http: status } = problemTypes[code]
           call.refusalPage = renderLogInPage({
             id,
             asks: asked,

@@ -15,7 +15,7 @@ import type { DeviceLogIns } from '../../auth/oidc/device-log-ins.ts'
 import type { FormerMemberTokens } from '../../auth/sessions/former-member-tokens.ts'
 import type { OidcTokens } from '../../auth/sessions/oidc-tokens.ts'
 import type { SecondFactors } from '../../auth/factors/second-factors.ts'
-import { authorizeOperations } from './authorize.ts'
+import { authorizationOperations } from './authorize.ts'
 import { deviceOperations } from './device.ts'
 import { discoveryOperations } from './discovery.ts'
 import { Issuers } from './issuers.ts'
@@ -53,7 +53,7 @@ export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const logIn = new LogInStepHandlers(own)
   return [
     ...discoveryOperations(own),
-    ...authorizeOperations(own),
+    ...authorizationOperations(own),
     ...logInStepOperations(logIn),
     ...totpEnrollmentOperations(own, logIn),
     ...tokenOperations(own),

@@ -6,7 +6,7 @@ import {
   writeOriginForPrincipal,
   type SessionPrincipal,
 } from '../../auth/principal/principal.ts'
-import { Problem, type ProblemCode, problems } from '../../lib/problems.ts'
+import { Problem, type ProblemCode, problemTypes } from '../../lib/problems.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { WriteOrigin } from '../../ports/writer.ts'
 import { type RequestContext, toWriteRequest } from '../http/request-context.ts'
@@ -176,7 +176,7 @@ class EnrollmentSteps {
     if (!(error instanceof Problem) || !isShown(error.code)) return error
     const id = readFlowId(call, body)
     const { id: identityId } = principal.identity
-    const { http: status } = problems[error.code]
+    const { http: status } = problemTypes[error.code]
     const found = this.#deps.secondFactors.find(identityId)
     const shownId = readFormParameters(body)(TOTP_ENROLLMENT_FIELD)
     // A caller who knows only the password has never seen the page with the secret, so the caller
@@ -224,7 +224,7 @@ function isShown(code: ProblemCode): code is keyof typeof faults {
 function wrongCodeAnswer(error: unknown, page: Reply | null = null): Reply {
   if (!(error instanceof Problem) || error.code !== 'MFA_INVALID_TOKEN') throw error
   const wrong = { code: error.code, message: 'the code is not right' }
-  return page ?? jsonResponseWithoutEnvelope(wrong, problems.MFA_INVALID_TOKEN.http)
+  return page ?? jsonResponseWithoutEnvelope(wrong, problemTypes.MFA_INVALID_TOKEN.http)
 }
 
 function originFor(call: RequestContext, principal: SessionPrincipal): WriteOrigin {

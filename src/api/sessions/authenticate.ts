@@ -32,7 +32,7 @@ const LOG_IN_BODY_BYTES_MAX = 64 * 1024
 type LogInBody = SchemaValue<typeof credentialsSchema.schema>
 
 /** Operations for primary authentication. */
-export function authenticateOperations(deps: AuthenticateOperationsDeps): Operation[] {
+export function authenticationOperations(deps: AuthenticateOperationsDeps): Operation[] {
   return [
     operationWithBody({
       operationId: 'authenticate',

@@ -10,8 +10,8 @@ import type { RequestContext } from '../http/request-context.ts'
 import { type Operation, operationWithBody } from '../http/operation.ts'
 import type { ApiLimits } from '../limits.ts'
 import {
-  providerEndpointRequestSchema,
-  providerEndpointSchema,
+  authorizationEndpointRequestSchema,
+  authorizationEndpointSchema,
   providerTokenRequestSchema,
   providerTokenSchema,
 } from './signers-schema.ts'
@@ -35,7 +35,7 @@ const common = {
   bodyBytesMax: BODY_BYTES_MAX,
   refusals: [401, 404, 429],
 } as const
-const endpointBody = { schema: providerEndpointRequestSchema, isRequired: true } as const
+const endpointBody = { schema: authorizationEndpointRequestSchema, isRequired: true } as const
 const tokenBody = { schema: providerTokenRequestSchema, isRequired: true } as const
 
 /**
@@ -66,7 +66,7 @@ export function providerLogInOperations(deps: ProviderLogInDeps): Operation[] {
       summary: 'Find where a browser logs in at the provider of a signer',
       path: '/provider-log-in/endpoint',
       body: endpointBody,
-      response: { kind: 'detail', schema: providerEndpointSchema },
+      response: { kind: 'detail', schema: authorizationEndpointSchema },
       handle: async (call, { signerId }) => {
         const signer = signerOf(call, signerId)
         const authorizationEndpoint = await providerLogIns.authorizationEndpoint(signer)

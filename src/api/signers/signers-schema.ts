@@ -44,10 +44,10 @@ export const tokenTestRequestSchema = objectSchema(
 const bounded = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength }) as const
 const signerId = bounded(128)
 
-export const providerEndpointRequestSchema = objectSchema('providerLogInBegin', { signerId }, [
+export const authorizationEndpointRequestSchema = objectSchema('providerLogInBegin', { signerId }, [
   'signerId',
 ])
-export const providerEndpointSchema: NamedSchema = {
+export const authorizationEndpointSchema: NamedSchema = {
   name: 'providerLogInEndpoint',
   schema: openObjectSchema({ authorizationEndpoint: textSchema }),
 }

@@ -11,7 +11,7 @@ import { Problem } from '../../lib/problems.ts'
 import { toHex } from '../../lib/text/to-hex.ts'
 import { normalizeHost, isLoopbackHost, normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { Certificate } from '../../pki/certificate.ts'
-import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { PresentedCertificates } from '../../pki/verify/client-chain.ts'
 import { type Actor, createEnrollmentActor, createSystemActor } from '../../ports/actor.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import { commandFeatureLevel, ROUTER_RENEWAL_FEATURE_LEVEL } from '../../ports/feature-level.ts'
@@ -76,7 +76,7 @@ export class CertificateAdoption {
    * has applied the outcome, which may be a refusal.
    * @throws {Problem} by rejecting the promise, if there is no leader to commit the change.
    */
-  ofRouter(chain: PeerChain, address: string): Promise<void> | null {
+  ofRouter(chain: PresentedCertificates, address: string): Promise<void> | null {
     const router = this.#adoptableRouter(chain)
     if (router === null) return this.#activate(chain, address)
     const [leaf] = chain
@@ -106,7 +106,7 @@ export class CertificateAdoption {
    * The holder in whose migrated record the controller may store the presented certificate at
    * log-in; null if there is none.
    */
-  adoptableHolder(chain: PeerChain): CertificateHolder | null {
+  adoptableHolder(chain: PresentedCertificates): CertificateHolder | null {
     const [leaf] = chain
     const { state } = this.#deps
     const authenticator = state.find('authenticator', 'fingerprint', leaf.sha1)
@@ -122,7 +122,7 @@ export class CertificateAdoption {
     return { identity, authenticator, externalId: '', ca: null, leafTime, hasImproperChain }
   }
 
-  #adoptableRouter(chain: PeerChain): Router | null {
+  #adoptableRouter(chain: PresentedCertificates): Router | null {
     const [leaf] = chain
     const router = this.#deps.state.find('router', 'fingerprint', leaf.sha1)
     if (router === undefined || !canAdoptCertificate(router, leaf.sha1)) return null
@@ -132,7 +132,7 @@ export class CertificateAdoption {
     return routerRefusalReason(this.#deps, router, chain) === null ? router : null
   }
 
-  #activate([leaf, ...rest]: PeerChain, address: string): Promise<void> | null {
+  #activate([leaf, ...rest]: PresentedCertificates, address: string): Promise<void> | null {
     const { state } = this.#deps
     if (state.featureLevel < ROUTER_RENEWAL_FEATURE_LEVEL) return null
     const router = state.get('router', leaf.commonName ?? '')

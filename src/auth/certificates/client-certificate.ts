@@ -7,7 +7,7 @@ import {
   type ClientChainResult,
   type ClientChainInput,
   type LeafValidity,
-  type PeerChain,
+  type PresentedCertificates,
   verifyClientChain,
 } from '../../pki/verify/client-chain.ts'
 import { type ExternalId, findExternalId } from '../../pki/external-id.ts'
@@ -61,7 +61,7 @@ interface NoHolder {
  */
 export function findCertificateHolder(
   deps: TrustDeps,
-  chain: PeerChain,
+  chain: PresentedCertificates,
 ): CertificateHolder | NoHolder {
   const question = { chain, requiresClientAuth: false, leafTime: 'reported' } as const
   const byNetwork = buildNetworkChain(deps, question)
@@ -174,7 +174,10 @@ type RouterVerification =
  * within its validity period. The other certificates of the chain do not prove possession of the
  * key.
  */
-export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): RouterVerification {
+export function verifyRouterCertificate(
+  deps: TrustDeps,
+  chain: PresentedCertificates,
+): RouterVerification {
   const [leaf] = chain
   const router = deps.state.find('router', 'fingerprint', leaf.sha1)
   // @guard fingerprint-collision--router
@@ -191,7 +194,7 @@ export function verifyRouterCertificate(deps: TrustDeps, chain: PeerChain): Rout
 export function routerRefusalReason(
   deps: TrustDeps,
   router: Router,
-  chain: PeerChain,
+  chain: PresentedCertificates,
 ): string | null {
   if (!router.isVerified) return 'the router is not enrolled'
   if (router.disabled) return 'the router is disabled'
@@ -202,7 +205,7 @@ export function routerRefusalReason(
 }
 
 /** The router that `verifyRouterCertificate` accepts; null otherwise. */
-export function findAcceptedRouter(deps: TrustDeps, chain: PeerChain): Router | null {
+export function findAcceptedRouter(deps: TrustDeps, chain: PresentedCertificates): Router | null {
   const verified = verifyRouterCertificate(deps, chain)
   return verified.ok ? verified.router : null
 }

@@ -1,7 +1,7 @@
 import { identityAuthPolicy } from '../../fsm/apply/authentication.ts'
 import type { RefusalCause, LogInRefusalReason } from '../../lib/refusal-reason.ts'
 import { isDisabled } from '../../lib/is-disabled.ts'
-import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { PresentedCertificates } from '../../pki/verify/client-chain.ts'
 import {
   type CertificateHolder,
   findCertificateHolder,
@@ -25,7 +25,7 @@ export interface CertificateLogInDeps extends TrustDeps {
  */
 export async function authenticateByCertificate(
   deps: CertificateLogInDeps,
-  chain: PeerChain,
+  chain: PresentedCertificates,
   address: string,
 ): Promise<CredentialProof | RefusalCause> {
   // Reads the latest state, because the local state may lack a change that another controller has
@@ -44,7 +44,7 @@ export async function authenticateByCertificate(
  */
 export function checkCertificateLocally(
   deps: TrustDeps,
-  chain: PeerChain,
+  chain: PresentedCertificates,
 ): CredentialProof | RefusalCause {
   const holder = findCertificateHolder(deps, chain)
   if ('reason' in holder) return { reason: holder.code }

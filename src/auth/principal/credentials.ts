@@ -1,4 +1,4 @@
-import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { PresentedCertificates } from '../../pki/verify/client-chain.ts'
 import type { Actor } from '../../ports/actor.ts'
 
 /**
@@ -13,7 +13,7 @@ export interface CallerCredentials {
   /** Undefined without a token. An empty token is refused like a forged token. */
   readonly sessionToken: string | undefined
   /** The certificates that the client presented in the handshake; null if it presented none. */
-  readonly peerChain: () => PeerChain | null
+  readonly peerChain: () => PresentedCertificates | null
   /** The request's bearer tokens, limited to a maximum number. */
   readonly bearers: () => readonly string[]
   /** The operating system user who connected to the admin socket; null at every other listener. */

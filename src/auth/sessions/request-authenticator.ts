@@ -22,7 +22,7 @@ import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/ext
 import type { VerifiedToken } from '../tokens/token-verifier.ts'
 import type { SessionLookup, SessionTracker } from './session-tracker.ts'
 import type { AcceptedSessionToken, SessionTokenSigner } from './session-token-signer.ts'
-import type { PeerChain } from '../../pki/verify/client-chain.ts'
+import type { PresentedCertificates } from '../../pki/verify/client-chain.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type OidcToken, looksLikeAccessToken, unverifiedClaims } from '../../pki/oidc-token.ts'
@@ -87,7 +87,7 @@ export class RequestAuthenticator {
    * The session for which each connection presented the required certificate. Each connection has
    * its own chain object.
    */
-  readonly #proven = new WeakMap<PeerChain, string>()
+  readonly #proven = new WeakMap<PresentedCertificates, string>()
   #waiting = 0
 
   constructor(

@@ -16,7 +16,7 @@ import { initialSeedRecords } from '../../fsm/seed/seed.ts'
 import { newOpaqueId, newShortId } from '../../lib/random.ts'
 import { formatUuid, newUuidv7 } from '../../lib/text/uuid.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   issueControllerCertificate,
@@ -74,7 +74,7 @@ interface FormedCluster {
 }
 
 interface Authorities {
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
   readonly caPem: string
   /** Root key as PEM; null when the operator has the root key. */
   readonly rootKeyPem: string | null
@@ -82,7 +82,7 @@ interface Authorities {
 
 interface FormedMember {
   readonly planned: PlannedConfig
-  readonly leaf: CertifiedKey
+  readonly leaf: CertificateWithKey
   readonly member: Member
 }
 
@@ -166,7 +166,7 @@ function writeRootKey(folder: string, { rootKeyPem }: Authorities): string | nul
 /** Writes keys and certificates; files that the operator supplied stay unchanged. */
 function writeCredentials(
   config: ControllerConfig,
-  leaf: CertifiedKey,
+  leaf: CertificateWithKey,
   supplied: SuppliedAuthorities | null,
   caPem: string,
 ): void {

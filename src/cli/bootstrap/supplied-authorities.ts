@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../pki/authority/authority.ts'
 import { BUNDLE_CERTIFICATES_MAX, CertificateError } from '../../pki/certificate.ts'
 import {
   certificatesPem,
@@ -14,10 +14,10 @@ import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts
 
 /** Certificate authorities that an operator supplies instead of generated ones. */
 export interface SuppliedAuthorities {
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
   readonly caPem: string
   /** Certificate and key of the controller; null when they must be generated. */
-  readonly leaf: CertifiedKey | null
+  readonly leaf: CertificateWithKey | null
 }
 
 /**
@@ -51,7 +51,7 @@ function readLeaf(
   { id, trustDomain, identity }: ControllerConfig,
   isHalfFormed: boolean,
   nowMs: number,
-): CertifiedKey | null {
+): CertificateWithKey | null {
   const { cert, key, ca } = identity
   const [hasCert, hasKey] = [existsSync(cert), existsSync(key)]
   if (!hasCert && (!hasKey || isHalfFormed)) return null

@@ -6,7 +6,7 @@ import type {
 } from '../../api/cluster/cluster-status.ts'
 import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import type { LogLevelState } from '../../api/host/log-level-control.ts'
-import type { ChangePlan, Invitation, TicketView } from '../../ports/membership.ts'
+import type { ChangePlan, NewJoinTicket, TicketView } from '../../ports/membership.ts'
 import {
   unknownShape,
   booleanShape,
@@ -98,7 +98,7 @@ export const changePlanShape = objectShape<ChangePlan>({
   confirmation: nullableShape(textShape),
 })
 
-export const invitationShape = objectShape<Invitation>({
+export const invitationShape = objectShape<NewJoinTicket>({
   ticket: textShape,
   id: textShape,
   expiresAtMs: timeShape,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 
 import { printableValue } from '../../lib/text/terminal-text.ts'
-import type { ChangePlan, Invitation, MembershipChange } from '../../ports/membership.ts'
+import type { ChangePlan, NewJoinTicket, MembershipChange } from '../../ports/membership.ts'
 import { writeSecretFile } from '../../pki/secret-file.ts'
 import {
   type SendClusterRequest,
@@ -155,6 +155,6 @@ export async function createInvitation(
   ask: SendClusterRequest,
   isVoter: boolean,
   lifetimeMs: number,
-): Promise<Invitation> {
-  return (await ask('invite', { isVoter, lifetimeMs })) as Invitation
+): Promise<NewJoinTicket> {
+  return (await ask('invite', { isVoter, lifetimeMs })) as NewJoinTicket
 }

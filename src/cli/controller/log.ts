@@ -13,7 +13,7 @@ import { errorMessage } from '../../lib/error-code.ts'
  * Writers for the log lines, audit lines and events of a controller, which share one output in
  * their order.
  */
-export interface ControllerLog {
+export interface ControllerLogWriters {
   readonly log: Logger
   /** null if the configuration disables audit lines. */
   readonly audit: AuditTrail | null
@@ -30,7 +30,7 @@ type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
  */
 export function createControllerLog(
   config: LogConfig & Pick<ControllerConfig, 'logFile'>,
-): ControllerLog {
+): ControllerLogWriters {
   const { path, ...bounds } = config.logFile
   const writer = new LineWriter(path === null ? openLineOutput() : openLogFile({ path, ...bounds }))
   // Both share one writer, because two writers would mix parts of lines in the same output.
@@ -56,7 +56,7 @@ export function createControllerLogWithSink(
   writer: LineWriter,
   { id, logLevel, audit }: LogConfig,
   sink: LineSink = writer,
-): Omit<ControllerLog, 'lines'> {
+): Omit<ControllerLogWriters, 'lines'> {
   const base = { id }
   const log = createJsonLogger(sink, { base, level: logLevel })
   writer.onDropped = (dropped) =>

@@ -10,7 +10,7 @@ import { loadConfigOrFail } from '../client/connection.ts'
 import { Controller } from '../../controller/controller.ts'
 import { runPreflight } from '../../controller/start/preflight.ts'
 import type { Credentials } from '../../controller/start/check-certificates.ts'
-import { type ControllerLog, createControllerLog } from './log.ts'
+import { type ControllerLogWriters, createControllerLog } from './log.ts'
 import { moveAwayText } from './move-away-text.ts'
 import {
   CommandFailure,
@@ -84,8 +84,8 @@ class ControllerRun {
   readonly #stop = new StopRequest()
   readonly #startedAtMs = systemClock.nowMs()
   #log: Logger | null = null
-  #audit: ControllerLog['audit'] = null
-  #lines: ControllerLog['lines'] | null = null
+  #audit: ControllerLogWriters['audit'] = null
+  #lines: ControllerLogWriters['lines'] | null = null
   #serviceManager: ServiceManager | null = null
   /** Why the controller must discard its data folder; null: it may use the folder. */
   #doubt: string | null = null

@@ -14,7 +14,7 @@ import { writeMigrationBackup } from '../../migrate/migration-backup.ts'
 import type { Migration } from '../../migrate/migration.ts'
 import { syncFolder, writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { toBackupFailure } from '../snapshot/backup-file.ts'
-import { refuseExisting } from '../terminal/make-folder.ts'
+import { refuseExistingFile } from '../terminal/make-folder.ts'
 import { delayInterrupts } from '../terminal/interrupts.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { readTextFile } from '../terminal/text-file.ts'
@@ -44,7 +44,7 @@ export async function migrate(
   }
   const recipient = recipientOf(options)
   const [file, folder] = [resolve(out), resolve(configs)]
-  await refuseExisting(file)
+  await refuseExistingFile(file)
   refuseFilled(folder)
   // Files created here are readable only by their owner, unless they are meant to be public.
   process.umask(0o077)

@@ -15,7 +15,7 @@ import {
   type PreviewResponse,
   accessPreviewText,
 } from '../access/preview-response.ts'
-import { StepRunner } from './step-runner.ts'
+import { NetworkStepRunner } from './step-runner.ts'
 import { type NetworkFile, parseNetworkFile } from './network-file.ts'
 import { readNetworkText, requireNoFaults, createSchemaChecks } from './file-checks.ts'
 import { type LiveNetwork, readNetwork } from './live-network.ts'
@@ -148,7 +148,7 @@ async function carryOut(
   steps: readonly NetworkStep[],
   { json }: Omit<ApplyOptions, 'file'>,
 ): Promise<void> {
-  const runner = new StepRunner(client, live)
+  const runner = new NetworkStepRunner(client, live)
   for (const [at, step] of steps.entries()) {
     try {
       await runner.run(step)

@@ -17,7 +17,7 @@ import {
 import type { NetworkObject } from './sections.ts'
 
 /** Executes steps one after the other. Later steps can use the ids of created records. */
-export class StepRunner {
+export class NetworkStepRunner {
   readonly #client: RecordApi
   readonly #live: LiveNetwork
   readonly #made = new Map<string, string>()

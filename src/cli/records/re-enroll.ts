@@ -16,7 +16,7 @@ import {
   textShape,
   validateResponse,
 } from '../client/response-shape.ts'
-import { refuseExisting } from '../terminal/make-folder.ts'
+import { refuseExistingFile } from '../terminal/make-folder.ts'
 import { printJson, printLine, printNote, quoteShellWord } from '../terminal/output.ts'
 import { isInteractive, promptLine } from '../terminal/prompt.ts'
 import { findKind, kindById, kindNameInWords, recordPath, type RecordKind } from './kinds.ts'
@@ -66,7 +66,7 @@ export async function reEnrollRecord(
   if (subjectOf === undefined) throw kindFailure(kind)
   const { out } = options
   // Checked first, because the token must not be lost after the certificate has become invalid.
-  if (out !== undefined) await refuseExisting(out)
+  if (out !== undefined) await refuseExistingFile(out)
   const client = openContextClient(options)
   const row = await new RecordNameResolver(client).record(kind, name)
   const subject = await subjectOf(client, kind, row)

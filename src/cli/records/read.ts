@@ -162,7 +162,7 @@ async function readRowsAt(
 /**
  * Record names for shell completion: at most one screenful, and none if the user is not logged in.
  */
-export async function completionNames(
+export async function recordNamesForCompletion(
   kind: RecordKind,
   client: ApiClient,
   limit: number,

@@ -5,7 +5,7 @@ import type { BackupManifest } from '../../backup/manifest.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificate,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
@@ -32,9 +32,9 @@ export interface RestoredCredentials {
   /** True if the files existed and stay unchanged. */
   readonly isKept: boolean
   /** @throws {CommandFailure} when the authority in the backup can no longer sign. */
-  leaf(issuing: CertifiedKey): Promise<CertifiedKey>
+  leaf(issuing: CertificateWithKey): Promise<CertificateWithKey>
   /** Writes the files that are missing. */
-  write(leaf: CertifiedKey): void
+  write(leaf: CertificateWithKey): void
 }
 
 /**
@@ -87,7 +87,7 @@ function readKept(
   { id, trustDomain, identity }: ControllerConfig,
   manifest: BackupManifest,
   nowMs: number,
-): CertifiedKey {
+): CertificateWithKey {
   try {
     const set = readIdentitySet(identity, { id, trustDomain, publicKeySha256: null }, nowMs)
     checkCertificateChain([...set.chain], anchorsOf(manifest), nowMs)
@@ -105,9 +105,9 @@ function anchorsOf({ caPem }: BackupManifest): ReturnType<typeof parseCertificat
 async function issue(
   config: ControllerConfig,
   manifest: BackupManifest,
-  issuing: CertifiedKey,
+  issuing: CertificateWithKey,
   nowMs: number,
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   try {
     checkSigningAuthority({ signer: issuing, anchors: anchorsOf(manifest), nowMs })
   } catch (error) {
@@ -128,7 +128,7 @@ async function issue(
   })
 }
 
-function write(planned: PlannedConfig, { caPem }: BackupManifest, leaf: CertifiedKey): void {
+function write(planned: PlannedConfig, { caPem }: BackupManifest, leaf: CertificateWithKey): void {
   const { identity } = planned.config
   makeFolder(planned.folder, 0o700)
   writePublicFile(restoreMarkerPath(planned), MARK)

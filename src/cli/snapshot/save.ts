@@ -13,7 +13,7 @@ import {
 import { AdminSocketError, streamFromAdminSocket } from '../client/admin-socket.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { delayInterrupts } from '../terminal/interrupts.ts'
-import { refuseExisting } from '../terminal/make-folder.ts'
+import { refuseExistingFile } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { toBackupFailure } from './backup-file.ts'
 import { recordCountsText, manifestJson, addStaleBackupHint } from './backup-text.ts'
@@ -42,7 +42,7 @@ export async function saveSnapshot(path: string, options: SaveOptions): Promise<
   const request = { path: BACKUP_API_PATH, body: wishOf(options) }
   const file = resolve(path)
   try {
-    await refuseExisting(file)
+    await refuseExistingFile(file)
     await writeNewBackup(file, untilInterrupted(streamFromAdminSocket(data, request)))
     // Reads the written backup again and verifies it, because only the bytes on disk count.
     const { manifest, summary, sha256 } = await checkBackup(readFileChunks(file))

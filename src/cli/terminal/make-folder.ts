@@ -27,7 +27,7 @@ export function makeFolder(path: string, mode = 0o777): void {
  * Refuses a target file that exists, or whose folder does not exist, before anything is read.
  * @throws {CommandFailure} exit 1.
  */
-export async function refuseExisting(path: string): Promise<void> {
+export async function refuseExistingFile(path: string): Promise<void> {
   const folder = await stat(dirname(path)).catch(() => null)
   if (folder?.isDirectory() !== true) {
     throw new CommandFailure(

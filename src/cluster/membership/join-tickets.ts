@@ -35,7 +35,7 @@ import {
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type {
   ControllerAdmission,
-  Invitation,
+  NewJoinTicket,
   JoinResponse,
   JoinRequest,
   SharedOption,
@@ -109,7 +109,7 @@ export class JoinTickets implements ControllerAdmission {
   async invite(
     options: { readonly isVoter: boolean; readonly lifetimeMs: number },
     by: Actor,
-  ): Promise<Invitation> {
+  ): Promise<NewJoinTicket> {
     const { cluster, state, clock, trustDomain, caPem } = this.#deps
     const { lifetimeMs, isVoter } = options
     const { lifetimeMsMin, lifetimeMsMax } = admissionLimits

@@ -3,7 +3,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
@@ -54,7 +54,7 @@ interface CertificateRenewerDeps {
   /** Identity at the start of the controller: read from `paths` and checked. */
   readonly identity: MeshIdentity
   /** Issuing authority of the cluster; null until this controller knows it. */
-  readonly issuing: () => CertifiedKey | null
+  readonly issuing: () => CertificateWithKey | null
   /** Installs another leaf for new connections; open ones continue with the previous leaf. */
   readonly onRenewed: (identity: MeshIdentity) => void
   readonly alarms: AlarmRaiser
@@ -221,7 +221,7 @@ export class CertificateRenewer {
     await turn
   }
 
-  #isRenewedHere(issuing: CertifiedKey | null): boolean {
+  #isRenewedHere(issuing: CertificateWithKey | null): boolean {
     return issuing !== null && isIssuerName(this.#set.chain[0], issuing.certificatePem)
   }
 
@@ -271,7 +271,7 @@ export class CertificateRenewer {
     }
   }
 
-  async #renew(issuing: CertifiedKey, reason: RenewalReason): Promise<void> {
+  async #renew(issuing: CertificateWithKey, reason: RenewalReason): Promise<void> {
     const { clock, paths, log, selfId, trustDomain } = this.#deps
     const { chain, anchors } = this.#set
     const [leaf] = chain
@@ -321,7 +321,7 @@ export class CertificateRenewer {
  * Validity period of a new leaf.
  * @throws {CertificateError} when the authority has expired.
  */
-function validityOf(issuing: CertifiedKey, nowMs: number): ReturnType<typeof limitValidity> {
+function validityOf(issuing: CertificateWithKey, nowMs: number): ReturnType<typeof limitValidity> {
   const [issuer] = parseCertificates(issuing.certificatePem)
   const validity = limitValidity(issuer, nowMs, LEAF_LIFETIME_MS)
   if (validity.notAfterMs > nowMs) return validity

@@ -4,7 +4,7 @@ import {
   type SharedSecretName,
   sharedSecretNames,
 } from '../../lib/shared-secrets.ts'
-import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../pki/authority/authority.ts'
 import { CLUSTER_KEY_BYTES } from '../../pki/secrets/cluster-key.ts'
 import { unwrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { ChangeFeed } from '../../ports/change-feed.ts'
@@ -84,7 +84,7 @@ export class Keyring implements TokenKeys {
    * The authority that signs leaves. null until the state has it, or when this controller cannot
    * decrypt it.
    */
-  issuing(): (CertifiedKey & { readonly version: number }) | null {
+  issuing(): (CertificateWithKey & { readonly version: number }) | null {
     const found = this.#held.find(
       ({ name, overlapEndsAtMs }) => name === 'issuingAuthority' && overlapEndsAtMs === null,
     )

@@ -15,7 +15,7 @@ import {
 } from '../../lib/shared-secrets.ts'
 import { commandFeatureLevel } from '../../ports/feature-level.ts'
 import { refusalProblem } from '../../lib/refusal-problem.ts'
-import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../pki/authority/authority.ts'
 import { checkKeyMatches, parseCertificates } from '../../pki/certificate.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import type { Outcome, Proposer } from '../../ports/proposer.ts'
@@ -67,7 +67,7 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
  * Whether a rotation is due, because a removed controller could decrypt the current cluster key or
  * factor key, or there is no factor key. Depends only on the state.
  */
-export function isRotationDue(state: StateView): boolean {
+export function isClusterKeyRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
@@ -160,7 +160,7 @@ async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promis
  */
 export async function installIssuingAuthority(
   deps: SecretRotationDeps,
-  authority: CertifiedKey,
+  authority: CertificateWithKey,
 ): Promise<void> {
   const [certificate] = parseCertificates(authority.certificatePem)
   checkKeyMatches(certificate, authority.privateKeyPem)
@@ -235,7 +235,7 @@ export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<bool
  * so the caller may repeat the call at any time.
  * @throws {Problem}
  */
-export async function rotateAfterRemoval(
+export async function rotateSecretsAfterRemoval(
   deps: SecretRotationDeps,
   id: NodeId,
   { isCompromised, isAdmittedAgain = false }: RemovalManner,

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import { canonicalJson } from '../../lib/text/canonical-json.ts'
 import type { SecretVersion, SharedSecretName } from '../../lib/shared-secrets.ts'
-import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../pki/authority/authority.ts'
 import { newClusterKey } from '../../pki/secrets/cluster-key.ts'
 import { wrapSecret } from '../../pki/secrets/wrapped-secret.ts'
 import type { NodeId } from '../../raft/types.ts'
@@ -46,7 +46,7 @@ export async function wrapSecretsForAll(
 }
 
 /** The private key of an authority as bytes (PEM), which controllers share. */
-export function authorityKeyBytes({ privateKeyPem }: CertifiedKey): Uint8Array {
+export function authorityKeyBytes({ privateKeyPem }: CertificateWithKey): Uint8Array {
   return Uint8Array.from(Buffer.from(privateKeyPem))
 }
 
@@ -65,7 +65,7 @@ export interface BootstrapMember extends SecretRecipient {
 export async function bootstrapSecrets(input: {
   readonly clusterId: string
   readonly admissions: readonly BootstrapMember[]
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
   readonly clusterKey?: Uint8Array
   readonly nowMs: number
 }): Promise<SeedRecord[]> {

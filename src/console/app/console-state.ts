@@ -6,7 +6,7 @@ import { ConsoleApiClient } from '../client/api-client.ts'
 import { EventFeed } from '../client/event-feed.ts'
 import { MemberOrigins } from '../client/members.ts'
 import { TabSession } from '../client/session.ts'
-import { SharedSession } from '../client/shared-session.ts'
+import { CrossTabSession } from '../client/shared-session.ts'
 import { isTabInUse } from './loaded.ts'
 
 // The objects that all parts of this tab share; each is created once.
@@ -15,7 +15,7 @@ export const clusterMembers = new MemberOrigins(location.origin)
 export const tabSession = new TabSession(sessionStorage, isTabInUse)
 export const consoleApiClient = new ConsoleApiClient(clusterMembers, tabSession)
 tabSession.attach(consoleApiClient)
-export const sharedSession = new SharedSession(tabSession)
+export const sharedSession = new CrossTabSession(tabSession)
 export const eventFeed = new EventFeed(consoleApiClient, navigator.locks)
 
 /**

@@ -14,7 +14,7 @@ type SessionMessage =
  * without a log-in. Only pages of this origin can listen, and each tab still stores the session
  * only for itself.
  */
-export class SharedSession {
+export class CrossTabSession {
   readonly #session: TabSession
   readonly #channel = new BroadcastChannel(CHANNEL)
   #adopt: (() => void) | null = null

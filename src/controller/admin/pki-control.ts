@@ -5,7 +5,7 @@ import { runWithAudit } from '../../cluster/action-recorder.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificateForKey,
   issueLeafForKey,
   LEAF_LIFETIME_MS,
@@ -49,9 +49,9 @@ interface PkiControlDeps {
   readonly trustDomain: string
   readonly clock: Clock
   /** Issuing authority of the cluster; null until this controller knows it. */
-  readonly issuing: () => CertifiedKey | null
+  readonly issuing: () => CertificateWithKey | null
   /** Replaces the issuing authority of the whole cluster. @throws {Problem} */
-  readonly installIssuing: (authority: CertifiedKey) => Promise<void>
+  readonly installIssuing: (authority: CertificateWithKey) => Promise<void>
   readonly actions: ActionRecorder
   /** SHA-256 of a member's public key in the configuration; null when there is no such member. */
   readonly memberKeySha256: (id: string) => Uint8Array | null
@@ -204,7 +204,7 @@ async function renewMember(
 function checkOwnIssue(
   { renewer, clock }: PkiControlDeps,
   chain: readonly [Certificate, ...Certificate[]],
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
 ): void {
   const { anchors } = renewer
   const path = findIssuingPath(chain, anchors, clock.nowMs())
@@ -216,7 +216,7 @@ function checkOwnIssue(
   )
 }
 
-function presentIssuing({ issuing }: PkiControlDeps): CertifiedKey {
+function presentIssuing({ issuing }: PkiControlDeps): CertificateWithKey {
   const present = issuing()
   if (present !== null) return present
   throw new CertificateError(
@@ -227,7 +227,7 @@ function presentIssuing({ issuing }: PkiControlDeps): CertifiedKey {
 
 function validityFor(
   { clock }: PkiControlDeps,
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   lifetimeMs: number,
 ): ReturnType<typeof limitValidity> {
   const nowMs = clock.nowMs()

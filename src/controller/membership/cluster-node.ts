@@ -10,7 +10,7 @@ import {
 } from '../../cluster/cluster-node-deps.ts'
 import { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ConsensusOptions } from '../../cluster/consensus-options.ts'
-import type { SelfRefusal } from '../../cluster/thread-channel.ts'
+import type { ClusterRefusal } from '../../cluster/thread-channel.ts'
 import { clusterScopeOptionsSha256 } from '../../config/controller/cluster-scope-options.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
@@ -44,7 +44,7 @@ interface ClusterNodeSources {
   readonly releases: ReleaseStack
   readonly onFatal: (error: Error) => void
   readonly onStateReplaced: () => Promise<void>
-  readonly onSelfRefused: (refusal: SelfRefusal) => void
+  readonly onSelfRefused: (refusal: ClusterRefusal) => void
 }
 
 /**

@@ -12,8 +12,8 @@ import { createMemberManagement, type MemberManagement } from '../../cluster/mem
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
   membersWithExpiredTickets,
-  rotateAfterRemoval,
-  isRotationDue,
+  rotateSecretsAfterRemoval,
+  isClusterKeyRotationDue,
   membersLackingSecrets,
   rotateClusterKeyIfDue,
   wrapMissingSecrets,
@@ -130,8 +130,8 @@ function openManagement(deps: MembershipDeps): MemberManagement {
     clock: systemClock,
     log,
     secrets: {
-      afterRemoval: (id, removal) => rotateAfterRemoval(rotation, id, removal),
-      isRotationDue: () => isRotationDue(machine),
+      afterRemoval: (id, removal) => rotateSecretsAfterRemoval(rotation, id, removal),
+      isRotationDue: () => isClusterKeyRotationDue(machine),
       rotateIfDue: (reason) => rotateClusterKeyIfDue(rotation, reason),
       membersWithExpiredTickets: () =>
         membersWithExpiredTickets(

@@ -6,7 +6,7 @@ import type { MeshIdentity } from '../../cluster/mesh/mesh-service.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { CertifiedKey } from '../../pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../pki/authority/authority.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { ActionRecorder } from '../../ports/membership.ts'
 import type { PkiControl } from '../../api/cluster/pki-control.ts'
@@ -19,9 +19,9 @@ import { errorMessage } from '../../lib/error-code.ts'
 /** The issuing authority that all members share. */
 interface SharedAuthority {
   /** The authority; null until this controller knows it. */
-  issuing(): CertifiedKey | null
+  issuing(): CertificateWithKey | null
   /** Replaces the authority of the whole cluster. @throws {Problem} */
-  install(authority: CertifiedKey): Promise<void>
+  install(authority: CertificateWithKey): Promise<void>
 }
 
 interface CertificatesDeps {

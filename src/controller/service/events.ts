@@ -1,11 +1,11 @@
 import type { ClusterNode } from '../../cluster/cluster-node.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { Events } from '../../events/open-events.ts'
+import { ControllerEvents } from '../../events/open-events.ts'
 import type { EventLines } from '../../events/sinks/stream-sink.ts'
 import type { StateMachine } from '../../fsm/state-machine.ts'
 import { systemClock } from '../../lib/clock.ts'
 
-export type { EventLines, Events }
+export type { EventLines, ControllerEvents }
 
 /** Creates the source of events before the first entry is applied, so that no event is missed. */
 export function openEvents(
@@ -16,10 +16,10 @@ export function openEvents(
   { generation }: { readonly generation: number },
   state: StateMachine,
   startedAtMs: number,
-): Events {
+): ControllerEvents {
   const { events: options, id: selfId } = parts.config
   const lines = parts.eventLines ?? null
-  return new Events({
+  return new ControllerEvents({
     generation,
     startedAtMs,
     lines,
@@ -35,7 +35,7 @@ export function openEvents(
  * @returns a function that stops both.
  */
 export function startEvents(
-  events: Events,
+  events: ControllerEvents,
   clusterNode: ClusterNode,
   { events: { file } }: Pick<ControllerConfig, 'events'>,
 ): () => Promise<void> {

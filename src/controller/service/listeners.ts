@@ -46,7 +46,7 @@ interface ListenersDeps {
 const HTTP_CLIENTS = { protocols: ['http/1.1'], clientsWithout: 'all' } as const
 
 /** The HTTPS listeners of the configuration's `web` list. */
-export class Listeners {
+export class HttpsListeners {
   readonly #deps: ListenersDeps
   readonly #closes: (() => Promise<void>)[] = []
   readonly #servers: HttpsServer[] = []
@@ -59,8 +59,8 @@ export class Listeners {
    * Opens all listeners.
    * @throws the error of the first listener that fails, after the others are closed.
    */
-  static async open(deps: ListenersDeps): Promise<Listeners> {
-    const listeners = new Listeners(deps)
+  static async open(deps: ListenersDeps): Promise<HttpsListeners> {
+    const listeners = new HttpsListeners(deps)
     try {
       for (const [at, listener] of deps.config.web.entries()) {
         // A name such as localhost may have several addresses; the listener opens each of them.

@@ -1,4 +1,4 @@
-import type { SelfRefusal } from '../../cluster/thread-channel.ts'
+import type { ClusterRefusal } from '../../cluster/thread-channel.ts'
 import type { AdmissionOutcome } from '../../cluster/membership/decide-admission.ts'
 import type { GenerationFence } from '../../store/folder/fence-file.ts'
 
@@ -25,7 +25,7 @@ export type RemovalAction =
  */
 export function removalActionAfterRefusal(
   selfId: string,
-  refusal: SelfRefusal,
+  refusal: ClusterRefusal,
 ): RemovalAction | null {
   const { by, index, generation } = refusal
   switch (refusal.reason) {

@@ -11,7 +11,7 @@ import {
   timestampField,
 } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
-import { certificateHints } from '../parts/certificate-hints.ts'
+import { certificateRenewalFields } from '../parts/certificate-hints.ts'
 import { referenceField } from '../reference-fields.ts'
 import {
   authQueryListSchema,
@@ -87,7 +87,7 @@ export const apiSession = defineEntity({
     isMfaComplete: booleanField({ settable: 'never' }),
     /** Log time of the last correct code in this session; null: none. */
     mfaPassedAt: timestampField(hidden),
-    ...certificateHints,
+    ...certificateRenewalFields,
     improperClientCertChain: computedField(
       { from: 'field', field: 'hasImproperChain' },
       booleanSchema,

@@ -14,7 +14,7 @@ import {
   routerVersionField,
   commonRouterFields,
   routerSymbols,
-  uniqueFingerprintRules,
+  routerFingerprintFieldRules,
   capabilityNamesField,
   capabilitiesMaskField,
   versionInfoOrEmptyField,
@@ -34,7 +34,7 @@ export const edgeRouter = defineEntity({
     ...enrolledRouterFields,
     ...outstandingEnrollmentFields('edgeRouterId'),
     isVerified: booleanField({ settable: 'proposer' }),
-    fingerprint: optionalTextField({ ...uniqueFingerprintRules, shown: 'whenSet' }),
+    fingerprint: optionalTextField({ ...routerFingerprintFieldRules, shown: 'whenSet' }),
     certPem: optionalTextField({ settable: 'proposer', charactersMax: 65_536 }),
     /** Whether the router's tunnel hosts and dials services with the router's identity. */
     isTunnelerEnabled: booleanField(),

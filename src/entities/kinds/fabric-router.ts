@@ -7,7 +7,7 @@ import {
   routerCostMax,
   commonRouterFields,
   routerSymbols,
-  uniqueFingerprintRules,
+  routerFingerprintFieldRules,
   versionInfoField,
 } from '../parts/router-fields.ts'
 import { arraySchema, booleanSchema, textSchema, openObjectSchema } from '../response-schemas.ts'
@@ -36,7 +36,7 @@ export const fabricRouter = defineEntity({
     ...commonRouterFields,
     cost: integerField({ required: true, maximum: routerCostMax }),
     noTraversal: booleanField({ required: true }),
-    fingerprint: optionalTextField(uniqueFingerprintRules),
+    fingerprint: optionalTextField(routerFingerprintFieldRules),
     connected: computedField({ from: 'routerStatus', shows: 'isOnline' }, booleanSchema),
     listenerAddresses: computedField(
       { from: 'routerStatus', shows: 'linkListeners' },

@@ -9,7 +9,7 @@ const ofAuthenticator = (field: string) =>
  * Fields that show whether the client of a session may renew its log-in certificate, and whether an
  * administrator has requested that it does.
  */
-export const certificateHints = {
+export const certificateRenewalFields = {
   isCertExtendable: computedField(ofAuthenticator('isIssuedByNetwork'), booleanSchema),
   isCertExtendRequested: computedField(
     ofAuthenticator('isExtendRequested'),

@@ -151,7 +151,7 @@ export const versionInfoField = computedField(
  * Rules of the field `fingerprint`, which contains the SHA-1 of the router's enrolled certificate;
  * null before enrollment.
  */
-export const uniqueFingerprintRules = {
+export const routerFingerprintFieldRules = {
   settable: 'proposer',
   charactersMax: 128,
   unique: 'fingerprint must be unique',
@@ -165,7 +165,7 @@ export const anyRouterFields = {
   ...commonRouterFields,
   ...enrolledRouterFields,
   ...outstandingEnrollmentFields('transitRouterId'),
-  fingerprint: optionalTextField(uniqueFingerprintRules),
+  fingerprint: optionalTextField(routerFingerprintFieldRules),
   isVerified: booleanField({
     settable: 'proposer',
     shownAs: { from: 'anyFlag', of: { isVerified: true, isTransit: false } },

@@ -7,7 +7,7 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { ObservationSink } from '../../ports/observations.ts'
-import type { LinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-table.ts'
+import type { DialedLinkIds, LiveLink, LiveLinks, PathLink } from '../../ports/live-table.ts'
 import type { RouterConnection } from '../router-connection.ts'
 import { routerLimits } from '../limits.ts'
 import { type Circuit, circuitEventData, type CircuitTable } from './circuit-table.ts'
@@ -196,7 +196,7 @@ export class CircuitMaintenance {
    * Reroutes circuits over links that the router no longer reports. The link table removed the
    * router's links when its previous channel closed, but the paths of circuits still contain them.
    */
-  *onLinksReported(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
+  *onLinksReported(sourceRouterId: string, ids: DialedLinkIds): Generator<void, void> {
     yield* this.#rerouteFrom((link) => link.sourceRouterId === sourceRouterId && !ids.has(link.id))
     const connection = this.#deps.connection(sourceRouterId)
     if (connection === undefined || this.#routedAgain.has(connection)) return

@@ -12,7 +12,7 @@ import {
   VerifyRouterSchema,
 } from '../../../proto/gen/router_pb.ts'
 import type { OutboundMessage } from '../../channel/frame.ts'
-import type { LinkConnection, LinkIds, LiveLink } from '../../ports/live-table.ts'
+import type { LinkConnection, DialedLinkIds, LiveLink } from '../../ports/live-table.ts'
 import type { RouterMetrics } from '../../ports/observations.ts'
 import { decodeIncrementally } from '../../channel/wire-scan.ts'
 import type { MessageHandler, RouterConnection } from '../router-connection.ts'
@@ -39,7 +39,7 @@ interface LinkHandlerDeps {
    * Called when a router has reported all links that it dialed.
    * @returns the remaining steps of the work; null if there are none.
    */
-  readonly onLinksReported?: (routerId: string, ids: LinkIds) => Iterable<void> | undefined
+  readonly onLinksReported?: (routerId: string, ids: DialedLinkIds) => Iterable<void> | undefined
   /**
    * Whether one of the fingerprints (hex SHA-1) is that of the router's current certificate. The
    * decision depends only on replicated records, so any controller can answer for a router that is

@@ -1,5 +1,5 @@
 import type {
-  LinkIds,
+  DialedLinkIds,
   LinkChanges,
   LinkConnection,
   LiveLink,
@@ -103,7 +103,7 @@ export class LinkTable implements LiveLinks {
   /**
    * Removes all links that the router dialed, except those with these IDs; one link in each step.
    */
-  *keep(sourceRouterId: string, ids: LinkIds): Generator<void, void> {
+  *keep(sourceRouterId: string, ids: DialedLinkIds): Generator<void, void> {
     for (const id of Array.from(this.#bySource.get(sourceRouterId) ?? [])) {
       if (!ids.has(id)) this.#lose(id)
       yield

@@ -15,8 +15,8 @@ import type { State } from '../records/state.ts'
 import { identityActionRefusal } from '../apply/actor-rights.ts'
 import type { CommandContext } from '../apply/command-context.ts'
 import {
-  REPEATED_CODE_FEATURE_LEVEL,
-  VERIFIED_CODE_FEATURE_LEVEL,
+  MFA_LAST_CODE_REUSE_FEATURE_LEVEL,
+  MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL,
 } from '../../ports/feature-level.ts'
 import { deleteMfaAttempts, undoMfaAttempt } from './mfa-attempt.ts'
 import {
@@ -149,7 +149,7 @@ function stepUse(
   { id }: ApiSession,
   { proof, purpose }: MfaProve,
 ): Partial<Mfa> {
-  if (featureLevel < REPEATED_CODE_FEATURE_LEVEL) return {}
+  if (featureLevel < MFA_LAST_CODE_REUSE_FEATURE_LEVEL) return {}
   return { stepSessionId: purpose === Purpose.PASS && proof.case === 'step' ? id : '' }
 }
 
@@ -165,7 +165,7 @@ function isRepeated(
   session: ApiSession,
   { proof, purpose }: MfaProve,
 ): boolean {
-  if (featureLevel < REPEATED_CODE_FEATURE_LEVEL || purpose !== Purpose.PASS) return false
+  if (featureLevel < MFA_LAST_CODE_REUSE_FEATURE_LEVEL || purpose !== Purpose.PASS) return false
   if (proof.case !== 'step' || Number(proof.value) !== lastStep) return false
   // @guard mfa-code-used-twice--session
   return session.isMfaComplete && stepSessionId === session.id
@@ -209,7 +209,8 @@ function judgeUse(state: State, known: Mfa, { proof, purpose }: MfaProve): Judge
     const step = Number(proof.value)
     // Clients log in with the code that verified the factor. Anyone who has seen that code has also
     // seen the new secret, so refusing the code would protect no one.
-    const isKept = purpose === Purpose.VERIFY && state.featureLevel >= VERIFIED_CODE_FEATURE_LEVEL
+    const isKept =
+      purpose === Purpose.VERIFY && state.featureLevel >= MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL
     const lastStep = isKept ? step - 1 : step
     // @guard mfa-code-used-twice--step
     return step > known.lastStep ? changing({ lastStep }) : refusing(usedOrWrong)

@@ -138,7 +138,11 @@ function isStillTaken(state: State, identity: Identity, { signerId, claim }: Tok
  * Creates the session for a log-in. The credential was checked before the proposal; this function
  * checks that the identity still exists and may log in.
  */
-export function createSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function createApiSession(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const message = fromBinary(SessionCreateSchema, payload)
   const identity = state.get('identity', message.identityId)
   const authenticator = state.get('authenticator', message.authenticatorId)
@@ -255,7 +259,11 @@ function isApi(text: string): text is 'client' | 'management' {
 }
 
 /** Ends an API session and everything that depends on it. */
-export function deleteSession(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function deleteApiSession(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   const { id } = fromBinary(SessionDeleteSchema, payload)
   const session = state.get('apiSession', id)
   if (session === undefined) return notFoundOutcome('apiSession', id)
@@ -267,7 +275,11 @@ export function deleteSession(state: State, payload: Uint8Array, context: Comman
  * Updates the last activity of sessions. The value never decreases, and never exceeds log time, so
  * that a controller whose clock is ahead cannot prolong a session.
  */
-export function touchSessions(state: State, payload: Uint8Array, context: CommandContext): Outcome {
+export function updateSessionActivity(
+  state: State,
+  payload: Uint8Array,
+  context: CommandContext,
+): Outcome {
   for (const mark of fromBinary(SessionTouchSchema, payload).marks) {
     const session = state.get('apiSession', mark.id)
     const atMs = Math.min(Number(mark.atMs), context.logTimeMs)

@@ -12,7 +12,7 @@ import {
 } from '../../pki/certificate.ts'
 import { checkControllerUsage } from '../../pki/verify/controller-leaf.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueControllerCertificateForKey,
   LEAF_LIFETIME_MS,
 } from '../../pki/authority/authority.ts'
@@ -36,7 +36,7 @@ export interface MigratedController {
   /** PEM chain: leaf first, then the intermediates. */
   readonly certificatePem: string
   readonly privateKeyPem: string
-  readonly serverCertificates: readonly CertifiedKey[]
+  readonly serverCertificates: readonly CertificateWithKey[]
 }
 
 /** Certificates and keys of the new network. */
@@ -44,7 +44,7 @@ export interface MigratedAuthorities {
   readonly trustDomain: string
   readonly caPem: string
   /** The authority that signs new certificates. */
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
   readonly controllers: readonly MigratedController[]
 }
 
@@ -147,7 +147,7 @@ function issuingAuthority(
   { signer, path }: OpenZitiConfiguration,
   anchors: readonly Certificate[],
   nowMs: number,
-): CertifiedKey {
+): CertificateWithKey {
   const chain = certificatesOf(signer.certificate, path)
   const isRoot = ({ native }: Certificate): boolean => native.checkIssued(native)
   const [own, ...above] = chain
@@ -163,7 +163,7 @@ function issuingAuthority(
 
 function noteOtherSigner(
   { signer, path }: OpenZitiConfiguration,
-  issuing: CertifiedKey,
+  issuing: CertificateWithKey,
   report: MigrationReport,
 ): void {
   const [own] = certificatesOf(signer.certificate, path)
@@ -196,7 +196,7 @@ interface ControllerOptions {
   readonly configuration: OpenZitiConfiguration
   readonly trustDomain: string
   readonly anchors: readonly Certificate[]
-  readonly issuing: CertifiedKey
+  readonly issuing: CertificateWithKey
   readonly nowMs: number
 }
 
@@ -250,12 +250,12 @@ function otherCertificates(
   { configuration, nowMs }: ControllerOptions,
   serving: PemIdentity,
   report: MigrationReport,
-): CertifiedKey[] {
+): CertificateWithKey[] {
   const { identity, webIdentities, path } = configuration
   const known = new Set(
     [serving, identity].map((one) => certificatesOf(one.serverCertificate, path)[0].sha256),
   )
-  const found: CertifiedKey[] = []
+  const found: CertificateWithKey[] = []
   for (const one of [serving, identity, ...webIdentities]) {
     const own = { certificate: one.serverCertificate, key: one.key }
     for (const { certificate, key } of [own, ...one.alternatives]) {

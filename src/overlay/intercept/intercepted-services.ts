@@ -93,7 +93,7 @@ const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = inter
  * services into circuits. The addresses lead to this host as long as the identity may dial the
  * services.
  */
-export class InterceptedServices {
+export class TproxyInterceptor {
   readonly #deps: InterceptedServicesDeps
   readonly #failures: RateLimitedWarnings
   readonly #protected: ProtectedAddresses

@@ -36,7 +36,7 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as con
  * A certificate with its private key. Certificate and key are PEM strings. The key is unencrypted
  * PKCS #8; write it only to files of mode 0600.
  */
-export interface CertifiedKey {
+export interface CertificateWithKey {
   /**
    * Own certificate first, then the intermediates, so that a peer that has only the root can verify
    * the chain. The root is not included.
@@ -60,7 +60,7 @@ export function validityStartingAt(nowMs: number, lifetimeMs: number): ValidityP
 export async function createRootAuthority(options: {
   readonly commonName: string
   readonly validity: ValidityPeriod
-}): Promise<CertifiedKey> {
+}): Promise<CertificateWithKey> {
   const { X509CertificateGenerator } = await import('./x509.ts')
   const keys = await generateKeys()
   const certificate = await X509CertificateGenerator.createSelfSigned({
@@ -78,9 +78,9 @@ export async function createRootAuthority(options: {
 /** Creates an issuing authority that can sign only leaves (path length 0). */
 export async function createIssuingAuthority(options: {
   readonly commonName: string
-  readonly root: CertifiedKey
+  readonly root: CertificateWithKey
   readonly validity: ValidityPeriod
-}): Promise<CertifiedKey> {
+}): Promise<CertificateWithKey> {
   const keys = await generateKeys()
   const certificatePem = await sign({
     issuer: options.root,
@@ -99,7 +99,7 @@ export async function createIssuingAuthority(options: {
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
 export async function renewIssuingAuthority(options: {
-  readonly root: CertifiedKey
+  readonly root: CertificateWithKey
   /** Chain of the current certificate, PEM. */
   readonly presentPem: string
   readonly publicKeySpki: Uint8Array | null
@@ -125,7 +125,7 @@ export async function renewIssuingAuthority(options: {
 
 /** Contents of a controller's leaf certificate. */
 export interface LeafOptions {
-  readonly issuer: CertifiedKey
+  readonly issuer: CertificateWithKey
   readonly commonName: string
   readonly uris: readonly string[]
   /** DNS names and IP addresses, distinguished by their form. */
@@ -135,7 +135,7 @@ export interface LeafOptions {
 }
 
 /** Generates a key pair and issues a leaf for it. The caller validates the names. */
-export async function issueLeaf(options: LeafOptions): Promise<CertifiedKey> {
+export async function issueLeaf(options: LeafOptions): Promise<CertificateWithKey> {
   const keys = await generateKeys()
   return {
     certificatePem: await signLeaf(options, keys.publicKey),
@@ -190,7 +190,7 @@ async function signLeaf(
 }
 
 interface ControllerLeafOptions {
-  readonly issuer: CertifiedKey
+  readonly issuer: CertificateWithKey
   readonly trustDomain: string
   readonly id: string
   /** Every host name and address at which peers or clients reach the controller. */
@@ -201,7 +201,7 @@ interface ControllerLeafOptions {
 /** A controller's leaf: server and client use, one SPIFFE id, common name = id. */
 export async function issueControllerCertificate(
   options: ControllerLeafOptions,
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   return await issueLeaf(controllerLeaf(options))
 }
 
@@ -244,7 +244,7 @@ async function authorityExtensions(
 }
 
 async function sign(options: {
-  readonly issuer: CertifiedKey
+  readonly issuer: CertificateWithKey
   readonly subject: JsonName | Name
   readonly publicKey: webcrypto.CryptoKey | PublicKey
   readonly validity: ValidityPeriod
@@ -320,7 +320,7 @@ async function authorityKey(spki: Uint8Array | null): Promise<PublicKey> {
  * The certificates between a leaf and the root: the issuer's certificate unless it is self-signed,
  * and its intermediates.
  */
-function intermediatesOf(issuer: CertifiedKey): string {
+function intermediatesOf(issuer: CertificateWithKey): string {
   return parseCertificates(issuer.certificatePem)
     .filter((certificate) => !certificate.native.checkIssued(certificate.native))
     .map((certificate) => certificate.pem)

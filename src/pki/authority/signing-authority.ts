@@ -1,4 +1,4 @@
-import { type CertifiedKey, keySigningAlgorithm } from './authority.ts'
+import { type CertificateWithKey, keySigningAlgorithm } from './authority.ts'
 import {
   type Certificate,
   CertificateError,
@@ -21,7 +21,7 @@ import { readSecretFile } from '../secret-file.ts'
  * @throws {CertificateError} with a message of one sentence.
  */
 export function checkSigningAuthority(options: {
-  readonly signer: CertifiedKey
+  readonly signer: CertificateWithKey
   readonly anchors: readonly Certificate[]
   readonly nowMs: number
 }): void {
@@ -70,7 +70,7 @@ export function readSigningAuthority(
   paths: { readonly cert: string; readonly key: string },
   anchors: readonly Certificate[],
   nowMs: number,
-): CertifiedKey {
+): CertificateWithKey {
   const certificatePem = certificatesPem(readCertificates(paths.cert))
   const privateKeyPem = readSecretFile(paths.key).text
   const signer = { certificatePem, privateKeyPem }

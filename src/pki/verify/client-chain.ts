@@ -37,11 +37,11 @@ export const clientChainLimits = {
  * Certificates of a connection: the leaf first, then the other certificates that the client
  * presented.
  */
-export type PeerChain = readonly [Certificate, ...Certificate[]]
+export type PresentedCertificates = readonly [Certificate, ...Certificate[]]
 
 export interface ClientChainInput {
   /** The presented chain: leaf first, intermediates in any order. */
-  readonly chain: PeerChain
+  readonly chain: PresentedCertificates
   /**
    * Trust anchors, tried in this order. Each anchor must be a CA certificate but need not be
    * self-signed.

@@ -73,7 +73,7 @@ const TOKENS_AT_ONCE = 1000
  * Serves clients of the network: a client with a valid API session can connect to this router, dial
  * services and host services.
  */
-export class Edge {
+export class EdgeService {
   readonly dialer: TerminatorDialer
   readonly #deps: EdgeDeps
   readonly #listeners: EdgeListener[] = []

@@ -64,7 +64,7 @@ const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
  * The links to other routers: accepts links, dials the routers that controllers report, and reports
  * the links to controllers.
  */
-export class Links {
+export class LinkManager {
   readonly #deps: LinksDeps
   readonly #registry: LinkRegistry
   readonly #acceptors: LinkAcceptor[] = []

@@ -44,7 +44,7 @@ export const TUNNEL_BINDING = 'tunnel'
 /**
  * The router's tunnel: dials and hosts services with the permissions of the router's own identity.
  */
-export class Tunnel {
+export class RouterTunnel {
   readonly #deps: TunnelDeps
   readonly #offers: TunnelTerminatorPublisher
   readonly #services: TunnelServices
@@ -127,9 +127,9 @@ export class Tunnel {
 export function createTunnel(
   listeners: RouterConfig['listeners'],
   deps: Omit<TunnelDeps, 'options'>,
-): Tunnel | null {
+): RouterTunnel | null {
   const listener = listeners.find(({ binding }) => binding === TUNNEL_BINDING)
-  return listener === undefined ? null : new Tunnel({ ...deps, options: listener.options })
+  return listener === undefined ? null : new RouterTunnel({ ...deps, options: listener.options })
 }
 
 /** The services that an identity may use, according to the router's data model. */

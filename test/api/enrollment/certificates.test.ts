@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
@@ -23,7 +23,7 @@ const refusal = (status: number, code: string): object => ({ status, body: { err
 let controller: TestController
 let listener: TlsListener
 let caller: CallerOf
-let device: CertifiedKey
+let device: CertificateWithKey
 let identityId = ''
 let authenticatorId = ''
 let serial = 0
@@ -56,7 +56,7 @@ function dataOf(reply: TlsReply, status = 200): Detail {
   expect(reply.status, reply.text).toBe(status)
   return reply.body.data as Detail
 }
-const logIn = (by: CertifiedKey | null, body: unknown = {}): Promise<TlsReply> =>
+const logIn = (by: CertificateWithKey | null, body: unknown = {}): Promise<TlsReply> =>
   listener.call({ path: `${client}/authenticate?method=cert`, by, body })
 const requestId = (): Record<string, string> => ({
   'net-request-id': formatUuid(newUuidv7(controller.clock.nowMs())),

@@ -2,7 +2,7 @@ import { createHash, createPublicKey, randomUUID, verify } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { compactVerify, importJWK, type JWK } from 'jose'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
@@ -58,13 +58,13 @@ const refusal = (status: number, code: string): object => ({
 })
 const enroll = (query: string, csr: string): Promise<TlsReply> =>
   listener.call({ path: `${ENROLL}?${query}`, body: csr, headers: PEM })
-const logIn = (by: CertifiedKey | null): Promise<TlsReply> =>
+const logIn = (by: CertificateWithKey | null): Promise<TlsReply> =>
   listener.call({ path: `${client}/authenticate?method=cert`, by, body: {} })
 
 async function verifiedCa(
   name: string,
   rest: Detail = {},
-): Promise<{ id: string; key: CertifiedKey }> {
+): Promise<{ id: string; key: CertificateWithKey }> {
   const key = await newCa(name, controller.clock.nowMs())
   const id = await made(caller, `${management}/cas`, {
     name,
@@ -234,7 +234,7 @@ describe('an ottca enrollment', () => {
 })
 
 describe('an enrollment through a CA', () => {
-  const auto = (by: CertifiedKey | null, body: unknown = {}): Promise<TlsReply> =>
+  const auto = (by: CertificateWithKey | null, body: unknown = {}): Promise<TlsReply> =>
     listener.call({ path: `${ENROLL}?method=ca`, by, body })
 
   test('creates an identity with the name format and the roles of the CA', async () => {

@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
-import { type ProblemCode, problems, reportedProblemCodes } from '../../../src/lib/problems.ts'
+import { type ProblemCode, problemTypes, reportedProblemCodes } from '../../../src/lib/problems.ts'
 import { CallerOf, type Reply } from '../support/caller.ts'
 import type { TestController } from '../support/controller.ts'
 
 /** Status and code of every problem, as responses contain them. */
 const wire = new Set(
-  Object.entries(problems).map(
+  Object.entries(problemTypes).map(
     ([code, { http }]) => `${http} ${reportedProblemCodes[code as ProblemCode] ?? code}`,
   ),
 )

@@ -20,7 +20,7 @@ import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { buildApi } from './build-api.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { StateMachine } from '../../../src/fsm/state-machine.ts'
-import type { Events } from '../../../src/events/open-events.ts'
+import type { ControllerEvents } from '../../../src/events/open-events.ts'
 import { eventsOf } from '../../events/support.ts'
 import { initialSeedRecords } from '../../../src/fsm/seed/seed.ts'
 import { canonicalJson } from '../../../src/lib/text/canonical-json.ts'
@@ -38,7 +38,7 @@ import type {
   MembershipChange,
   MembershipControl,
   ControllerAdmission,
-  Invitation,
+  NewJoinTicket,
   JoinResponse,
   JoinRequest,
   TicketView,
@@ -270,7 +270,7 @@ export class TestAdmission implements ControllerAdmission {
   /** Error to throw instead of returning a response. */
   refusal: Problem | null = null
 
-  invite(options: Parameters<ControllerAdmission['invite']>[0]): Promise<Invitation> {
+  invite(options: Parameters<ControllerAdmission['invite']>[0]): Promise<NewJoinTicket> {
     this.invitations.push(options)
     return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
   }
@@ -336,7 +336,7 @@ export interface TestController {
   readonly issuer: InlineIssuer
   readonly pki: LocalPki
   readonly backups: LocalBackups
-  readonly events: Events
+  readonly events: ControllerEvents
   readonly admission: TestAdmission
   readonly authorities: TestAuthorities
   /** The token of a session, signed as every controller of the cluster would sign it. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/lib/clock.ts'
 import { requirePresent } from '../../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import type {
   CertificateIssueOrder,
   IssuingSettings,
@@ -22,7 +22,7 @@ export const testTrustDomain = 'test.internal'
 
 /** Issues certificates immediately in this thread, by the same code as the certificate thread. */
 export class InlineIssuer implements CertificateIssuer {
-  readonly #authority: CertifiedKey
+  readonly #authority: CertificateWithKey
   readonly #commands: CertificateCommands
   readonly #clock: Clock
   /** Error to throw instead of returning a certificate. */
@@ -30,7 +30,7 @@ export class InlineIssuer implements CertificateIssuer {
   /** Requests for certificates, in order. */
   readonly orders: CertificateIssueOrder[] = []
 
-  constructor(authority: CertifiedKey, settings: IssuingSettings, clock: Clock) {
+  constructor(authority: CertificateWithKey, settings: IssuingSettings, clock: Clock) {
     this.#authority = authority
     this.#commands = new CertificateCommands(settings)
     this.#clock = clock

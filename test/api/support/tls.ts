@@ -5,7 +5,7 @@ import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
 import { listenerTlsOptions } from '../../../src/api/http/transport/tls.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   type ValidityPeriod,
   validityStartingAt,
@@ -26,7 +26,7 @@ export interface TlsRequest {
   readonly method?: string
   readonly path: string
   /** Client certificate for the handshake; null: none. */
-  readonly by?: CertifiedKey | null
+  readonly by?: CertificateWithKey | null
   /** Body, sent as JSON unless it is a string. */
   readonly body?: unknown
   readonly token?: string
@@ -48,7 +48,7 @@ export class TlsListener {
   /** @param parts components that replace those of the controller. */
   static async open(
     controller: TestController,
-    own?: CertifiedKey,
+    own?: CertificateWithKey,
     parts: Partial<ApiDeps> = {},
   ): Promise<TlsListener> {
     own ??= await serverKey(controller)
@@ -108,7 +108,7 @@ export class TlsListener {
 }
 
 /** Server certificate of the listener, issued by the authority of the network. */
-export function serverKey(controller: TestController): Promise<CertifiedKey> {
+export function serverKey(controller: TestController): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer: controller.authorities.issuing,
     commonName: 'ctrl1',
@@ -121,11 +121,11 @@ export function serverKey(controller: TestController): Promise<CertifiedKey> {
 
 /** A client certificate with its key, issued by the given authority. */
 export function clientKey(
-  issuer: CertifiedKey,
+  issuer: CertificateWithKey,
   commonName: string,
   validity: ValidityPeriod | number,
   uris: readonly string[] = [],
-): Promise<CertifiedKey> {
+): Promise<CertificateWithKey> {
   return issueLeaf({
     issuer,
     commonName,

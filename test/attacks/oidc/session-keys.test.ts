@@ -5,7 +5,7 @@ import {
   createControllerRequest,
   generatePrivateKeyPem,
 } from '../../../src/pki/authority/certificate-request.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { sessionCertificatesMax } from '../../../src/fsm/enrollment/certificate.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { client, management } from '../../api/support/caller.ts'
@@ -41,12 +41,13 @@ async function codeFor(oidc: OidcClient, username: string, csrPem: string): Prom
 }
 
 const tokensIn = ({ json }: OidcReply): Tokens => json as unknown as Tokens
-const keyOf = ({ json }: OidcReply, { privateKeyPem }: Asked): CertifiedKey => ({
+const keyOf = ({ json }: OidcReply, { privateKeyPem }: Asked): CertificateWithKey => ({
   certificatePem: String(json['session_cert']),
   privateKeyPem,
 })
-const doorOf = (key: CertifiedKey | null): OidcClient => new OidcClient(certificates.door(key))
-const printOf = ({ certificatePem }: CertifiedKey): string =>
+const doorOf = (key: CertificateWithKey | null): OidcClient =>
+  new OidcClient(certificates.door(key))
+const printOf = ({ certificatePem }: CertificateWithKey): string =>
   parseCertificates(certificatePem)[0].sha1
 
 /** Replaces one method of an object. */

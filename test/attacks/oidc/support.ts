@@ -3,7 +3,7 @@ import { afterAll } from 'vitest'
 
 import type { ApiLimits } from '../../../src/api/limits.ts'
 import type { ApiDeps } from '../../../src/api/api-deps.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import type { MemberLeaf } from '../../../src/pki/jwt-signer.ts'
 import { newShortId } from '../../../src/lib/random.ts'
@@ -30,7 +30,7 @@ export interface TwoControllers extends ForFile {
   readonly first: FastifyInstance
   readonly second: FastifyInstance
   /** Keys of the first and the second controller; a test may remove one. */
-  readonly members: (CertifiedKey & MemberLeaf)[]
+  readonly members: (CertificateWithKey & MemberLeaf)[]
   /** Keys of the controllers that the first controller considers removed. */
   readonly former: FormerLeaf[]
   newPerson(): Promise<Person>
@@ -83,7 +83,7 @@ export async function twoControllers(limits: Partial<ApiLimits> = {}): Promise<T
 
 export interface Holder {
   readonly id: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 /** The listener of the first controller, and people who log in there with certificates. */
@@ -115,7 +115,7 @@ export class Certificates {
   }
 
   /** Connections with this client certificate, or without any. */
-  door(by: CertifiedKey | null): OidcDoor {
+  door(by: CertificateWithKey | null): OidcDoor {
     return {
       app: {
         inject: async ({ method, url, headers, payload }) => {

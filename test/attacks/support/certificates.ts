@@ -2,7 +2,7 @@ import { afterAll, expect } from 'vitest'
 
 import { unsetExternalIdClaim } from '../../../src/entities/parts/ca-external-id-claim.ts'
 import { requirePresent } from '../../../src/lib/assert.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import {
   createCertificateRequest,
@@ -24,7 +24,7 @@ export const PEM = { 'content-type': 'application/x-pem-file' }
 export interface Device {
   readonly identityId: string
   readonly authenticatorId: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 /** A controller with a real listener, and clients that connect with certificates. */
@@ -33,10 +33,13 @@ export interface Attacked extends ForFile {
   nowMs(): number
   newToken(enrollment: Detail): Promise<{ identityId: string; id: string; token: string }>
   newDevice(): Promise<Device>
-  newRouter(privateKeyPem: string): Promise<{ id: string; key: CertifiedKey }>
-  verifiedCa(rest?: Detail, key?: CertifiedKey): Promise<{ id: string; key: CertifiedKey }>
-  newCaKey(): Promise<CertifiedKey>
-  logIn(by: CertifiedKey | null, headers?: Record<string, string>): Promise<TlsReply>
+  newRouter(privateKeyPem: string): Promise<{ id: string; key: CertificateWithKey }>
+  verifiedCa(
+    rest?: Detail,
+    key?: CertificateWithKey,
+  ): Promise<{ id: string; key: CertificateWithKey }>
+  newCaKey(): Promise<CertificateWithKey>
+  logIn(by: CertificateWithKey | null, headers?: Record<string, string>): Promise<TlsReply>
   /** Number of entries that the log gets during the attack. */
   entriesOf(attack: () => Promise<unknown>): Promise<number>
 }
@@ -60,7 +63,7 @@ export async function attackedByCertificates(): Promise<Attacked> {
     const [one] = Object.values(identity['enrollment'] as Record<string, Detail>)
     return { identityId, id: String(one?.['id']), token: String(one?.['token']) }
   }
-  const newCaKey = (): Promise<CertifiedKey> => newCa(name('authority'), nowMs())
+  const newCaKey = (): Promise<CertificateWithKey> => newCa(name('authority'), nowMs())
   return {
     ...forFile,
     listener,
@@ -162,6 +165,6 @@ export function heldTogether(
   }
 }
 
-export function fingerprintOf({ certificatePem }: CertifiedKey): string {
+export function fingerprintOf({ certificatePem }: CertificateWithKey): string {
   return requirePresent(parseCertificates(certificatePem)[0], 'a leaf').sha1
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   LEAF_LIFETIME_MS,
   validityStartingAt,
@@ -29,11 +29,11 @@ export class HostileServer {
   readonly requests: HostileRequest[] = []
   /** Determines the response. @returns null for an empty list. */
   answer: (request: HostileRequest) => HostileAnswer | null = () => null
-  readonly ca: CertifiedKey
+  readonly ca: CertificateWithKey
   origin = ''
   readonly #server: Server
 
-  private constructor(ca: CertifiedKey, leaf: CertifiedKey) {
+  private constructor(ca: CertificateWithKey, leaf: CertificateWithKey) {
     this.ca = ca
     const { certificatePem: cert, privateKeyPem: key } = leaf
     this.#server = createServer({ cert, key }, (asked, response) => {
@@ -59,7 +59,7 @@ export class HostileServer {
    * @param ca a CA of another network whose owner also runs this server, so that it can issue
    * certificates with that CA.
    */
-  static async open(ca?: CertifiedKey): Promise<HostileServer> {
+  static async open(ca?: CertificateWithKey): Promise<HostileServer> {
     const issuer = ca ?? (await newCa('hostile network', Date.now()))
     const leaf = await issueLeaf({
       issuer,

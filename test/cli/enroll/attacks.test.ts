@@ -16,7 +16,7 @@ import {
   readEnrollmentToken,
 } from '../../../src/cli/enroll/enrollment-token.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
@@ -47,7 +47,7 @@ afterEach(() => {
 const DAY_MS = 24 * 60 * 60_000
 const validity = validityStartingAt(Date.now(), DAY_MS)
 const root = newCa('somebody', Date.now())
-const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertifiedKey> =>
+const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertificateWithKey> =>
   issueLeaf({
     issuer: await root,
     commonName: 'ctrl1',
@@ -57,7 +57,7 @@ const newLeaf = async (hosts = ['127.0.0.1']): Promise<CertifiedKey> =>
     hosts,
   })
 const sign = (
-  { privateKeyPem }: CertifiedKey,
+  { privateKeyPem }: CertificateWithKey,
   claims: Record<string, unknown>,
   alg = 'ES256',
 ): Promise<string> =>
@@ -65,7 +65,7 @@ const sign = (
     .setProtectedHeader({ alg, typ: 'JWT' })
     .sign(parsePrivateKey(privateKeyPem))
 
-async function serve(leaf: CertifiedKey, listener: RequestListener): Promise<string> {
+async function serve(leaf: CertificateWithKey, listener: RequestListener): Promise<string> {
   const options = { cert: leaf.certificatePem, key: leaf.privateKeyPem }
   const server: Server = createServer(options, listener)
   servers.push({

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { newCa } from '../../support/authorities.ts'
 import { runHere } from '../run-here.ts'
@@ -35,7 +35,7 @@ const where = (): string[] => [
   '--session-file',
   at('session'),
 ]
-function keyFiles({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
+function keyFiles({ certificatePem, privateKeyPem }: CertificateWithKey): string[] {
   writeFileSync(at('plant.pem'), certificatePem)
   writeSecretFile(at('plant.key'), privateKeyPem)
   return ['--ca-cert', at('plant.pem'), '--ca-key', at('plant.key')]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { writeSecretFile } from '../../../src/pki/secret-file.ts'
 import { client } from '../../api/support/caller.ts'
 import { clientKey, type TlsReply } from '../../api/support/tls.ts'
@@ -44,7 +44,7 @@ function refused(done: Finished, sentence: RegExp, code = 1): void {
   expect(done.stderr.trimEnd().split('\n')).toHaveLength(1)
   expect(done.code).toBe(code)
 }
-const logIn = (by: CertifiedKey): Promise<TlsReply> =>
+const logIn = (by: CertificateWithKey): Promise<TlsReply> =>
   cluster.listener.call({ path: `${client}/authenticate?method=cert`, by, body: {} })
 
 interface IdentityFile {
@@ -52,13 +52,13 @@ interface IdentityFile {
   readonly ztAPIs?: readonly string[]
   readonly id: Readonly<Record<'key' | 'cert' | 'ca', string>>
 }
-function identityIn(name: string): { file: IdentityFile; by: CertifiedKey } {
+function identityIn(name: string): { file: IdentityFile; by: CertificateWithKey } {
   const parsed = JSON.parse(file(name)) as IdentityFile
   const pem = (text: string): string => text.replace(/^pem:(?=-----BEGIN)/, '')
   const by = { certificatePem: pem(parsed.id.cert), privateKeyPem: pem(parsed.id.key) }
   return { file: parsed, by }
 }
-function writeClientKey({ certificatePem, privateKeyPem }: CertifiedKey): string[] {
+function writeClientKey({ certificatePem, privateKeyPem }: CertificateWithKey): string[] {
   writeFileSync(at('client.pem'), certificatePem)
   writeSecretFile(at('client.key'), privateKeyPem)
   return ['--client-cert', at('client.pem'), '--client-key', at('client.key')]

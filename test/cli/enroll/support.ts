@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { admin, startController, type TestController } from '../../api/support/controller.ts'
 import { TlsListener, clientKey, serverKey } from '../../api/support/tls.ts'
@@ -16,12 +16,12 @@ type Detail = Readonly<Record<string, unknown>>
  */
 export class EnrollingController {
   readonly controller: TestController
-  readonly own: CertifiedKey
+  readonly own: CertificateWithKey
   readonly listener: TlsListener
   token = ''
   #serial = 0
 
-  private constructor(controller: TestController, own: CertifiedKey, listener: TlsListener) {
+  private constructor(controller: TestController, own: CertificateWithKey, listener: TlsListener) {
     this.controller = controller
     this.own = own
     this.listener = listener
@@ -86,7 +86,7 @@ export class EnrollingController {
   }
 
   /** Registers a third-party CA without verifying it. */
-  async newCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
+  async newCa(name: string): Promise<{ readonly id: string; readonly key: CertificateWithKey }> {
     const key = await newCa(name, this.controller.clock.nowMs())
     const body = {
       name,
@@ -99,7 +99,9 @@ export class EnrollingController {
     return { id: String((await this.ask('POST', '/cas', body))['id']), key }
   }
 
-  async verifiedCa(name: string): Promise<{ readonly id: string; readonly key: CertifiedKey }> {
+  async verifiedCa(
+    name: string,
+  ): Promise<{ readonly id: string; readonly key: CertificateWithKey }> {
     const ca = await this.newCa(name)
     const { verificationToken } = await this.ask('GET', `/cas/${ca.id}`)
     const proof = await clientKey(ca.key, String(verificationToken), Date.now())

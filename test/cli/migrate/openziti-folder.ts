@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   createIssuingAuthority,
   createRootAuthority,
   ISSUING_LIFETIME_MS,
@@ -27,7 +27,7 @@ export interface OpenZitiController {
 }
 
 export interface OpenZitiNetwork {
-  readonly root: CertifiedKey
+  readonly root: CertificateWithKey
   readonly stores: SampleStores
 }
 

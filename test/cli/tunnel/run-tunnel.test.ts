@@ -7,7 +7,7 @@ import { identityFileText } from '../../../src/cli/enroll/identity-file.ts'
 import { readIdentityFile } from '../../../src/cli/tunnel/identity-file.ts'
 import { runTunnel } from '../../../src/cli/tunnel/run.ts'
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
@@ -17,8 +17,8 @@ import { newCa } from '../../support/authorities.ts'
 // an error in a file or option before it dials.
 
 let folder: string
-let root: CertifiedKey
-let key: CertifiedKey
+let root: CertificateWithKey
+let key: CertificateWithKey
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-tunnel-'))
   root = await newCa('network root', Date.now())

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
 import type { Answer } from '../support/client.ts'
 import type { TestCluster } from '../support/cluster.ts'
@@ -44,11 +44,11 @@ async function expectEverywhere(
   }
 }
 
-const refusedEverywhere = (by: CertifiedKey): Promise<void> =>
+const refusedEverywhere = (by: CertificateWithKey): Promise<void> =>
   expectEverywhere(401, (k) => net.logIn(k, by))
 
 /** An identity with a certificate of the network, enrolled at controller `k` and the next one. */
-async function newDevice(k: number): Promise<{ identityId: string; by: CertifiedKey }> {
+async function newDevice(k: number): Promise<{ identityId: string; by: CertificateWithKey }> {
   const { identityId, token } = await net.outstanding(k, { ott: true })
   const request = await newRequest()
   const { cert } = dataOf(await net.ott((k % 3) + 1, token, request))
@@ -270,7 +270,7 @@ describe('One enrollment token that is used at two controllers at the same momen
     }
   })
 
-  function onlyOne(keys: readonly CertifiedKey[]): CertifiedKey {
+  function onlyOne(keys: readonly CertificateWithKey[]): CertificateWithKey {
     const [first, ...others] = keys
     if (first === undefined) throw new Error('nothing was given')
     for (const other of others) expect(other).toEqual(first)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { formatUuid, newUuidv7 } from '../../../src/lib/text/uuid.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { type ApiName, bases, placeOf, ServedAnswers } from '../../support/served-answers.ts'
 import { PATIENCE_MS } from '../../support/patience.ts'
 
@@ -37,7 +37,7 @@ interface RequestOptions {
   readonly body?: unknown
   readonly headers?: Record<string, string>
   /** Client certificate, presented in the handshake of a separate connection. */
-  readonly by?: CertifiedKey
+  readonly by?: CertificateWithKey
   readonly timeoutMs?: number
   /** False: the answer comes from a release that serves another document, so it is not checked. */
   readonly isHeld?: boolean

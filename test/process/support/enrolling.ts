@@ -1,5 +1,5 @@
 import {
-  type CertifiedKey,
+  type CertificateWithKey,
   issueLeaf,
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
@@ -48,16 +48,22 @@ export async function newRouterKeys(id: string): Promise<RouterKeys> {
 }
 
 /** A client certificate with its key, signed by another CA. */
-export function certifiedBy(issuer: CertifiedKey, commonName: string): Promise<CertifiedKey> {
+export function certifiedBy(
+  issuer: CertificateWithKey,
+  commonName: string,
+): Promise<CertificateWithKey> {
   const validity = validityStartingAt(Date.now(), DAY_MS)
   return issueLeaf({ issuer, commonName, uris: [], hosts: [], usages: ['client'], validity })
 }
 
-export function certifiedKey({ privateKeyPem }: Requested, certificatePem: unknown): CertifiedKey {
+export function certifiedKey(
+  { privateKeyPem }: Requested,
+  certificatePem: unknown,
+): CertificateWithKey {
   return { privateKeyPem, certificatePem: String(certificatePem) }
 }
 
-export function fingerprintOf({ certificatePem }: CertifiedKey): string {
+export function fingerprintOf({ certificatePem }: CertificateWithKey): string {
   return parseCertificates(certificatePem)[0].sha1
 }
 
@@ -187,7 +193,7 @@ export class Enrolling {
     return String((await this.shown(k, `/edge-routers/${id}`))['enrollmentToken'])
   }
 
-  async newCa(k: number, rest: Detail = {}): Promise<{ id: string; key: CertifiedKey }> {
+  async newCa(k: number, rest: Detail = {}): Promise<{ id: string; key: CertificateWithKey }> {
     const name = this.newName('authority')
     const key = await newCa(name, Date.now())
     const id = await this.make(k, '/cas', {
@@ -202,7 +208,7 @@ export class Enrolling {
     return { id, key }
   }
 
-  async verifyCa(k: number, { id, key }: { id: string; key: CertifiedKey }): Promise<void> {
+  async verifyCa(k: number, { id, key }: { id: string; key: CertificateWithKey }): Promise<void> {
     const { verificationToken } = await this.shown(k, `/cas/${id}`)
     const proof = await certifiedBy(key, String(verificationToken))
     const [leaf] = parseCertificates(proof.certificatePem)
@@ -215,7 +221,7 @@ export class Enrolling {
     method: string,
     path: string,
     options: {
-      readonly by?: CertifiedKey
+      readonly by?: CertificateWithKey
       readonly body?: unknown
       readonly token?: string
       readonly headers?: Record<string, string>
@@ -236,7 +242,7 @@ export class Enrolling {
     return this.device(k, 'POST', path, { body: csr, headers: { ...PLAIN, ...headers } })
   }
 
-  ottca(k: number, token: string, by: CertifiedKey): Promise<Answer> {
+  ottca(k: number, token: string, by: CertificateWithKey): Promise<Answer> {
     return this.device(k, 'POST', `/enroll?method=ottca&token=${token}`, { by, headers: PLAIN })
   }
 
@@ -244,7 +250,7 @@ export class Enrolling {
     return this.device(k, 'POST', `/enroll?method=updb&token=${token}`, { body: { password } })
   }
 
-  byCa(k: number, by: CertifiedKey): Promise<Answer> {
+  byCa(k: number, by: CertificateWithKey): Promise<Answer> {
     return this.device(k, 'POST', '/enroll?method=ca', { by, body: {} })
   }
 
@@ -253,7 +259,7 @@ export class Enrolling {
     return this.device(k, 'POST', path, { body: requestsOf(keys), headers })
   }
 
-  extendRouter(k: number, by: CertifiedKey, keys: RouterKeys): Promise<Answer> {
+  extendRouter(k: number, by: CertificateWithKey, keys: RouterKeys): Promise<Answer> {
     return this.device(k, 'POST', '/enroll/extend/router', { by, body: requestsOf(keys) })
   }
 
@@ -276,7 +282,7 @@ export class Enrolling {
     return this.device(k, 'POST', path, { by, token, body: { clientCert } })
   }
 
-  logIn(k: number, by: CertifiedKey): Promise<Answer> {
+  logIn(k: number, by: CertificateWithKey): Promise<Answer> {
     return this.device(k, 'POST', '/authenticate?method=cert', { by, body: {} })
   }
 
@@ -286,7 +292,7 @@ export class Enrolling {
   }
 
   /** Requests the session, reflecting all writes of administrators. */
-  session(k: number, token: string, by: CertifiedKey | null = null): Promise<Answer> {
+  session(k: number, token: string, by: CertificateWithKey | null = null): Promise<Answer> {
     const headers = this.asOfAnswers()
     const shown = by === null ? {} : { by }
     return this.device(k, 'GET', '/current-api-session', { token, headers, ...shown })
@@ -307,7 +313,7 @@ export class Enrolling {
  * the certificate.
  */
 export interface Extending {
-  readonly by: CertifiedKey
+  readonly by: CertificateWithKey
   readonly token: string
   readonly authenticatorId: string
 }

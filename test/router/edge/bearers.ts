@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { trustedPublicKeys } from '../../../src/fabric/model/public-keys.ts'
 import type { JsonObject } from '../../../src/lib/text/canonical-json.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate, parsePrivateKey } from '../../../src/pki/certificate.ts'
 import { keyJwtAlgorithm } from '../../../src/pki/jwt-verifier.ts'
 import { controllerSpiffeId } from '../../../src/pki/spiffe.ts'
@@ -52,9 +52,9 @@ export function revocationOf(
  */
 export class BearerBench {
   readonly bench: EdgeBench
-  readonly controllerKey: CertifiedKey
+  readonly controllerKey: CertificateWithKey
 
-  private constructor(bench: EdgeBench, controllerKey: CertifiedKey) {
+  private constructor(bench: EdgeBench, controllerKey: CertificateWithKey) {
     this.bench = bench
     this.controllerKey = controllerKey
   }

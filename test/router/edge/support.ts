@@ -25,11 +25,11 @@ import {
 import { channelLimits } from '../../../src/channel/limits.ts'
 import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
-import type { CertifiedKey } from '../../../src/pki/authority/authority.ts'
+import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
 import { ControllerOperations } from '../../../src/router/controllers/controller-operations.ts'
-import { Edge } from '../../../src/router/edge/edge.ts'
+import { EdgeService } from '../../../src/router/edge/edge.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { ReloadableIdentity } from '../../../src/router/identity/reloadable-identity.ts'
@@ -45,7 +45,7 @@ export interface Person {
   readonly identityId: string
   readonly sessionId: string
   readonly token: string
-  readonly key: CertifiedKey
+  readonly key: CertificateWithKey
 }
 
 /** The connection between the edge and a controller that the test plays. */
@@ -57,7 +57,7 @@ export class FakeController {
     []
   readonly #waiters = new Map<number, PromiseWithResolvers<ChannelMessage>>()
   readonly connection: ControlConnection
-  #edge: Edge | null = null
+  #edge: EdgeService | null = null
   /** Answers requests for circuits; null: gives no answer. */
   circuits: ((request: OutboundMessage) => OutboundMessage | null) | null = null
   postures: (() => OutboundMessage | null) | null = null
@@ -84,7 +84,7 @@ export class FakeController {
     }
   }
 
-  attachTo(edge: Edge): void {
+  attachTo(edge: EdgeService): void {
     this.#edge = edge
   }
 
@@ -218,7 +218,7 @@ export interface TestClientOptions {
   /** Application protocols of TLS; null: the client offers none. */
   readonly protocols?: string[] | null
   readonly token?: string
-  readonly key?: CertifiedKey | null
+  readonly key?: CertificateWithKey | null
   /** Opens the stream that carries TLS; default: TCP. */
   readonly through?: (port: number) => Duplex
 }
@@ -355,7 +355,7 @@ function messageOf(
  */
 export class EdgeBench {
   readonly network: TestNetwork
-  readonly edge: Edge
+  readonly edge: EdgeService
   readonly circuits = new TestCircuits()
   /** Data model of the router, as controllers sent it. */
   readonly model = new RouterDataModel(modelLimits)
@@ -393,7 +393,7 @@ ${sections}
     const loaded = parseRouterConfig(network.path('router.yml'), text, {})
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const holder = new ReloadableIdentity(loaded.config.identity, () => Date.now(), log)
-    this.edge = new Edge({
+    this.edge = new EdgeService({
       ports: new TlsPorts({ ...socketLimits, addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,
       identity: () => holder.current(),

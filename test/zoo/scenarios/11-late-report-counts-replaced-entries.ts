@@ -1,12 +1,12 @@
 import { assert } from '../../../src/lib/assert.ts'
-import { Durability } from '../../../src/raft/durability.ts'
+import { DurabilityTracker } from '../../../src/raft/durability.ts'
 
 /**
  * Entries 1 to 5 are being written to the disk; 4 and 5 are replaced, and being written again, when
  * the first write completes.
  */
 export function scenario(): void {
-  const durability = new Durability(0)
+  const durability = new DurabilityTracker(0)
   const first = durability.issue(5, 0)
   durability.truncate(4)
   const second = durability.issue(5, 0)

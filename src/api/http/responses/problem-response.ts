@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Problem, problems, reportedProblemCodes } from '../../../lib/problems.ts'
+import { type Problem, problemTypes, reportedProblemCodes } from '../../../lib/problems.ts'
 import type { ErrorResponseFormat } from '../operation-traits.ts'
 import { versionMetaText } from './envelope.ts'
 
@@ -29,7 +29,7 @@ export function problemResponse(
   problem: Problem,
   shape: ErrorResponseFormat | 'envelope' = 'envelope',
 ): ProblemAnswer {
-  const { http, message } = problems[problem.code]
+  const { http, message } = problemTypes[problem.code]
   const error: Record<string, unknown> = {
     code: reportedProblemCodes[problem.code] ?? problem.code,
     message,
@@ -77,7 +77,7 @@ const oauthCodes: Readonly<Record<number, string>> = {
  * 429 nor 503.
  */
 function pauseOf({ code }: Problem): number | null {
-  const { http, retry } = problems[code]
+  const { http, retry } = problemTypes[code]
   return retry !== 'never' && (http === 429 || http === 503) ? RETRY_AFTER_SECONDS : null
 }
 

@@ -19,7 +19,7 @@ import {
   unreadResponsesLimitProblem,
   type UnreadResponses,
 } from '../transport/unread-responses.ts'
-import type { ApiMetrics, OperationMetrics } from '../../metrics/metrics.ts'
+import type { ControllerMetrics, OperationMetrics } from '../../metrics/metrics.ts'
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 import { problemResponse } from './problem-response.ts'
 import type { ClusterView } from '../../../ports/cluster-view.ts'
@@ -44,7 +44,7 @@ interface ReplyWriterDeps {
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   readonly publishFact: ObservationSink
   readonly sessions: SessionTracker
-  readonly metrics: ApiMetrics
+  readonly metrics: ControllerMetrics
   readonly refusals: WindowedQuota
   readonly unsent: UnreadResponses
   readonly compression: ResponseCompression
@@ -58,7 +58,7 @@ type Headers = Record<string, string | number>
  */
 export class ReplyWriter {
   readonly #deps: ReplyWriterDeps
-  readonly #metrics: ApiMetrics
+  readonly #metrics: ControllerMetrics
   readonly #refusals: ReplyWriterDeps['refusals']
   readonly #unmatched: OperationMetrics
   readonly #server: string

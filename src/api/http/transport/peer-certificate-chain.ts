@@ -8,16 +8,16 @@ import {
   parsePresentedAuthority,
   parsePresentedLeaf,
 } from '../../../pki/certificate.ts'
-import type { PeerChain } from '../../../pki/verify/client-chain.ts'
+import type { PresentedCertificates } from '../../../pki/verify/client-chain.ts'
 
-const chains = new WeakMap<Socket, PeerChain | null>()
+const chains = new WeakMap<Socket, PresentedCertificates | null>()
 
 /**
  * The certificates that the client presented in the TLS handshake. The handshake proves only that
  * the client has the key of the first certificate; nothing else is verified. Null if the client
  * presented no certificate, or an unreadable one.
  */
-export function peerCertificateChain(socket: Socket): PeerChain | null {
+export function peerCertificateChain(socket: Socket): PresentedCertificates | null {
   const known = chains.get(socket)
   if (known !== undefined) return known
   const chain = socket instanceof TLSSocket ? read(socket) : null
@@ -25,7 +25,7 @@ export function peerCertificateChain(socket: Socket): PeerChain | null {
   return chain
 }
 
-function read(socket: TLSSocket): PeerChain | null {
+function read(socket: TLSSocket): PresentedCertificates | null {
   try {
     const shown = peerChainDer(socket, CHAIN_CERTIFICATES_MAX)
     // @guard certificate-without-its-key--header

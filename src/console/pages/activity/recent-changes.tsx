@@ -10,7 +10,7 @@ import { ChangeSummary } from './activity-list.tsx'
 const REFRESH_MS = 10_000
 
 /** Shows the newest entries of the audit log. */
-export function ChangesPanel() {
+export function RecentChangesPanel() {
   const { news } = texts
   const changes = useLoadedData('audit', fetchRecentChanges, REFRESH_MS)
   const { value: rows } = changes.data

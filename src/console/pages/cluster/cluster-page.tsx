@@ -10,12 +10,12 @@ import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { relativeTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { ChangesPanel } from '../activity/recent-changes.tsx'
-import { EventsPanel } from '../events/recent-events.tsx'
+import { RecentChangesPanel } from '../activity/recent-changes.tsx'
+import { RecentEventsPanel } from '../events/recent-events.tsx'
 import type { ClusterStatus } from '../../client/served-types.ts'
 import { type MemberStatusRow, fetchClusterStatus } from './cluster-requests.ts'
 import { AlarmList, ClusterHealthPanel, isMemberUnreachable } from './cluster-health-panel.tsx'
-import { HistoryPanel } from './history.tsx'
+import { ClusterHistoryPanel } from './history.tsx'
 import { MemberDialog } from './member-dialog.tsx'
 import { TicketDialog } from './ticket-dialog.tsx'
 import { TicketsPanel } from './tickets-panel.tsx'
@@ -55,12 +55,12 @@ export function ClusterPage() {
             <AlarmList status={shown} />
             <Members status={shown} manage={(id) => (managed.value = id)} />
             <TicketsPanel refused={refused} />
-            <HistoryPanel />
+            <ClusterHistoryPanel />
           </>
         )}
         <div class="columns">
-          <ChangesPanel />
-          <EventsPanel />
+          <RecentChangesPanel />
+          <RecentEventsPanel />
         </div>
       </div>
       {shown === null || member === undefined ? null : (

@@ -26,7 +26,7 @@ async function load(signal: AbortSignal): Promise<ClusterHistory | null> {
 }
 
 /** Charts of the current controller's last hour; empty if the controller stores no history. */
-export function HistoryPanel() {
+export function ClusterHistoryPanel() {
   const { history } = texts
   const loaded = useLoadedData('history', load, REFRESH_MS)
   const { value: shown } = loaded.data

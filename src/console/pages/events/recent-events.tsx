@@ -9,7 +9,7 @@ import { eventTypeText, isFrequentEvent } from './event-text.ts'
 const SHOWN_MAX = 10
 
 /** Shows the newest events since this tab was opened. */
-export function EventsPanel() {
+export function RecentEventsPanel() {
   const { news } = texts
   const events = eventFeed.events.value
     .filter((event) => !isFrequentEvent(event))

@@ -3,7 +3,7 @@ import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { PREVIEW_CHANGES_MAX } from '../../../cli/access/preview-response.ts'
 import type { RecordApi } from '../../../cli/client/record-api.ts'
 import { toApiRefusal } from '../../../cli/client/api-refusal.ts'
-import { StepRunner } from '../../../cli/network/step-runner.ts'
+import { NetworkStepRunner } from '../../../cli/network/step-runner.ts'
 import { type FileFault, parseNetworkFile } from '../../../cli/network/network-file.ts'
 import { type LiveNetwork, readNetwork } from '../../../cli/network/live-network.ts'
 import { planNetworkSteps, type NetworkStep } from '../../../cli/network/plan.ts'
@@ -68,7 +68,7 @@ export async function runImport(
   onDone: (done: number) => void,
 ): Promise<void> {
   if (live === null) return
-  const runner = new StepRunner(recordApi(), live)
+  const runner = new NetworkStepRunner(recordApi(), live)
   for (const [at, step] of steps.entries()) {
     await runner.run(step)
     onDone(at + 1)

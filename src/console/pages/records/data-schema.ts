@@ -114,7 +114,7 @@ function lastStep(reference: string): string {
  * Whether a value matches a resolved schema. Checks only the keywords that distinguish the variants
  * of a schema; the controller validates the rest.
  */
-export function matchesSchemaForm(schema: ServedSchema, value: unknown): boolean {
+export function matchesSchema(schema: ServedSchema, value: unknown): boolean {
   if ('const' in schema && schema.const !== value) return false
   if (schema.enum !== undefined && !schema.enum.includes(value)) return false
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])
@@ -123,16 +123,14 @@ export function matchesSchemaForm(schema: ServedSchema, value: unknown): boolean
   if (schema.format === 'ipv6' && !String(value).includes(':')) return false
   if (Array.isArray(value)) {
     const { items } = schema
-    return items === undefined || value.every((one) => matchesSchemaForm(items, one))
+    return items === undefined || value.every((one) => matchesSchema(items, one))
   }
   if (!isObject(value)) return true
   const { properties = {}, required = [], additionalProperties } = schema
   if (required.some((name) => value[name] === undefined)) return false
   return Object.entries(value).every(([name, one]) => {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
-    return property === undefined
-      ? additionalProperties !== false
-      : matchesSchemaForm(property, one)
+    return property === undefined ? additionalProperties !== false : matchesSchema(property, one)
   })
 }
 
@@ -162,7 +160,7 @@ export function conditionalRequirements(
   if (conditions.length === 0) return null
   return (value) =>
     conditions.flatMap((one) => {
-      const branch = matchesSchemaForm(one.if ?? {}, value) ? one.then : one.else
+      const branch = matchesSchema(one.if ?? {}, value) ? one.then : one.else
       return branch?.required ?? []
     })
 }

@@ -31,14 +31,14 @@ export const attributesHint = (kind: string): FieldHint => ({
 export const jsonWidget: Widget = { is: 'json' }
 
 /** How a policy combines its roles. */
-export const semantic: FieldHint = {
+export const policySemanticHint: FieldHint = {
   label: texts.form.semantic,
   initial: 'AnyOf',
   optionTexts: texts.form.semantics,
 }
 
 /** How a router reaches the host of a terminator. */
-export const bindings: Widget = {
+export const bindingWidget: Widget = {
   is: 'choice',
   options: ['transport', 'edge', 'tunnel'],
   names: {},
@@ -102,7 +102,7 @@ function ifAllowed(hint: FieldHint): FieldHint {
 
 const { logInRules } = texts
 /** The methods of log-in that an authentication policy allows. */
-export const primaryFieldHints: Readonly<Record<string, FieldHint>> = {
+export const primaryLogInFieldHints: Readonly<Record<string, FieldHint>> = {
   cert: {
     label: logInRules.cert,
     isRequired: true,
@@ -140,7 +140,7 @@ export const primaryFieldHints: Readonly<Record<string, FieldHint>> = {
     },
   },
 }
-export const secondaryFieldHints: Readonly<Record<string, FieldHint>> = {
+export const secondaryLogInFieldHints: Readonly<Record<string, FieldHint>> = {
   requireTotp: { label: logInRules.totp },
   requireExtJwtSigner: {
     label: logInRules.secondSigner,

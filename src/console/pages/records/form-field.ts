@@ -30,7 +30,7 @@ export type Widget =
   | GroupWidget
   /** A list with a separate form for each item. */
   | { readonly is: 'rows'; readonly item: FormField }
-  | { readonly is: 'oneOf'; readonly options: readonly ValueForm[] }
+  | { readonly is: 'oneOf'; readonly options: readonly ValueVariant[] }
   /** Data whose schema is that of the config type that another field of the form names. */
   | { readonly is: 'configData' }
 
@@ -42,7 +42,7 @@ export interface GroupWidget {
 }
 
 /** One of the variants that a value can have. */
-export interface ValueForm {
+export interface ValueVariant {
   readonly field: FormField
   /** Decides whether a value is of this variant. */
   readonly schema: ServedSchema

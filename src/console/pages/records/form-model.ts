@@ -1,10 +1,10 @@
 import { faultText, type RefusedField } from '../../app/fault-text.ts'
 import type { ServedSchema } from '../../client/api-document.ts'
 import { texts } from '../../texts.ts'
-import { conditionalRequirements, matchesSchemaForm } from './data-schema.ts'
+import { conditionalRequirements, matchesSchema } from './data-schema.ts'
 import type { FieldHint } from './field-hints.ts'
 import type { ConsoleKind } from './kinds.ts'
-import type { FormField, ValueForm, GroupWidget, Widget } from './form-field.ts'
+import type { FormField, ValueVariant, GroupWidget, Widget } from './form-field.ts'
 import { type Draft, isObject, isDeepEqual, stringItems } from './json-values.ts'
 
 /** Labels for OpenZiti field names that cannot be split into words. */
@@ -179,7 +179,7 @@ export function groupWidget(schema: ServedSchema, hint: FieldHint = {}): GroupWi
   }
 }
 
-function optionOf(schema: ServedSchema, at: number): ValueForm {
+function optionOf(schema: ServedSchema, at: number): ValueVariant {
   const [type = ''] = typesOf(schema)
   const label =
     schema.title === undefined
@@ -215,7 +215,7 @@ export function canWidgetShow(widget: Widget, value: unknown): boolean {
     case 'group':
       return isObject(value)
     case 'oneOf':
-      return widget.options.some(({ schema }) => matchesSchemaForm(schema, value))
+      return widget.options.some(({ schema }) => matchesSchema(schema, value))
     default:
       return true
   }

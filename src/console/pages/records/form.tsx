@@ -6,7 +6,7 @@ import { Button, IconButton } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { ConfigDataInput } from './config-data.tsx'
-import { matchesSchemaForm } from './data-schema.ts'
+import { matchesSchema } from './data-schema.ts'
 import {
   canWidgetShow,
   groupFieldFault,
@@ -15,7 +15,7 @@ import {
   isFieldShown,
   newListItem,
 } from './form-model.ts'
-import type { FormField, ValueForm, GroupWidget, Widget } from './form-field.ts'
+import type { FormField, ValueVariant, GroupWidget, Widget } from './form-field.ts'
 import { type Draft, isObject, stringItems, withMember } from './json-values.ts'
 import {
   ChoiceInput,
@@ -398,12 +398,12 @@ function Item({ field, value, fault, onChange, onBadJson }: ItemProps) {
 }
 
 /** A value that has one of several variants. */
-function OneOf(props: ControlProps & { readonly options: readonly ValueForm[] }) {
+function OneOf(props: ControlProps & { readonly options: readonly ValueVariant[] }) {
   const { field, options, draft, fault, onChange, onBadJson } = props
   const value = draft[field.name]
   const picked = useSignal<number | null>(null)
-  const fits = (option: ValueForm): boolean =>
-    value === undefined || value === null || matchesSchemaForm(option.schema, value)
+  const fits = (option: ValueVariant): boolean =>
+    value === undefined || value === null || matchesSchema(option.schema, value)
   const last = picked.value === null ? undefined : options[picked.value]
   const first = options.findIndex(fits)
   const chosen =

@@ -3,16 +3,16 @@ import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {
   attributesHint,
-  bindings,
+  bindingWidget,
   type FieldHint,
   jsonWidget,
   postureFieldHints,
-  primaryFieldHints,
+  primaryLogInFieldHints,
   referenceWidget,
   referencesWidget,
   rolesHint,
-  secondaryFieldHints,
-  semantic,
+  secondaryLogInFieldHints,
+  policySemanticHint,
 } from './field-hints.ts'
 import {
   DAY_MS,
@@ -22,7 +22,7 @@ import {
   type ListFacet,
   routerStateFacet,
   terminatorStateFacet,
-  unseenForFilter,
+  notSeenSinceFilter,
 } from './list-facets.ts'
 
 export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
@@ -149,8 +149,8 @@ export const kinds: readonly ConsoleKind[] = [
         createFacet(
           'seen',
           'Last seen',
-          ['30', 'Not seen for 30 days', unseenForFilter(30)],
-          ['90', 'Not seen for 90 days', unseenForFilter(90)],
+          ['30', 'Not seen for 30 days', notSeenSinceFilter(30)],
+          ['90', 'Not seen for 90 days', notSeenSinceFilter(90)],
           ['never', 'Never seen', 'lastSeenAt = null'],
         ),
         createFacet('ends', 'Ends', [
@@ -305,7 +305,7 @@ export const kinds: readonly ConsoleKind[] = [
         identityRoles: rolesHint('identities'),
         serviceRoles: rolesHint('services'),
         postureCheckRoles: rolesHint('posture-checks'),
-        semantic,
+        semantic: policySemanticHint,
         expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
         tags: { widget: jsonWidget },
       },
@@ -322,7 +322,7 @@ export const kinds: readonly ConsoleKind[] = [
         name: {},
         identityRoles: rolesHint('identities'),
         edgeRouterRoles: rolesHint('edge-routers'),
-        semantic,
+        semantic: policySemanticHint,
         tags: { widget: jsonWidget },
       },
     },
@@ -342,7 +342,7 @@ export const kinds: readonly ConsoleKind[] = [
         name: {},
         serviceRoles: rolesHint('services'),
         edgeRouterRoles: rolesHint('edge-routers'),
-        semantic,
+        semantic: policySemanticHint,
         tags: { widget: jsonWidget },
       },
     },
@@ -409,7 +409,7 @@ export const kinds: readonly ConsoleKind[] = [
       fields: {
         service: { widget: referenceWidget('services') },
         router: { widget: referenceWidget('routers') },
-        binding: { help: texts.form.binding, initial: 'transport', widget: bindings },
+        binding: { help: texts.form.binding, initial: 'transport', widget: bindingWidget },
         address: { help: 'Like tcp:10.0.0.7:5432' },
         precedence: { initial: 'default' },
         tags: { widget: jsonWidget },
@@ -429,7 +429,7 @@ export const kinds: readonly ConsoleKind[] = [
         primary: {
           label: texts.logInRules.primary,
           isRequired: true,
-          fields: primaryFieldHints,
+          fields: primaryLogInFieldHints,
           initial: {
             cert: { allowed: true, allowExpiredCerts: false },
             extJwt: { allowed: true, allowedSigners: [] },
@@ -447,7 +447,7 @@ export const kinds: readonly ConsoleKind[] = [
         secondary: {
           label: texts.logInRules.secondary,
           isRequired: true,
-          fields: secondaryFieldHints,
+          fields: secondaryLogInFieldHints,
         },
         tags: { widget: jsonWidget },
       },

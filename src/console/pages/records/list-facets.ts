@@ -50,7 +50,7 @@ export function formatFilterTime(ms: number): string {
  * Filter for records that were last seen more than `days` days ago; or that were created that long
  * ago and never seen.
  */
-export function unseenForFilter(days: number) {
+export function notSeenSinceFilter(days: number) {
   return ({ nowMs }: FilterContext): string => {
     const before = formatFilterTime(nowMs - days * DAY_MS)
     return `lastSeenAt < ${before} or (lastSeenAt = null and createdAt < ${before})`
