@@ -171,7 +171,12 @@ test('a write that was never sent to a leader fails with CLUSTER_NO_LEADER, and 
 })
 
 test('a write that a leader accepted but could not commit has an unknown outcome, not a failure', async () => {
-  const formed = await runningCluster(3, { clusterNode: { proposeTimeoutMs: 500 } })
+  // On a busy machine, the leader must not step down before the others have stopped.
+  const core = { electionTimeoutTicks: 60, electionTimeoutTicksMax: 80 }
+  const formed = await runningCluster(3, {
+    clusterNode: { proposeTimeoutMs: 500 },
+    host: { core },
+  })
   const leader = await formed.leader()
   const others = formed.ids.filter((id) => id !== leader.id)
   await Promise.all(others.map(async (id) => await formed.node(id).kill()))
