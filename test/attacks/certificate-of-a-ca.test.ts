@@ -111,8 +111,9 @@ test('a leaf issued by an unverified CA cannot log in or enroll', async () => {
   expect(entries).toBe(0)
 })
 
-test('a leaf whose CA is disabled or deleted during the log-in opens no session', async () => {
+test('a leaf whose CA is disabled or deleted during the log-in opens no session, because the state machine refuses it', async () => {
   const identityId = await withExternalId('unit 3')
+  const arePermitted: boolean[] = []
   for (const take of [
     (id: string) => change(id, { isAuthEnabled: false }),
     (id: string) => root.call('DELETE', `${management}/cas/${id}`),
@@ -125,10 +126,13 @@ test('a leaf whose CA is disabled or deleted during the log-in opens no session'
     cluster.propose = async (input) => {
       cluster.propose = propose
       await take(ca.id)
-      return propose(input)
+      const applied = await propose(input)
+      arePermitted.push(applied.outcome.ok)
+      return applied
     }
     expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
   }
+  expect(arePermitted).toEqual([false, false])
   expect(controller.state.table('apiSession').indexes.ids('identityId', identityId).size).toBe(0)
 })
 
