@@ -25,7 +25,7 @@ interface ResetResult {
   readonly file: string | null
   /** Path of the kept copy. */
   readonly copy: string | null
-  /** IDs of the controllers that the router had learned. */
+  /** IDs of the controllers that the router had learned, sorted. */
   readonly forgotten: readonly string[]
   /** Number of keys of removed controllers that the router had learned. */
   readonly forgottenRemovedKeys: number
@@ -64,7 +64,7 @@ async function reset(path: string): Promise<ResetResult> {
     return {
       file: endpointsFile,
       copy: moveAside(endpointsFile),
-      forgotten: known?.controllers.map(({ id }) => id) ?? [],
+      forgotten: known?.controllers.map(({ id }) => id).sort() ?? [],
       forgottenRemovedKeys: known?.removed.length ?? 0,
       controllers,
     }
