@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,8 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { type KnownEndpoints, readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { until } from './support/client.ts'
-import { flotilla } from './support/cluster.ts'
 import { expectMembers, Fleet } from './support/fleet.ts'
+import { RouterProcess } from './support/router-process.ts'
 
 // Goal: an attacker with the disk and the key of a removed controller cannot capture a router, even
 // if the router was off during the removal and reaches the attacker before all others. Method: the
@@ -17,40 +16,23 @@ import { expectMembers, Fleet } from './support/fleet.ts'
 let fleet: Fleet
 let folder: string
 let routerId: string
-let router: ChildProcess | null = null
-let output = ''
+let router: RouterProcess
 
 beforeAll(async () => {
   fleet = await Fleet.create(3)
+  router = new RouterProcess(fleet.env)
   await fleet.init()
   for (const k of [2, 3]) await fleet.join(k, 1)
   folder = join(fleet.dir, 'router')
   mkdirSync(folder)
 })
 afterAll(async () => {
-  await stopRouter()
+  await router.stop()
   await fleet[Symbol.asyncDispose]()
 })
 
 const path = (name: string): string => join(folder, name)
 const endpointOf = (k: number): string => `tls:127.0.0.1:${fleet.port + 100 + k - 1}`
-
-function startRouter(...more: string[]): void {
-  const child = spawn(flotilla, ['router', 'run', path('router.yml'), ...more], { env: fleet.env })
-  output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')))
-  }
-  router = child
-}
-
-async function stopRouter(): Promise<void> {
-  const child = router
-  if (child === null || child.exitCode !== null) return
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  child.kill('SIGTERM')
-  await ended
-}
 
 /**
  * Waits for a condition about the router and its cluster, and prints the output of both if it does
@@ -58,7 +40,9 @@ async function stopRouter(): Promise<void> {
  */
 async function eventually(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
   await until(what, () => Promise.resolve(look()), 60_000).catch((error: unknown) => {
-    throw new Error(`${String(error)}\n${output}\n${JSON.stringify(known())}\n${fleet.logs()}`)
+    throw new Error(
+      `${String(error)}\n${router.output}\n${JSON.stringify(known())}\n${fleet.logs()}`,
+    )
   })
 }
 
@@ -110,7 +94,7 @@ edge: {}
   const enroll = ['router', 'enroll', path('router.yml'), '--jwt', path('router.jwt')]
   const done = await fleet.cli(enroll)
   expect(done.code, done.stdout + done.stderr).toBe(0)
-  startRouter()
+  router.start(path('router.yml'))
   const wanted = [1, 2, 3].map((k) => `ctrl${k} ${keyOf(k)}`)
   const keys = (): string[] =>
     (known()?.controllers ?? []).map(({ id, keySha256 }) => `${id} ${keySha256 ?? ''}`).sort()
@@ -119,7 +103,7 @@ edge: {}
     () => keys().join() === wanted.join(),
   )
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
-  await stopRouter()
+  await router.stop()
 })
 
 // The client API of each controller has another port, and ctrl1 enrolled the router.
@@ -134,10 +118,12 @@ test.each([
     await fleet.stop(1)
     rmSync(path('endpoints.yml'))
     if (text !== null) writeFileSync(path('endpoints.yml'), text)
-    startRouter('--extend')
-    await eventually('the certificates are extended', () => /certificates extended/.test(output))
+    router.start(path('router.yml'), '--extend')
+    await eventually('the certificates are extended', () =>
+      /certificates extended/.test(router.output),
+    )
     expect(leaf()).not.toBe(before)
-    expect(output).not.toContain('cannot be extended')
+    expect(router.output).not.toContain('cannot be extended')
     await fleet.start(1)
     await expectOnline(1)
     const wanted = [1, 2, 3].map((k) => ({
@@ -152,7 +138,7 @@ test.each([
         .sort((a, b) => (a.id < b.id ? -1 : 1))
     await eventually('the file is whole', () => JSON.stringify(shown()) === JSON.stringify(wanted))
     expect(known()?.apis.toSorted()).toEqual([1, 2, 3].map((k) => fleet.url(k)))
-    await stopRouter()
+    await router.stop()
   },
 )
 
@@ -173,11 +159,11 @@ test('a stolen controller to which a router connects first cannot remove the oth
   const recovered = await fleet.cli([...recover, '--confirm', 'without ctrl1 ctrl2'])
   expect(recovered.code, recovered.stderr).toBe(0)
   await fleet.start(3)
-  startRouter()
+  router.start(path('router.yml'))
   await eventually('the router has the list of the stolen controller', () =>
-    /leader changed/.test(output),
+    /leader changed/.test(router.output),
   )
-  expect(output).toMatch(/"ctrl3".*connected to controller/)
+  expect(router.output).toMatch(/"ctrl3".*connected to controller/)
   expect(membersOnDisk()).toBe('ctrl1 ctrl2 ctrl3')
 })
 
@@ -185,18 +171,18 @@ test('a router reconnects to the other controllers once they are reachable again
   await Promise.all([1, 2].map((k) => fleet.start(k)))
   for (const k of [1, 2]) await expectOnline(k)
   await eventually('ctrl3 is gone', () => membersOnDisk() === 'ctrl1 ctrl2')
-  expect(output).toMatch(/"ctrl3".*disconnected from controller/)
+  expect(router.output).toMatch(/"ctrl3".*disconnected from controller/)
   expect(known()?.removed).toEqual([{ id: 'ctrl3', keySha256: keyOf(3) }])
 })
 
 test('a router refuses the removed controller’s stolen key after a restart, even if it reaches no other controller', async () => {
-  await stopRouter()
+  await router.stop()
   await Promise.all([1, 2].map((k) => fleet.stop(k)))
-  startRouter()
+  router.start(path('router.yml'))
   await eventually('ctrl3 is refused', () =>
-    /controller ctrl3 was removed from the cluster/.test(output),
+    /controller ctrl3 was removed from the cluster/.test(router.output),
   )
-  expect(output).not.toMatch(/connected to controller/)
+  expect(router.output).not.toMatch(/connected to controller/)
   await Promise.all([1, 2].map((k) => fleet.start(k)))
   for (const k of [1, 2]) await expectOnline(k)
   expect(membersOnDisk()).toBe('ctrl1 ctrl2')

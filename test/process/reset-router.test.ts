@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { readEndpoints } from '../../src/router/controllers/endpoints-file.ts'
 import { until } from './support/client.ts'
-import { flotilla } from './support/cluster.ts'
 import { dataOf } from './support/enrolling.ts'
 import { Fleet } from './support/fleet.ts'
+import { RouterProcess } from './support/router-process.ts'
 
 // Goal: after all controllers were lost and restored from a backup with the same ids and addresses,
 // an operator brings a router back with the command that its log names. Method: the router runs
@@ -27,11 +26,11 @@ let fleet: Fleet
 let folder: string
 let backup: string
 let routerId: string
-let router: ChildProcess | null = null
-let output = ''
+let router: RouterProcess
 
 beforeAll(async () => {
   fleet = await Fleet.create(2)
+  router = new RouterProcess(fleet.env)
   await fleet.init()
   await fleet.join(2, 1)
   folder = join(fleet.dir, 'router')
@@ -39,7 +38,7 @@ beforeAll(async () => {
   mkdirSync(folder)
 })
 afterAll(async () => {
-  await stopRouter()
+  await router.stop()
   await fleet[Symbol.asyncDispose]()
 })
 
@@ -52,26 +51,9 @@ async function succeed(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-function startRouter(): void {
-  const child = spawn(flotilla, ['router', 'run', config()], { env: fleet.env })
-  output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')))
-  }
-  router = child
-}
-
-async function stopRouter(): Promise<void> {
-  const child = router
-  if (child === null || child.exitCode !== null) return
-  const ended = new Promise<void>((done) => child.once('exit', () => done()))
-  child.kill('SIGTERM')
-  await ended
-}
-
 async function eventually(what: string, look: () => boolean | Promise<boolean>): Promise<void> {
   await until(what, () => Promise.resolve(look()), 60_000).catch((error: unknown) => {
-    throw new Error(`${String(error)}\n${output}\n${fleet.logs()}`)
+    throw new Error(`${String(error)}\n${router.output}\n${fleet.logs()}`)
   })
 }
 
@@ -125,7 +107,7 @@ edge: {}
 `,
   )
   await succeed('router', 'enroll', config(), '--jwt', join(folder, 'router.jwt'))
-  startRouter()
+  router.start(config())
   await expectInService(1, 'wiki')
   await eventually(
     'both keys are stored',
@@ -147,8 +129,8 @@ test('a running router refuses the restored controller, and its log names the co
     /^routers refuse the new key of this controller until you reset them/m,
   )
   await fleet.start(1)
-  await eventually('the router refuses ctrl1', () => PINNED.test(output))
-  const [line = ''] = output.split('\n').filter((one) => PINNED.test(one))
+  await eventually('the router refuses ctrl1', () => PINNED.test(router.output))
+  const [line = ''] = router.output.split('\n').filter((one) => PINNED.test(one))
   expect(line).toContain('the key of controller ctrl1 is not the one')
   expect(line).toContain(`flotilla router reset ${config()}`)
   expect(line).toContain('Otherwise treat the key of the issuing authority as stolen')
@@ -171,21 +153,21 @@ test('a reset changes nothing while the router runs', async () => {
 })
 
 test('a router that was only restarted still refuses the restored controller', async () => {
-  await stopRouter()
-  startRouter()
-  await eventually('the router refuses ctrl1', () => PINNED.test(output))
-  expect(output).not.toMatch(/connected to controller/)
+  await router.stop()
+  router.start(config())
+  await eventually('the router refuses ctrl1', () => PINNED.test(router.output))
+  expect(router.output).not.toMatch(/connected to controller/)
 })
 
 test('a router that was reset is in service at the restored controller, and at a controller that joins', async () => {
   const before = learnedKeys()
-  await stopRouter()
+  await router.stop()
   expect(await succeed('router', 'reset', config())).toContain(
     'forgot the controllers ctrl1, ctrl2',
   )
-  startRouter()
+  router.start(config())
   await expectInService(1, 'restored')
-  expect(output).not.toMatch(PINNED)
+  expect(router.output).not.toMatch(PINNED)
   await fleet.join(2, 1)
   await expectInService(2, 'joined')
   await eventually('the new keys are stored', () => {

@@ -61,19 +61,24 @@ async function connected(): Promise<{ readonly inner: Socket; readonly outer: So
   return { inner, outer }
 }
 
+/** An application whose socket closed while the circuit was full, after the first of two pieces. */
+async function closedWithRest() {
+  const { inner, outer } = await connected()
+  const endpoint = new Endpoint()
+  const application = new SocketApplication(inner)
+  application.start(endpoint)
+  endpoint.isFull = true
+  application.onFinished()
+  const [first, second] = ['a'.repeat(32 * 1024), 'b'.repeat(1000)]
+  outer.end(first + second)
+  outer.resume()
+  await eventually(() => inner.destroyed).toBe(true)
+  return { application, endpoint, first, second }
+}
+
 describe('An application of a socket', () => {
   test('sends the rest of the data before it closes, if the socket closes while the circuit is full', async () => {
-    const { inner, outer } = await connected()
-    const endpoint = new Endpoint()
-    const application = new SocketApplication(inner)
-    application.start(endpoint)
-    endpoint.isFull = true
-    application.onFinished()
-    // Two pieces: the circuit accepts the first, and the second has to wait.
-    const [first, second] = ['a'.repeat(32 * 1024), 'b'.repeat(1000)]
-    outer.end(first + second)
-    outer.resume()
-    await eventually(() => inner.destroyed).toBe(true)
+    const { application, endpoint, first, second } = await closedWithRest()
     expect(endpoint.calls).toEqual([first])
     endpoint.isFull = false
     application.onWritable()
@@ -82,16 +87,7 @@ describe('An application of a socket', () => {
 
   test('ends the circuit if it accepts none of the remaining data of a closed socket for ten minutes', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const { inner, outer } = await connected()
-    const endpoint = new Endpoint()
-    const application = new SocketApplication(inner)
-    application.start(endpoint)
-    endpoint.isFull = true
-    application.onFinished()
-    const [first, second] = ['a'.repeat(32 * 1024), 'b'.repeat(1000)]
-    outer.end(first + second)
-    outer.resume()
-    await eventually(() => inner.destroyed).toBe(true)
+    const { endpoint, first } = await closedWithRest()
     // Vitest's polling has advanced the time a little.
     vi.advanceTimersByTime(socketLimits.flushMsMax - 60_000)
     expect(endpoint.calls).toEqual([first])
