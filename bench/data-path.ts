@@ -9,17 +9,19 @@ import { TestCluster } from '../test/process/support/cluster.ts'
 import { OurRouter } from '../test/stock/our-router.ts'
 import { StockRouter } from '../test/stock/stock-router.ts'
 import { freePort } from '../test/support/ports.ts'
+import { endAndShow, profiledTo } from './support/cpu-profile.ts'
 import { processorMs } from './support/processor-time.ts'
 import { heading, percentile } from './support/report.ts'
 
 // Measures the cost of a stream through routers. A client connects to a `proxy` listener, and a
 // `transport` terminator dials a server in this process: through one router, and through two
-// routers with a link. `node bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]`.
-// With --stock or FLOTILLA_STOCK_ROUTER, the same run also measures OpenZiti routers with the same
-// controller and client, alternating with Flotilla routers, so that other load on the machine
-// affects both equally. The report shows the median of the rounds. The rate of circuits includes
-// the work of the controller, which is the same for both; the processor time is only that of the
-// routers.
+// routers with a link. `node bench/data-path.ts [--stock BINARY] [--megabytes N] [--rounds N]
+// [--circuits N] [--profile]`. With --stock or FLOTILLA_STOCK_ROUTER, the same run also measures
+// OpenZiti routers with the same controller and client, alternating with Flotilla routers, so that
+// other load on the machine affects both equally. The report shows the median of the rounds. The
+// rate of circuits includes the work of the controller, which is the same for both; the processor
+// time is only that of the routers. With --profile, the report only shows where two Flotilla
+// routers spend their time while circuits are created.
 
 const argument = (name: string): string | null => {
   const at = process.argv.indexOf(name)
@@ -31,9 +33,10 @@ const ROUNDS = Number(argument('--rounds') ?? 3)
 const MB = 1024 * 1024
 const CIRCUITS = 100
 const ROUND_TRIPS = 1000
-const CREATED = 300
+const CREATED = Number(argument('--circuits') ?? 300)
 const IDLE = 500
 const STALL_MS = 30_000
+const isProfiled = process.argv.includes('--profile')
 /** Action of the server on a connection, selected by the connection's first byte. */
 const [SINK, ECHO] = ['s', 'e']
 
@@ -100,18 +103,35 @@ const cluster = await TestCluster.start({ nodes: 1 })
 const client = await cluster.loggedIn(1)
 const routers: RouterUnderTest[] = []
 const servers: Server[] = []
+const profiles = join(cluster.folder, 'profiles')
 try {
+  if (isProfiled) await showProfile()
+  else await compare()
+} finally {
+  await Promise.all(routers.map((router) => router.kill()))
+  for (const server of servers) server.close()
+  await cluster[Symbol.asyncDispose]()
+}
+
+/** Shows where two routers spend their time while circuits through their link are created. */
+async function showProfile(): Promise<void> {
+  const server = await serve(onConnection)
+  const [entry, exit] = await pairOf('ours')
+  await hostAt('ours1', exit, portOf(server))
+  await warmed(entry)
+  await create(() => connect({ port: entry.entryPort, host: '127.0.0.1', noDelay: true }))
+  for (const [title, { pid }] of Object.entries({ entry, exit })) {
+    console.log(heading(`the ${title} router`))
+    await endAndShow(pid, profiles, { operations: CREATED, operation: 'a circuit', rows: 40 })
+  }
+}
+
+async function compare(): Promise<void> {
   const kinds: readonly Kind[] = stock === null ? ['ours'] : ['ours', 'stock']
   const server = await serve(onConnection)
   const pairs = new Map<Kind, readonly [RouterUnderTest, RouterUnderTest]>()
   for (const kind of kinds) {
-    const pair = [await addRouter(kind, `${kind}1`), await addRouter(kind, `${kind}2`)] as const
-    routers.push(...pair)
-    pairs.set(kind, pair)
-    await until('both are online', async () => {
-      const shown = await Promise.all(pair.map(({ id }) => detail(`edge-routers/${id}`)))
-      return shown.every((one) => one['isOnline'] === true)
-    })
+    pairs.set(kind, await pairOf(kind))
   }
   for (const count of [1, 2] as const) {
     const found = new Map<Kind, Figures[]>(kinds.map((kind) => [kind, []]))
@@ -126,10 +146,17 @@ try {
     }
     print(count === 1 ? 'one router' : 'two routers and a link', found)
   }
-} finally {
-  await Promise.all(routers.map((router) => router.kill()))
-  for (const server of servers) server.close()
-  await cluster[Symbol.asyncDispose]()
+}
+
+/** Starts two routers and waits until both are online. */
+async function pairOf(kind: Kind): Promise<readonly [RouterUnderTest, RouterUnderTest]> {
+  const pair = [await addRouter(kind, `${kind}1`), await addRouter(kind, `${kind}2`)] as const
+  routers.push(...pair)
+  await until('both are online', async () => {
+    const shown = await Promise.all(pair.map(({ id }) => detail(`edge-routers/${id}`)))
+    return shown.every((one) => one['isOnline'] === true)
+  })
+  return pair
 }
 
 function print(title: string, found: ReadonlyMap<Kind, readonly Figures[]>): void {
@@ -355,6 +382,7 @@ async function addRouter(kind: 'ours' | 'stock', name: string): Promise<RouterUn
     kind === 'ours'
       ? new OurRouter({
           ...common,
+          ...(isProfiled ? { env: { ...process.env, ...profiledTo(profiles) } } : {}),
           sections: [`listeners: [${entry}]`, dialers],
         })
       : new StockRouter({

@@ -161,6 +161,26 @@ export function readTerminatorQuery(body: Uint8Array) {
   return fromBinary(ValidateTerminatorsSchema, body)
 }
 
+/** Result of creating a terminator, which the controller sends to the router. */
+export interface TerminatorCreateResult {
+  readonly result: CreateTerminatorResult
+  readonly msg?: string
+  readonly errorCode?: number
+  readonly retryHint?: number
+}
+
+/** A controller's response to a router that requested a terminator for a client. */
+export function terminatorCreateResponse(
+  terminatorId: string,
+  result: TerminatorCreateResult,
+): OutboundMessage {
+  const answer = create(CreateTerminatorV2AnswerSchema, { ...result, terminatorId })
+  return {
+    contentType: controlContentType.createTerminatorV2Response,
+    body: toBinary(CreateTerminatorV2AnswerSchema, answer),
+  }
+}
+
 /** A router's response with the states of its terminators. */
 export function terminatorStatesMessage(
   states: Exclude<MessageInitShape<typeof TerminatorStatesSchema>['states'], undefined>,

@@ -48,6 +48,7 @@ import { TerminatorValidation } from '../../fabric/clients/terminator-validation
 import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
 import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
+import { UnknownHosts } from '../../fabric/clients/unknown-hosts.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import { resolveBindAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
@@ -266,6 +267,8 @@ export class RouterService {
       clock: systemClock,
     })
     channels.add(this.#validation)
+    const { inspect } = this.inspections
+    channels.add(new UnknownHosts({ terminators, inspect, isLeader, log }))
     channels.add(
       new EndedSessionTerminators({
         terminators,

@@ -1,5 +1,7 @@
+import { CreateTerminatorResult } from '../../../proto/gen/router_pb.ts'
 import type { ClientAccessFault } from '../../ports/router-clients.ts'
 import type { TunnelAccessFault } from '../../ports/router-tunnels.ts'
+import type { TerminatorCreateResult } from '../../channel/messages/terminators.ts'
 import { edgeErrorCode, INVALID_SESSION_MESSAGE, retryHint } from '../../channel/messages/edge.ts'
 
 /**
@@ -42,6 +44,16 @@ export const clientAccessFaultRetryHints: Readonly<Record<ClientAccessFault, num
   service: retryHint.notRetriable,
   access: retryHint.startOver,
   posture: retryHint.startOver,
+}
+
+/** Result for a router that requested a terminator which its client may not have. */
+export function refusedTerminator(fault: ClientAccessFault): TerminatorCreateResult {
+  return {
+    result: CreateTerminatorResult.FAILED_OTHER,
+    errorCode: clientAccessFaultCodes[fault],
+    retryHint: clientAccessFaultRetryHints[fault],
+    msg: clientAccessRefusalMessage('bind', fault),
+  }
 }
 
 export const tunnelAccessFaultCodes: Readonly<Record<TunnelAccessFault, number>> = {

@@ -20,7 +20,7 @@ import type { RouterConnection } from '../router-connection.ts'
 import { routerLimits } from '../limits.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
-import { precedenceName } from '../../channel/messages/terminators.ts'
+import { precedenceName, type TerminatorCreateResult } from '../../channel/messages/terminators.ts'
 
 const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = routerLimits
 /** Maximum number of terminators removed by one log entry. */
@@ -28,14 +28,6 @@ const { routerEntryBytesMax, routerWritesAtOnceMax, routerWritesWaitingMax } = r
 const ENTRY_IDS_MAX = 100
 /** Fields that are reported as invalid if another host owns the terminator instance. */
 const instanceFields: ReadonlySet<string> = new Set(['identity', 'identitySecret'])
-
-/** Result of creating a terminator, which the controller sends to the router. */
-export interface TerminatorCreateResult {
-  readonly result: CreateTerminatorResult
-  readonly msg?: string
-  readonly errorCode?: number
-  readonly retryHint?: number
-}
 
 export interface TerminatorUpdate {
   readonly id: string

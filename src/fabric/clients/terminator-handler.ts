@@ -1,9 +1,8 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
+import { fromBinary } from '@bufbuild/protobuf'
 
 import {
   CreateTerminatorResult,
   type CreateTerminatorV2,
-  CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
   HealthEventSchema,
   RemoveTerminatorSchema,
@@ -15,14 +14,14 @@ import type { ChannelMessage } from '../../channel/frame.ts'
 import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
-import {
-  clientAccessFaultCodes,
-  clientAccessFaultRetryHints,
-  clientAccessRefusalMessage,
-} from './client-access-faults.ts'
-import type { TerminatorCreateResult, RouterWrites, TerminatorUpdate } from './router-writes.ts'
+import { refusedTerminator } from './client-access-faults.ts'
+import type { RouterWrites, TerminatorUpdate } from './router-writes.ts'
 import type { PresentedSessionTokens } from './presented-session-tokens.ts'
-import { precedenceName } from '../../channel/messages/terminators.ts'
+import {
+  precedenceName,
+  terminatorCreateResponse,
+  type TerminatorCreateResult,
+} from '../../channel/messages/terminators.ts'
 
 export interface TerminatorHandlerDeps {
   readonly clients: Pick<PresentedSessionTokens, 'judge' | 'onEntryRefused'>
@@ -75,14 +74,7 @@ export class TerminatorHandler implements ChannelHandler {
   async #create(connection: RouterConnection, message: ChannelMessage): Promise<void> {
     const asked = fromBinary(CreateTerminatorV2Schema, message.body)
     const answer = await this.#created(connection, asked)
-    const body = toBinary(
-      CreateTerminatorV2AnswerSchema,
-      create(CreateTerminatorV2AnswerSchema, { terminatorId: asked.address, ...answer }),
-    )
-    connection.channel.reply(message, {
-      contentType: controlContentType.createTerminatorV2Response,
-      body,
-    })
+    connection.channel.reply(message, terminatorCreateResponse(asked.address, answer))
   }
 
   async #created(
@@ -109,13 +101,7 @@ export class TerminatorHandler implements ChannelHandler {
         }
         return answer
       }
-      const { fault } = judged
-      return {
-        result: CreateTerminatorResult.FAILED_OTHER,
-        errorCode: clientAccessFaultCodes[fault],
-        retryHint: clientAccessFaultRetryHints[fault],
-        msg: clientAccessRefusalMessage('bind', fault),
-      }
+      return refusedTerminator(judged.fault)
     } catch (error) {
       return writes.failed(router.id, error)
     }

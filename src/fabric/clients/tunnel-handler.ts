@@ -22,10 +22,10 @@ import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelAccessFaultCodes } from './client-access-faults.ts'
-import type { TerminatorCreateResult, RouterWrites } from './router-writes.ts'
+import type { RouterWrites } from './router-writes.ts'
 import { terminatorRemovalProposal } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
-import { precedenceName } from '../../channel/messages/terminators.ts'
+import { precedenceName, type TerminatorCreateResult } from '../../channel/messages/terminators.ts'
 
 /** Maximum number of terminators that are checked before other work runs. */
 const SLICE = 250
