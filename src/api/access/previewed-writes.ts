@@ -83,7 +83,10 @@ export class PreviewedWriteBuilder {
   ): Promise<{ readonly write: PreviewedWrite; readonly ignored: readonly string[] }> {
     const allowed: readonly PreviewableAction[] = previewableActionsByKind[kind]
     if (!allowed.includes(action)) {
-      throw new ChangeFault('action', `a ${kind} is previewed by ${allowed.join(', ')} only`)
+      throw new ChangeFault(
+        'action',
+        `records of the kind ${kind} can only be previewed with the actions ${allowed.join(', ')}`,
+      )
     }
     if (action !== 'create' && given === '') throw new ChangeFault('id', 'id is required')
     if (action === 'create' && given !== '' && !newId.test(given)) {

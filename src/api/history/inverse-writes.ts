@@ -127,7 +127,9 @@ function permissionFor(kind: KindName, action: InverseWrite['action']): SessionP
   )
   const permission = operation?.permission
   if (isSessionPermission(permission)) return permission
-  throw cannotUndoProblem(`no request can ${action === 'patch' ? 'change' : action} a ${kind}`)
+  throw cannotUndoProblem(
+    `no request can ${action === 'patch' ? 'change' : action} records of the kind ${kind}`,
+  )
 }
 
 function changedSince({ kind, name, id }: AuditedChange, what: string): Problem {
