@@ -19,14 +19,7 @@ export interface UnknownHostsDeps {
 
 /**
  * Makes clients host their services again after a migration or a restore, when a router still hosts
- * services for clients, and the state contains none of its terminators.
- *
- * A router of OpenZiti 2 creates its terminators again only 10 seconds after it has connected.
- * Before that, the client may notice at its next poll that its API session has ended. It then logs
- * in and connects to the router again, but OpenZiti's Go SDK keeps using a service session that it
- * renewed less than 30 seconds ago, and the router refuses the token of this session. If a
- * controller refuses the terminators with the hint to start over, the client requests a new service
- * session immediately.
+ * services for clients, and the state contains none of its terminators (ADR 64).
  */
 export class UnknownHosts implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
