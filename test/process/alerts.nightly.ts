@@ -369,11 +369,11 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     const paths: string[] = [`config-types/${type.id}`]
     const create = async (): Promise<void> => {
       const text = randomBytes(300_000).toString('base64url')
-      const body = { name: text.slice(0, 16), configTypeId: type.id, data: { text } }
+      const body = { name: `large ${text.slice(0, 16)}`, configTypeId: type.id, data: { text } }
       // A controller processes only few large bodies of one caller at the same time.
       const made = await until('a large record is created', async () => {
         const answer = await client.request('POST', '/edge/management/v1/configs', { body })
-        expect([201, 429]).toContain(answer.status)
+        expect([201, 429], answer.text.slice(0, 1000)).toContain(answer.status)
         return answer.status === 201 ? answer : null
       })
       paths.unshift(`configs/${(made.body.data as { id: string }).id}`)

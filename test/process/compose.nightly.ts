@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { OpenZitiMember } from '../../src/api/cluster/cluster-status.ts'
 import { freePort } from '../support/ports.ts'
@@ -24,6 +24,9 @@ const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   version: string
 }
 const IMAGE = `flotilla:${version}`
+const FORMER_IMAGE = 'flotilla:0.2.0'
+/** The compose file of the former release, without its comments. */
+const FORMER_COMPOSE_FILE = join(ROOT, 'test/releases/compose-0.2.0.yml')
 const CONFIG = '/var/lib/flotilla/config.yml'
 const SLOW_MS = 180_000
 /** Pause between two runs of a command that polls. */
@@ -43,14 +46,15 @@ const succeeds = ([command = '', ...words]: readonly string[]): boolean =>
   spawnSync(command, words, { stdio: 'ignore' }).status === 0
 
 const tool = tools.find(({ compose }) => succeeds([...compose, 'version']))
-const missing = missingTool()
+const missing = missingTool(IMAGE)
+const missingFormer = missing ?? missingTool(FORMER_IMAGE)
 
 /** The reason why no container can run, in parentheses; null if containers of the image can run. */
-function missingTool(): string | null {
+function missingTool(image: string): string | null {
   if (tool === undefined) return '(skipped: neither docker compose nor podman-compose runs here)'
-  const words = ['run', '--rm', '--network', 'none', IMAGE, 'version']
+  const words = ['run', '--rm', '--network', 'none', image, 'version']
   if (succeeds([tool.engine, ...words])) return null
-  return `(skipped: ${tool.engine} runs no container of ${IMAGE} here; deploy/README.md builds the image)`
+  return `(skipped: ${tool.engine} runs no container of ${image} here; deploy/README.md builds the image)`
 }
 
 const run = promisify(execFile)
@@ -101,8 +105,12 @@ function limitsOfThisHost(): string {
 }
 
 async function compose(...words: readonly string[]): Promise<string> {
+  return await composeWith(COMPOSE_FILE, ...words)
+}
+
+async function composeWith(file: string, ...words: readonly string[]): Promise<string> {
   const [command, ...first] = tool?.compose ?? ['']
-  const files = ['--file', COMPOSE_FILE, '--file', override]
+  const files = ['--file', file, '--file', override]
   const { stdout } = await run(command, [...first, '-p', project, ...files, ...words], { env })
   return stdout
 }
@@ -288,3 +296,45 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
     await untilTrusted('net.example.org')
   })
 })
+
+describe.skipIf(missingFormer !== null)(
+  `docker compose up with volumes of ${FORMER_IMAGE} ${missingFormer ?? ''}`,
+  () => {
+    test('continues the network of the former release, with its administrator and its router', async () => {
+      await compose('down', '--volumes')
+      env = { ...env, FLOTILLA_HOST: '127.0.0.1' }
+      const former = join(folder, 'former.yml')
+      const text = readFileSync(FORMER_COMPOSE_FILE, 'utf8')
+      writeFileSync(
+        former,
+        text.replace(
+          /127\.0\.0\.1:128(\d):/g,
+          (_, at) => `127.0.0.1:${ports.controllers[Number(at)]}:`,
+        ),
+      )
+      await composeWith(former, 'up', '--detach')
+      await untilThreeVoters()
+      await compose('up', '--detach')
+      await untilThreeVoters()
+      await readAdmin()
+      await untilTrusted('127.0.0.1')
+      const words = ['cluster', 'upgrade', 'status', '--config', CONFIG, '--wait', '2m']
+      const status = await inside('ctrl1', 'flotilla', ...words)
+      expect(status).toContain(`the upgrade is complete; every member runs v${version}`)
+      await logIn()
+      await until(
+        'the router is online',
+        async () => {
+          const rows = await onHost('list', 'edge-routers', '-o', 'json')
+          const routers = JSON.parse(rows) as readonly {
+            readonly name: string
+            readonly isOnline: boolean
+          }[]
+          return routers.some(({ name, isOnline }) => name === 'router1' && isOnline)
+        },
+        SLOW_MS,
+        COMMAND_EVERY_MS,
+      )
+    })
+  },
+)
