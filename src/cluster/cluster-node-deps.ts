@@ -32,6 +32,8 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly retention: RetentionOptions
   /** The controller raises an alarm when the log's file system has fewer free bytes. */
   readonly lowSpaceBytes?: number
+  /** Maximum bytes of state per second that it sends to members that rebuild their state. */
+  readonly stateBytesPerSecond: number
 }
 
 export const defaultClusterNodeOptions = {
@@ -56,6 +58,7 @@ export const defaultClusterNodeOptions = {
    */
   outstandingBytesMax: 32 * 1024 * 1024,
   retention: { entries: 20_000, bytes: 16 * 1024 * 1024, catchUpBytes: 96 * 1024 * 1024 },
+  stateBytesPerSecond: 64 * 1024 * 1024,
 } as const satisfies Partial<ClusterNodeOptions>
 
 export interface ClusterNodeDeps {

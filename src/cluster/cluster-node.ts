@@ -390,6 +390,7 @@ export class ClusterNode implements Proposer, ClusterView {
       peers: this.#peers,
       retention: this.#options.retention,
       quarantineMark: quarantineMark ?? null,
+      bytesPerSecond: this.#options.stateBytesPerSecond,
       observer: () => this.#observer,
       onStateReplaced: async () => await onStateReplaced?.(),
       onApplied: (applied) => this.#proposals.settle(applied),

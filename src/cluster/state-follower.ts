@@ -30,6 +30,8 @@ interface StateFollowerDeps {
   readonly peers: PeerChannel
   readonly retention: RetentionOptions
   readonly quarantineMark: QuarantineRecord | null
+  /** Maximum bytes per second that this controller sends to members that rebuild their state. */
+  readonly bytesPerSecond: number
   readonly observer: () => ClusterObserver
   /**
    * Rebuilds everything that is derived from the state, after a new state replaced the old one;
@@ -159,6 +161,7 @@ export class StateFollower {
       onReplaced: () => this.#onReplaced(),
       onRelease: () => observer().announce(),
       handOver: this.#deps.handOver,
+      bytesPerSecond: this.#deps.bytesPerSecond,
       onFatal: this.#deps.onFatal,
     })
   }

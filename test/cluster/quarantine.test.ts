@@ -320,3 +320,25 @@ test('a state is read from another controller in pieces, at an index that this c
   const unknown = await callPeer(clusterNode.peers, 'n2', digest, { index: 1_000_000n }, 5000)
   expect(unknown.digest).toBe('')
 })
+
+test('members that rebuild their state receive it from another controller no faster than the configured rate', async () => {
+  const bytesPerSecond = 1_000_000
+  const formed = await runningCluster(3, { clusterNode: { stateBytesPerSecond: bytesPerSecond } })
+  const { clusterNode } = formed.node('n1')
+  await clusterNode.propose(command('something'))
+  await until('they are connected', () => clusterNode.peers.readyPeers().length === 2)
+  formed.node('n2').machine.snapshotPaddingBytes = bytesPerSecond
+  const { snapshot, piece } = peerMethods
+  const { id } = await callPeer(clusterNode.peers, 'n2', snapshot, { index: 1n }, 5000)
+  const beganMs = performance.now()
+  let bytes = 0
+  for (let number = 0n, isLast = false; !isLast; number += 1n) {
+    const chunk = await callPeer(clusterNode.peers, 'n2', piece, { id, number }, 60_000)
+    bytes += chunk.data.length
+    isLast = chunk.last
+  }
+  expect(bytes).toBeGreaterThanOrEqual(bytesPerSecond)
+  // The last piece is granted as soon as the pieces before it are paid.
+  const paidMs = ((bytes - 2 * 256 * 1024) / bytesPerSecond) * 1000
+  expect(performance.now() - beganMs).toBeGreaterThan(paidMs)
+})

@@ -51,6 +51,7 @@ function stage() {
     isFailing: () => false,
     receivedChunks: () => receiving.chunks,
     dropReceived: note('drop'),
+    bytesPerSecond: Infinity,
     onQuarantine: note('quarantine'),
     hold: note('hold'),
     resumeApply: note('let go'),

@@ -55,6 +55,8 @@ interface StateGuardDeps extends StateGuardHooks {
    */
   readonly receivedChunks: () => number | null
   readonly dropReceived: () => void
+  /** Maximum bytes per second that this controller sends to members that rebuild their state. */
+  readonly bytesPerSecond: number
 }
 
 type OwnDigest = Pick<MainThreadProgress, 'digestIndex' | 'digest' | 'entitiesDigest'>
@@ -106,7 +108,7 @@ export class StateDivergenceHandler {
 
   constructor(deps: StateGuardDeps) {
     this.#deps = deps
-    const { alarms, clock, log, mark, peers, machine } = deps
+    const { alarms, clock, log, mark, peers, machine, bytesPerSecond } = deps
     this.#divergence = new DivergenceWatch(alarms)
     this.#quarantine = new Quarantine({ alarms, clock, log, mark })
     this.#desk = new StateTransferServer({
@@ -115,6 +117,7 @@ export class StateDivergenceHandler {
       clock,
       digestAt: (index) => this.#digests.at(index),
       isQuarantined: () => this.isQuarantined,
+      bytesPerSecond,
     })
     if (this.isQuarantined) this.#beginHold()
   }

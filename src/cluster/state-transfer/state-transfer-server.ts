@@ -13,6 +13,7 @@ import {
   type StatePiece,
   copyStatePieces,
 } from './state-chunks.ts'
+import { TransferPacer } from './transfer-pacer.ts'
 
 export const stateTransferLimits = {
   /** Maximum snapshots that are open for members that rebuild their state; one per member. */
@@ -33,6 +34,8 @@ interface StateTransferServerDeps {
   readonly digestAt: (index: Index) => string | null
   /** Whether the state of this controller is in quarantine, so that it must not be sent. */
   readonly isQuarantined: () => boolean
+  /** Maximum bytes of state per second, for all members together. */
+  readonly bytesPerSecond: number
 }
 
 interface Lending {
@@ -54,12 +57,14 @@ interface Lending {
 export class StateTransferServer {
   readonly #deps: StateTransferServerDeps
   readonly #lendings = new Map<number, Lending>()
+  readonly #pacer: TransferPacer<() => void>
   #opening = 0
   #nextId = 1
 
   constructor(deps: StateTransferServerDeps) {
     this.#deps = deps
-    const { peers } = deps
+    const { peers, bytesPerSecond, clock } = deps
+    this.#pacer = new TransferPacer(bytesPerSecond, clock, (send) => send())
     const { digest, snapshot, piece } = peerMethods
     peers.serve(digest.name, 'members', (_caller, payload) => this.#digest(payload))
     peers.serve(snapshot.name, 'members', (caller, payload) => this.#open(caller, payload))
@@ -148,7 +153,9 @@ export class StateTransferServer {
     lending.isReading = true
     lending.usedMs = this.#deps.clock.monotonicMs()
     try {
+      await new Promise<void>((send) => this.#pacer.join(send))
       const { value: piece } = await lending.pieces.next()
+      this.#pacer.settle(piece?.data.length ?? 0)
       if (piece === undefined || !this.#lendings.has(lending.id)) throw new Problem('NOT_FOUND')
       lending.next += 1
       if (piece.isLast) this.#lendings.delete(lending.id)

@@ -225,7 +225,7 @@ export const controllerOptions = {
     }),
     snapshotBytesPerSecond: defineOption(integerType(MIB, 64 * 1024 * MIB), {
       default: 64 * MIB,
-      why: 'Maximum bytes per second with which this controller sends snapshots, for all receivers together.',
+      why: 'Maximum bytes per second with which this controller sends snapshots, for all receivers together. Members that rebuild their state in quarantine get the same rate again.',
     }),
   }),
   routers: defineSection('The listener that routers connect to.', {

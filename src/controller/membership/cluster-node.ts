@@ -113,6 +113,7 @@ function nodeOptions(
     // Below this free space an alarm is raised. The limit is high, so that the operator gets the
     // alarm long before the log stops accepting entries.
     lowSpaceBytes: 8 * log.lowSpaceBytes,
+    stateBytesPerSecond: config.cluster.snapshotBytesPerSecond,
     retention: {
       entries: log.retainEntries,
       bytes: log.retainBytes,
