@@ -31,6 +31,9 @@ interface ReloadDeps {
   readonly log: Logger
 }
 
+/** Options that the certificate and the data folder of a controller contain. */
+const fixedOptions: ReadonlySet<string> = new Set(['id', 'trustDomain'])
+
 /** Reads the configuration again, and applies the options that can change without a restart. */
 export class ConfigurationReload implements ReloadControl {
   readonly #deps: ReloadDeps
@@ -61,6 +64,7 @@ export class ConfigurationReload implements ReloadControl {
   async #reload(): Promise<ReloadResult> {
     const { path, running, log } = this.#deps
     const { changes, merged } = compareConfigs(running.config, this.#read())
+    this.#refuseFixedOptions(changes)
     this.#judge(merged)
     await running.replace(merged)
     for (const change of changes) log.info({ key: change.key }, changeSentence(change))
@@ -82,6 +86,14 @@ export class ConfigurationReload implements ReloadControl {
     const loaded = loadControllerConfig(path, environment)
     if (loaded.ok) return loaded.config
     throw this.#refused(loaded.faults.map(formatConfigFault).join('\n'))
+  }
+
+  /** A restart with another value of these options fails, so the operator learns it now. */
+  #refuseFixedOptions(changes: readonly ChangedOption[]): void {
+    const faults = changes
+      .filter(({ key }) => fixedOptions.has(key))
+      .map(({ key, from, to }) => `${key}: cannot change from ${from} to ${to}; undo this change`)
+    if (faults.length > 0) throw this.#refused(faults.join('\n'))
   }
 
   /**

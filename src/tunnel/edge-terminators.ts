@@ -7,6 +7,7 @@ import { edgeHeaderKey, edgeContentType } from '../channel/messages/edge.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
+import { RateLimitedWarnings } from '../overlay/sockets/rate-limited-warnings.ts'
 import type { TerminatorPublisher } from '../overlay/services/hosted-services.ts'
 import {
   type RequestedTunnelTerminator,
@@ -60,10 +61,12 @@ export class EdgeTerminators implements TerminatorPublisher {
     workersMax: hostChangesAtOnceMax,
     waitingMax: serviceLimits.tunnelServicesMax * serviceLimits.hostedTerminatorsMax,
   })
+  readonly #failures: RateLimitedWarnings
   #stopTimer: (() => void) | null = null
 
   constructor(deps: EdgeTerminatorsDeps) {
     this.#deps = deps
+    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
   }
 
   get figures(): readonly { readonly service: string; readonly hostedAt: number }[] {
@@ -244,6 +247,9 @@ export class EdgeTerminators implements TerminatorPublisher {
       return answer
     } catch (error) {
       counts.hostedDials.add(service, 'failed')
+      const { serviceId } = hosted.wanted
+      const fields = { serviceId, service, dialerId: dial.dialerId, reason: errorMessage(error) }
+      this.#failures.warnOf(serviceId, 'hosted service not reached for a client', fields)
       throw error
     }
   }

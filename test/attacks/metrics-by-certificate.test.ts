@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createApi } from '../../src/api/server.ts'
 import {
   type CertificateWithKey,
+  createIssuingAuthority,
   issueControllerCertificate,
   issueLeaf,
   validityStartingAt,
@@ -86,6 +87,20 @@ test('a monitoring certificate that `pki issue` creates gives access to metrics 
     expect(await statusOf(path, shown), path).toBe(401)
   }
   expect(await statusOf('/metrics', null)).toBe(401)
+})
+
+test('a monitoring certificate continues to give access after the issuing authority was replaced', async () => {
+  const { root } = controller.authorities
+  const validity = validityStartingAt(controller.clock.nowMs(), DAY_MS)
+  const former = await createIssuingAuthority({ commonName: 'network issuing', root, validity })
+  expect(await statusOf('/metrics', await leaf(former, [MONITOR]))).toBe(200)
+  const foreign = await newCa('network root', controller.clock.nowMs())
+  const other = await createIssuingAuthority({
+    commonName: 'network issuing',
+    root: foreign,
+    validity,
+  })
+  expect(await statusOf('/metrics', await leaf(other, [MONITOR]))).toBe(401)
 })
 
 test('a self-signed certificate gives no access to metrics', async () => {

@@ -152,13 +152,14 @@ describe('A cluster command at the admin socket', () => {
     expect(done.stdout + done.stderr).not.toContain('secret')
   })
 
-  test('as invite on a host with a systemd unit, prints the command that starts the unit', () => {
+  test('as invite on a host with a systemd unit, prints the commands of the page for the unit', () => {
     expect(joinInstruction('a ticket', false)).toBe(
       "on the new host: flotilla cluster join CONFIG --ticket-file 'a ticket'",
     )
-    const lines = joinInstruction('ctrl2.ticket', true).split('\n')
-    expect(lines[0]).toMatch(/ --ticket-file ctrl2\.ticket --no-run$/)
-    expect(lines[1]).toBe('then, as root: systemctl enable --now flotilla-controller@ID')
+    const [, folders, join, start] = joinInstruction('ctrl2.ticket', true).split('\n')
+    expect(folders).toMatch(/ -o flotilla .* \/etc\/flotilla\/ID \/var\/lib\/flotilla\/ID$/)
+    expect(join).toMatch(/ --data \S+ --advertise HOST --ticket-file - --no-run < ctrl2\.ticket$/)
+    expect(start).toBe('  systemctl enable --now flotilla-controller@ID')
   })
 
   test('as invite, is refused if the ticket would overwrite a file', async () => {

@@ -137,6 +137,12 @@ describe('The plan for a membership change', () => {
     ['C1 C2 C3 c4', 'replace c3 c4', { out: ['c4'] }, 'c4 has no connection'],
     ['C1 C2 C3', 'replace c2 c3', {}, 'c3 is a voter already; remove c2 instead'],
     ['C1 c2 c3', 'replace c2 c3', {}, 'c2 is a learner; promote c3 and remove c2'],
+    [
+      'C1 C2 c3',
+      'replace c3 c2',
+      {},
+      'to put c3 in the place of c2, type: flotilla cluster replace c2 c3',
+    ],
     ['C1 c2', 'replace c2 c2', {}, 'c2 cannot replace itself'],
     ['C1 C2', 'replace c1 c9', {}, 'c9 is not a member'],
   ]

@@ -93,9 +93,16 @@ describe('A reload of the configuration', () => {
       'identity: {cert: other.pem, key: pki/key.pem, ca: /srv/ca.pem}\nserverCertificates: [{cert: pki/cert.pem, key: web.key}]\n',
       /serverCertificates\[0\]\.cert: is named more than once .*; restart the controller/,
     ],
+    ['has another id', 'id: ctrl7\n', /^id: cannot change from ctrl1 to ctrl7; undo this change$/],
+    [
+      'has another trust domain',
+      'trustDomain: other.net\n',
+      /^trustDomain: cannot change from \S+ to other\.net; undo this change$/,
+    ],
   ])('changes nothing if the file %s', async (_what, more, detail) => {
     const before = running.config
-    const text = more.startsWith('identity') ? GOOD.replace(/identity:\n( .*\n)+/, '') : GOOD
+    const [key = ''] = more.split(':')
+    const text = GOOD.replace(new RegExp(`^${key}:.*\\n( .*\\n)*`, 'm'), '')
     writeFileSync(path, text + more)
     await expect(opened().reload(SYSTEM_ACTOR)).rejects.toMatchObject({
       code: 'CONFIGURATION_REFUSED',

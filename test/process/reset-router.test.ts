@@ -9,7 +9,8 @@ import { Fleet } from './support/fleet.ts'
 import { RouterProcess } from './support/router-process.ts'
 
 // Goal: after all controllers were lost and restored from a backup with the same ids and addresses,
-// an operator brings a router back with the command that its log names. Method: the router runs
+// and after a recovery from a lost quorum, an operator brings a router back with the command that
+// its log names. Method: the router runs
 // during the restore, as a router on another host does. Each test continues where the previous one
 // ended.
 
@@ -174,4 +175,29 @@ test('a router that was reset is in service at the restored controller, and at a
     const keys = learnedKeys().filter((one) => /^ctrl[12] [0-9a-f]{64}$/.test(one))
     return keys.length === 2 && keys.every((key) => !before.includes(key))
   })
+})
+
+test('a router refuses a controller that joins again after a recovery, until the reset that the recovery names', async () => {
+  for (const k of [1, 2]) await fleet.stop(k, 'SIGKILL')
+  rmSync(fleet.folder(2), { recursive: true })
+  const recovered = await succeed(
+    'cluster',
+    'recover',
+    '--config',
+    fleet.config(1),
+    '--confirm',
+    'without ctrl2',
+  )
+  expect(recovered).toMatch(/^routers refuse the new keys of controllers that join again until/m)
+  await fleet.start(1)
+  await expectInService(1, 'recovered')
+  await fleet.join(2, 1)
+  await eventually('the router refuses ctrl2', () => PINNED.test(router.output))
+  expect(router.output).toContain('the key of controller ctrl2 is not the one')
+  expect(router.output).toContain('or recovered after a lost quorum')
+  await router.stop()
+  await succeed('router', 'reset', config())
+  router.start(config())
+  await expectInService(2, 'joined again')
+  expect(router.output).not.toMatch(PINNED)
 })

@@ -14,6 +14,7 @@ import type { NetworkAuthorities } from '../../src/auth/certificates/network-aut
 
 /** The authorities of a network: a trust anchor, and an intermediate authority that signs. */
 export interface TestAuthorities extends NetworkAuthorities {
+  readonly root: CertificateWithKey
   readonly issuing: CertificateWithKey
 }
 
@@ -34,6 +35,7 @@ export async function networkAuthorities(nowMs: number): Promise<TestAuthorities
     validity: validityStartingAt(nowMs, ISSUING_LIFETIME_MS),
   })
   return {
+    root,
     issuing,
     anchorsPem: () => root.certificatePem,
     intermediatesPem: () => issuing.certificatePem,

@@ -258,6 +258,35 @@ test('A tunnel closes the connection of a client whose circuit is refused, and l
   })
 })
 
+test('The tunnel that hosts a service logs, once a minute, why it cannot reach the target', async () => {
+  const closed = await freePort()
+  const port = await freePort()
+  const config = { 'host.v1': hostOf(closed) }
+  const host = await stage.tunnel('host1', [service('s1', ['Bind'], config)])
+  const client = await stage.tunnel(
+    'ann',
+    [service('s1', ['Dial'])],
+    [{ name: 'name of s1', port, protocol: 'tcp' }],
+  )
+  await host.tunnel.start()
+  await client.tunnel.start()
+  await eventually(() => stage.terminators.size).toBe(1)
+  await eventually(() => stage.logged('service offered').length).toBe(1)
+  for (let time = 0; time < 2; time += 1) {
+    await closeOf(connect({ port, host: '127.0.0.1' }).on('error', () => undefined))
+  }
+  const lines = stage.logged('hosted service not reached for a client')
+  expect(lines.map(({ fields }) => fields)).toEqual([
+    {
+      serviceId: 's1',
+      service: 'name of s1',
+      dialerId: 'ann',
+      identityId: 'host1',
+      reason: expect.stringContaining(`cannot reach 127.0.0.1:${closed}: `),
+    },
+  ])
+})
+
 test('A circuit that the controller removes ends at both tunnels', async () => {
   const { port, target } = await joined()
   const { socket, said } = await opened(port)

@@ -1,6 +1,7 @@
-import { type Certificate, CertificateError, checkCertificateChain } from '../../pki/certificate.ts'
+import { CertificateError, checkCertificateChain } from '../../pki/certificate.ts'
 import { hasExternalSpiffeId } from '../../pki/spiffe.ts'
 import type { CallerCredentials } from './credentials.ts'
+import type { PresentedCertificates } from '../../pki/verify/client-chain.ts'
 import { networkAuthorities } from '../certificates/trusted-authorities.ts'
 import type { NetworkAuthorities } from '../certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -24,7 +25,7 @@ export function isMonitoringClient(
   const chain = peerChain()
   if (chain === null) return false
   try {
-    return isMonitorCertificate(deps, chain[0])
+    return hasMonitorCertificate(deps, chain)
   } catch (error) {
     if (error instanceof CertificateError) return false
     throw error
@@ -32,12 +33,15 @@ export function isMonitoringClient(
 }
 
 /**
+ * The presented intermediates count too: after a replacement of the issuing authority, they connect
+ * an earlier certificate to the root.
  * @throws {CertificateError} when the network did not issue the certificate, or the certificate has
  * expired.
  */
-function isMonitorCertificate(deps: MonitorDeps, leaf: Certificate): boolean {
+function hasMonitorCertificate(deps: MonitorDeps, chain: PresentedCertificates): boolean {
   // @guard certificate-of-the-web-authority--metrics, metrics-by-certificate--chain
-  checkCertificateChain([leaf], networkAuthorities(deps), deps.clock.nowMs())
+  checkCertificateChain(chain, networkAuthorities(deps), deps.clock.nowMs())
+  const [leaf] = chain
   const isForClients = leaf.native.keyUsage?.includes(CLIENT_AUTHENTICATION) === true
   // Controllers and identities have certificates of the same authority, but must not count as
   // monitoring systems.

@@ -58,7 +58,10 @@ export function toApiRefusal({
 
 /** @param detail the missing permission; '' if the controller does not send it. */
 function deniedText(detail: string): string {
-  if (detail === '') return 'permission denied; ask an administrator for the permission'
+  // Controllers name no permission to a session that lacks a second factor.
+  if (detail === '') {
+    return 'permission denied; log in again if the identity has a second factor by now, otherwise ask an administrator for the permission'
+  }
   return `permission denied: ${detail}; ask an administrator`
 }
 

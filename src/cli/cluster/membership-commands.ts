@@ -141,8 +141,10 @@ export async function inviteController(options: InviteOptions): Promise<void> {
 export function joinInstruction(ticketFile: string, hasUnit: boolean): string {
   const file = quoteShellWord(ticketFile)
   if (!hasUnit) return `on the new host: flotilla cluster join CONFIG --ticket-file ${file}`
-  return `on the new host, as the user flotilla: flotilla cluster join /etc/flotilla/ID/config.yml --id ID --ticket-file ${file} --no-run
-then, as root: systemctl enable --now flotilla-controller@ID`
+  return `on the new host, as root, with its ID and the name HOST that the other hosts resolve:
+  install -d -o flotilla -g flotilla -m 0700 /etc/flotilla/ID /var/lib/flotilla/ID
+  runuser -u flotilla -- flotilla cluster join /etc/flotilla/ID/config.yml --id ID --data /var/lib/flotilla/ID/data --advertise HOST --ticket-file - --no-run < ${file}
+  systemctl enable --now flotilla-controller@ID`
 }
 
 function refuseToOverwrite(path: string): void {

@@ -22,7 +22,7 @@ import { readSecretFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
 import { promptExactText } from '../terminal/exact-text-prompt.ts'
-import { startCommand } from '../terminal/start-command.ts'
+import { routerResetSteps, startCommand } from '../terminal/start-command.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
@@ -101,6 +101,10 @@ async function recover(path: string, found: Found, options: RecoverOptions): Pro
   printLine(
     `then invite the others again: flotilla cluster invite --config ${quoteShellWord(path)}`,
   )
+  printLine(
+    'routers refuse the new keys of controllers that join again until you reset them; after the joins, on the host of each router:',
+  )
+  printLine(`  ${routerResetSteps}`)
 }
 
 /**

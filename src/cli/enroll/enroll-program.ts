@@ -5,7 +5,9 @@ import type { EnrollOptions } from './enroll-identity.ts'
 
 /** The `identity` and `ca` commands. Their code is loaded when one of them runs. */
 export function addEnrollmentCommands(program: Command): void {
-  addIdentity(program.command('identity').description('enroll an identity, or import many'))
+  addIdentity(
+    program.command('identity').description('enroll, import, disable or enable identities'),
+  )
   addCa(program.command('ca').description('verify a third-party CA'))
 }
 

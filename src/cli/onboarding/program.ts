@@ -1,12 +1,59 @@
 import type { Command } from 'commander'
 
 import { addContextOption } from '../client/connection-options.ts'
+import type { ContextOptions } from '../client/context-client.ts'
 import type { ImportIdentitiesOptions } from './import-identities.ts'
 
-/** Adds `flotilla identity import` to the command group that contains `identity enroll`. */
+/**
+ * Adds `import`, `disable` and `enable` to the command group that contains `flotilla identity
+ * enroll`.
+ */
 export function addOnboardingCommands(program: Command): void {
   const identity = program.commands.find((group) => group.name() === 'identity')
   if (identity === undefined) throw new Error('the identity verbs are added first')
+  addImport(identity)
+  addDisable(identity)
+  addEnable(identity)
+}
+
+function addDisable(identity: Command): void {
+  addContextOption(identity.command('disable'))
+    .argument('<name>', 'name or id')
+    .description('end all sessions of an identity, and refuse its log-ins')
+    .addHelpText(
+      'after',
+      `
+Use this for a lost or stolen device, or when a person leaves. Sessions, circuits and hosted services end immediately.
+The identity keeps its id, credentials and policies until 'flotilla identity enable' or 'flotilla delete identity'.
+
+Examples:
+  flotilla identity disable laptop`,
+    )
+    .action(async (name: string, options: ContextOptions) => {
+      const { disableIdentityByName } = await import('../records/disable-identity.ts')
+      await disableIdentityByName(name, options)
+    })
+}
+
+function addEnable(identity: Command): void {
+  addContextOption(identity.command('enable'))
+    .argument('<name>', 'name or id')
+    .description('allow a disabled or locked identity to log in again')
+    .addHelpText(
+      'after',
+      `
+Also ends a lockout after wrong passwords, and the pause after wrong codes of a second factor.
+
+Examples:
+  flotilla identity enable laptop`,
+    )
+    .action(async (name: string, options: ContextOptions) => {
+      const { enableIdentityByName } = await import('../records/disable-identity.ts')
+      await enableIdentityByName(name, options)
+    })
+}
+
+function addImport(identity: Command): void {
   addContextOption(identity.command('import'))
     .argument('<csv>', 'CSV file, one identity a line, or - for standard input')
     .requiredOption('--tokens <folder>', 'folder for a file NAME.jwt, mode 0600, of each identity')

@@ -112,6 +112,9 @@ function whyNotWritable(
   { name, settable }: KindField,
 ): string | null {
   const one = withArticle(kindNameInWords(kind.name))
+  if (kind.id === 'identity' && name === 'disabled') {
+    return `${name} of ${one} is set with flotilla identity disable NAME, or flotilla identity enable NAME`
+  }
   if (settable === 'never') return `${name} of ${one} is read-only`
   if (mode === 'create' || settable === 'always') return null
   return `${name} of ${one} can only be set at creation`

@@ -7,7 +7,13 @@ import { configuredEndpoints } from '../../config/router/router-relations.ts'
 import { listenerProtocols } from '../../config/router/shared-options.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { formatHostPort, type HostPort } from '../../lib/text/names.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { ProgramFailure } from '../../overlay/failure.ts'
 import { noControllerReason } from '../../router/controllers/endpoints-file.ts'
+import {
+  readRouterIdentity,
+  readServerIdentity,
+} from '../../router/identity/reloadable-identity.ts'
 import { findPidByCommandLine } from '../../controller/admin/pid-file.ts'
 import { isRouterRunning } from './running-router.ts'
 
@@ -25,11 +31,53 @@ export interface HostStartFaults {
  * closes them again.
  */
 export async function findHostStartFaults(checked: CheckedRouterConfig): Promise<HostStartFaults> {
-  const [controllers, ports] = [controllerFindings(checked), await portFindings(checked)]
+  const found = [
+    identityFindings(checked),
+    controllerFindings(checked),
+    await portFindings(checked),
+  ]
   return {
-    faults: [...controllers.faults, ...ports.faults],
-    notes: [...controllers.notes, ...ports.notes],
+    faults: found.flatMap(({ faults }) => faults),
+    notes: found.flatMap(({ notes }) => notes),
   }
+}
+
+/** Reads keys and certificates as a start does. A router that has not enrolled has none yet. */
+function identityFindings(checked: CheckedRouterConfig): HostStartFaults {
+  const { identity, web } = checked.config
+  if (!isEnrolled(identity)) {
+    const note = "the router has no certificates yet: 'flotilla router enroll' writes them"
+    return { faults: [], notes: [note] }
+  }
+  try {
+    readRouterIdentity(identity, systemClock.nowMs())
+    for (const [at, { identity: own }] of web.entries()) {
+      if (own !== null) readServerIdentity(own, `web[${at}].identity`)
+    }
+  } catch (error) {
+    if (error instanceof ProgramFailure) {
+      return { faults: [startFailureFault(checked, error.message)], notes: [] }
+    }
+    throw error
+  }
+  return { faults: [], notes: [] }
+}
+
+function isEnrolled({ cert, server_cert: serverCert }: RouterConfig['identity']): boolean {
+  return [cert, serverCert].some(
+    (source) => source !== null && (source.path === null || existsSync(source.path)),
+  )
+}
+
+/** The fault for a start failure, whose message begins with an option such as `identity.key:`. */
+function startFailureFault(checked: CheckedRouterConfig, message: string): ConfigFault {
+  const [, key = '', problem = message] = /^([a-z_[\]0-9.]+): (.*)$/s.exec(message) ?? []
+  return { source: checked.path, line: lineOf(checked, key), key, problem }
+}
+
+function lineOf({ effective }: CheckedRouterConfig, key: string): number | null {
+  const source = effective.find((one) => one.key === key)?.source
+  return source !== undefined && 'line' in source ? source.line : null
 }
 
 function controllerFindings({ config, path }: CheckedRouterConfig): HostStartFaults {
@@ -51,19 +99,13 @@ interface ListenedAddress extends HostPort {
 }
 
 /** Listens on all addresses at the same time, because two of them may conflict with each other. */
-async function portFindings({
-  config,
-  path,
-  effective,
-}: CheckedRouterConfig): Promise<HostStartFaults> {
+async function portFindings(checked: CheckedRouterConfig): Promise<HostStartFaults> {
+  const { config, path } = checked
   const running = await findRunningRouter(path)
   if (running !== null) {
     const note = `a router with this configuration is running${running}, so its ports were not tested`
     return { faults: [], notes: [note] }
   }
-  const lines = new Map(
-    effective.map(({ key, source }) => [key, 'line' in source ? source.line : null]),
-  )
   const held: ListeningProbe[] = []
   const faults: ConfigFault[] = []
   try {
@@ -72,7 +114,7 @@ async function portFindings({
       held.push(one)
       if (one.fault === null) continue
       const problem = `${formatHostPort({ host, port })} ${one.fault}`
-      faults.push({ source: path, line: lines.get(key) ?? null, key, problem })
+      faults.push({ source: path, line: lineOf(checked, key), key, problem })
     }
   } finally {
     await Promise.all(held.map(({ release }) => release()))

@@ -19,7 +19,7 @@ import {
 } from '../bootstrap/config-from-flags.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
-import { startCommand } from '../terminal/start-command.ts'
+import { routerResetSteps, startCommand } from '../terminal/start-command.ts'
 import { prefixErrorsWithFile } from './backup-file.ts'
 import {
   prepareRestoredCredentials,
@@ -183,13 +183,6 @@ function refuseData({ config: { data } }: PlannedConfig): void {
     `${data} is not empty; move it away, or set data to another folder`,
   )
 }
-
-/** Commands for a router with a systemd unit. */
-const routerResetSteps = [
-  'systemctl stop flotilla-router@NAME',
-  'flotilla router reset /etc/flotilla/NAME/router.yml',
-  'systemctl start flotilla-router@NAME',
-].join('; ')
 
 function printResult(result: RestoreResult, manifest: BackupManifest): void {
   const { id, clusterId, generation, counts, isIdentityKept, config } = result

@@ -10,6 +10,13 @@ type UnitProgram = keyof typeof unitFiles
 
 const unitFolders = ['/etc/systemd/system', '/usr/lib/systemd/system', '/lib/systemd/system']
 
+/** Commands that make a router with a systemd unit forget the keys of its controllers. */
+export const routerResetSteps = [
+  'systemctl stop flotilla-router@NAME',
+  'flotilla router reset /etc/flotilla/NAME/router.yml',
+  'systemctl start flotilla-router@NAME',
+].join('; ')
+
 /**
  * The command that starts a program with a configuration. If this host has a systemd unit for the
  * configuration, the command starts the unit: a program that is started by hand would run in

@@ -234,7 +234,11 @@ function replace(
     return coming.voter ? { target, warnings: [] } : unknown(oldId)
   }
   if (!leaving.voter) {
-    return refused(`${oldId} is a learner; promote ${newId} and remove ${oldId} instead`)
+    return refused(
+      coming.voter
+        ? `${oldId} is a learner and ${newId} a voter, and the controller that leaves comes first; to put ${oldId} in the place of ${newId}, type: flotilla cluster replace ${newId} ${oldId}`
+        : `${oldId} is a learner; promote ${newId} and remove ${oldId} instead`,
+    )
   }
   if (coming.voter) return refused(`${newId} is a voter already; remove ${oldId} instead`)
   const obstacle = obstacleToVote(now, coming)

@@ -126,12 +126,13 @@ dialers:
 
 function optionalText({ advertise }: CommentedRouterOptions): string {
   const metrics = `interface: '${anyAddress(advertise)}:9443', address: '${hostText(advertise)}:9443'`
-  return `# Health for a load balancer or a service manager: GET https://127.0.0.1:1780/health-checks
+  return `# 'health' for a load balancer or a service manager: GET https://127.0.0.1:1780/health-checks. 'metrics' for Prometheus at
+# /metrics, for client certificates of 'flotilla pki issue'. To use a server, remove '# ' from its lines and from 'web:'.
+
 # web:
 #   - name: health
 #     bindPoints: [{ interface: '127.0.0.1:1780', address: '127.0.0.1:1780' }]
 #     apis: [{ binding: health-checks }]
-# Numbers for Prometheus at /metrics, for client certificates of 'flotilla pki issue'.
 #   - name: metrics
 #     bindPoints: [{ ${metrics} }]
 #     apis: [{ binding: metrics }]

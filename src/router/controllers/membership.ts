@@ -150,7 +150,7 @@ export class ControllerMembership {
     // @guard router-captured--pinned
     return pinned === null || pinned === keySha256
       ? null
-      : `the key of controller ${id} is not the one that the other controllers have pinned; if the cluster was restored from a backup into a new cluster, stop this router and type: ${this.#resetCommand}. Otherwise treat the key of the issuing authority as stolen`
+      : `the key of controller ${id} is not the one that the other controllers have pinned; if the cluster was restored from a backup into a new cluster, or recovered after a lost quorum, stop this router and type: ${this.#resetCommand}. Otherwise treat the key of the issuing authority as stolen`
   }
 
   /**

@@ -36,7 +36,7 @@ export interface RouterIdentity extends ListenerCertificates {
 type IdentityConfig = RouterConfig['identity']
 
 /** @throws {ProgramFailure} names the option, such as `identity.cert`, and the problem. */
-function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
+export function readRouterIdentity(identity: IdentityConfig, nowMs: number): RouterIdentity {
   const { cert, key, ca, server_cert: serverCert, server_key: serverKey } = identity
   if (ca === null) {
     throw new ProgramFailure(

@@ -8,6 +8,12 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 import { acquirePathLock } from '../../../src/cli/terminal/process-lock.ts'
 import { closeServer, startListening, listeningPort } from '../../../src/lib/runtime/listening.ts'
+import {
+  issueLeaf,
+  LEAF_LIFETIME_MS,
+  validityStartingAt,
+} from '../../../src/pki/authority/authority.ts'
+import { networkAuthorities } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
 import { runHere } from '../run-here.ts'
 
@@ -138,6 +144,45 @@ describe('router check', () => {
     await closeServer(server)
     const again = await runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
     expect([again.code, again.stderr]).toEqual([0, expect.stringContaining('without csr')])
+  })
+
+  test('reports keys and certificates with which the router would not start, and exits with 1', async () => {
+    const identity = 'identity: {cert: e.cert, server_cert: e.server.cert, key: e.key, ca: e.ca}'
+    writeFileSync(path, GOOD.replace(/identity: .*/, identity))
+    const check = (): ReturnType<typeof runHere> =>
+      runHere(['router', 'check', path], { WHERE: 'ctrl1.test' })
+    const before = await check()
+    expect([before.code, before.stdout]).toEqual([
+      0,
+      expect.stringContaining("no certificates yet: 'flotilla router enroll' writes them"),
+    ])
+
+    const { root, issuing } = await networkAuthorities(Date.now())
+    const leaf = await issueLeaf({
+      issuer: issuing,
+      commonName: 'router-1',
+      uris: [],
+      hosts: ['router1.test'],
+      usages: ['client', 'server'],
+      validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
+    })
+    const put = (name: string, text: string): void =>
+      writeFileSync(join(folder, `e.${name}`), text, { mode: 0o600 })
+    put('cert', leaf.certificatePem)
+    put('server.cert', leaf.certificatePem)
+    put('ca', root.certificatePem)
+    const missing = await check()
+    expect(missing.code).toBe(1)
+    expect(missing.stderr).toContain(`${path}:2: identity.key: ${join(folder, 'e.key')} cannot be`)
+
+    put('key', issuing.privateKeyPem)
+    expect((await check()).stderr).toContain(
+      'identity.key: the private key does not belong to the certificate',
+    )
+    put('key', leaf.privateKeyPem)
+    expect(await check()).toMatchObject({ code: 0, stderr: '' })
+    put('ca', '')
+    expect((await check()).stderr).toContain('identity.ca: no PEM certificate found')
   })
 
   test('reports two listeners whose addresses conflict', async () => {

@@ -76,6 +76,15 @@ describe('router init', () => {
     )
   })
 
+  test('writes a commented block for web servers that is valid once the comment signs are removed', async () => {
+    await runHere(['router', 'init', 'edge', at('web.yml'), '--advertise', 'r1'])
+    const [before = '', block = ''] = readFileSync(at('web.yml'), 'utf8').split(/(?=^# web:)/m)
+    writeFileSync(at('web.yml'), before + block.replaceAll(/^# /gm, ''))
+    const checked = await runHere(['router', 'check', at('web.yml'), '--print'])
+    expect([checked.code, checked.stderr]).toEqual([0, ''])
+    expect(checked.stdout).toContain('web[1].apis[0].binding = metrics')
+  })
+
   test('writes, for each router type, the sections that a router of this type needs', async () => {
     const keysOf = async (type: string): Promise<string[]> => {
       await runHere(['router', 'init', type, at(`${type}.yml`), '--advertise', 'r1'])

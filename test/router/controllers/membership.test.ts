@@ -437,7 +437,7 @@ describe('The keys of controllers that a router knows', () => {
     expect(stage.members.refusal('c', keyOf('minted'))).toBe(null)
     stage.says('b', 'a b c')
     expect(stage.members.refusal('c', keyOf('minted'))).toBe(
-      'the key of controller c is not the one that the other controllers have pinned; if the cluster was restored from a backup into a new cluster, stop this router and type: flotilla router reset CONFIG. Otherwise treat the key of the issuing authority as stolen',
+      'the key of controller c is not the one that the other controllers have pinned; if the cluster was restored from a backup into a new cluster, or recovered after a lost quorum, stop this router and type: flotilla router reset CONFIG. Otherwise treat the key of the issuing authority as stolen',
     )
     expect(stage.members.refusal('c', keyOf('c'))).toBe(null)
     stage.restart()
