@@ -433,7 +433,6 @@ export const texts = {
     search: (many: string) => `#attribute or @name of ${many}`,
     attribute: 'attribute',
     all: (many: string) => `all ${many}`,
-    counting: 'Counting …',
     count: (amount: number, one: string, many: string) =>
       `Matches ${count(amount, one, within(many))} now`,
   },
@@ -532,7 +531,7 @@ export const texts = {
       cas: 'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
       authenticators: 'No identity can log in until it enrolls or gets a password.',
       enrollments:
-        'No token is outstanding: each identity and router has enrolled, or was never invited.',
+        'No token can be used: each identity and router has enrolled, was never invited, or its token has expired.',
       revocations:
         'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends.',
       'controller-settings':
@@ -582,6 +581,10 @@ export const texts = {
       configCount: 'Configs',
       configValue: 'Value',
       certificateEnd: 'Expires',
+      isVerified: 'State',
+      isAuthEnabled: 'Log in',
+      isAutoCaEnrollmentEnabled: 'Enroll by certificate',
+      isOttCaEnrollmentEnabled: 'Enroll with a token',
       identityCount: 'Identities',
       serviceCount: 'Services',
       routerCount: 'Edge routers',
@@ -613,6 +616,7 @@ export const texts = {
     giveAccess: 'Give access',
     accessTo: (service: string) => `Access to ${service}`,
     create: (one: string) => `Create ${one}`,
+    created: 'created',
     updated: 'changed',
     lastSeen: 'last seen',
     neverSeen: 'never seen',
@@ -653,12 +657,15 @@ export const texts = {
       disabledAt: 'Disabled since',
       supportedProtocols: 'Addresses for clients',
       typeId: 'Type',
+      subject: 'Subject',
+      policies: 'Policies',
+      edgeRouter: 'Edge router',
+      'cas.identityRoles': 'Attributes of its identities',
     } as Readonly<Record<string, string>>,
     data: 'Data',
+    schema: 'Schema',
     noClients: 'It takes no clients',
     tag: (name: string) => `Tag ${name}`,
-    createdAt: 'Created',
-    updatedAt: 'Changed',
     tabs: 'Parts of the page',
     tabNames: {
       overview: 'Overview',

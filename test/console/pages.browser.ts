@@ -98,15 +98,13 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
   test('shows its active filters, each with a button that removes it', async () => {
     const page = await network.open(1, 'identities?is-ends=some&is-admin=yes')
     const active = page.getByRole('group', { name: texts.list.active })
-    await active.getByText('Ends: With a role attribute that ends').waitFor()
+    await active.getByText('Attribute ends: With an end').waitFor()
     await page.getByText(texts.list.noMatch).waitFor()
-    await active
-      .getByRole('button', { name: texts.picker.remove('Rights: Administrators') })
-      .click()
+    await active.getByRole('button', { name: texts.picker.remove('Administrators: Only') }).click()
     await page.waitForURL(/\?is-ends=some$/)
     await page.getByText(texts.list.noMatch).waitFor()
     await active
-      .getByRole('button', { name: texts.picker.remove('Ends: With a role attribute that ends') })
+      .getByRole('button', { name: texts.picker.remove('Attribute ends: With an end') })
       .click()
     await active.waitFor({ state: 'detached' })
     expect(new URL(page.url()).search).toBe('')

@@ -87,7 +87,7 @@ export function ColumnChoice({
         event.currentTarget.querySelector('summary')?.focus()
       }}
     >
-      <summary class="button quiet">{list.chooseColumns}</summary>
+      <summary class="button">{list.chooseColumns}</summary>
       {isOpen.value ? (
         <fieldset class="picker-list">
           <legend class="visually-hidden">{list.chooseColumns}</legend>

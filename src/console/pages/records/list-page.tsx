@@ -14,6 +14,7 @@ import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import {
+  chosenOption,
   firstRowToLoad,
   isFiltered,
   type ListState,
@@ -30,6 +31,7 @@ import {
   ListExportButtons,
   type Selection,
 } from './list-tools.tsx'
+import { listFacets } from './list-facets.ts'
 import { withRelated } from './list-relations.ts'
 import { readRowPage, type RecordRow } from './record-data.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
@@ -47,7 +49,7 @@ async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): P
     firstRow: firstRowToLoad(state),
     page: await withRelated(
       kind,
-      await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
+      await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, listFacets(kind)),
       signal,
     ),
     fields: hasNames ? ['name'] : shown,
@@ -175,6 +177,12 @@ function ListFailure({
   )
 }
 
+/** Whether a filter hides some records, also one that the list starts with. */
+function isNarrowed(kind: ConsoleKind, state: ListState): boolean {
+  const facets = listFacets(kind)
+  return isFiltered(state) || facets.some((facet) => chosenOption(state, facet) !== '')
+}
+
 function FilterBar(props: {
   readonly kind: ConsoleKind
   readonly state: ListState
@@ -221,7 +229,7 @@ function FilterBar(props: {
       </div>
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
-        {total === null ? '' : list.total(total, isFiltered(state))}
+        {total === null ? '' : list.total(total, isNarrowed(kind, state))}
       </span>
       {isFiltered(state) && total !== null && total > 0 ? (
         <Button

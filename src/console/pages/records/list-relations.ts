@@ -1,3 +1,4 @@
+import { sortByName } from '../../app/name-order.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { serviceAddresses } from './config-address.ts'
@@ -5,6 +6,7 @@ import type { ConsoleKind } from './kinds.ts'
 import { readRecordNames, readRows, type RecordRow, ROWS_MAX, type RowPage } from './record-data.ts'
 import { readRoleCandidates } from './role-candidates.ts'
 import { countSelected, roleListIn, selectsRecord } from './role-selection.ts'
+import { rowTitle } from './row-title.ts'
 import { readHostCounts } from './service-hosts.tsx'
 
 /** Members that are added to a row of a list. */
@@ -65,7 +67,7 @@ const relateConfigs: Relate = async (rows, signal) => {
       configValue: clientAddress ?? hostAddress,
       ...(isWhole
         ? {
-            usedBy: services.rows
+            usedBy: sortByName(services.rows, rowTitle)
               .filter(({ configs }) => Array.isArray(configs) && configs.includes(row.id))
               .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
           }
@@ -142,13 +144,23 @@ const countIdentities = { field: 'identityRoles', path: 'identities', column: 'i
 const countServices = { field: 'serviceRoles', path: 'services', column: 'serviceCount' }
 const countRouters = { field: 'edgeRouterRoles', path: 'edge-routers', column: 'routerCount' }
 
-/** The number of service policies that select a posture check. */
+/** The service policies that select a posture check. */
 const relatePostureChecks: Relate = async (_, signal) => {
   if (!hasPermission('service-policy.read')) return () => ({})
   const policies = await readRows('service-policies', 'not isEmpty(postureCheckRoles)', signal)
   if (policies.totalCount > policies.rows.length) return () => ({})
-  const lists = policies.rows.map((policy) => roleListIn(policy, 'postureCheckRoles'))
-  return (row) => ({ policyCount: lists.filter((list) => selectsRecord(list, row)).length })
+  const lists = policies.rows.map((policy) => ({
+    reference: { id: policy.id, name: policy['name'], entity: 'service-policies' },
+    list: roleListIn(policy, 'postureCheckRoles'),
+  }))
+  return (row) => {
+    const using = lists.filter(({ list }) => selectsRecord(list, row))
+    const policies = using.map(({ reference }) => reference)
+    return {
+      policyCount: using.length,
+      policies: sortByName(policies, ({ name }) => String(name)),
+    }
+  }
 }
 
 /** ID of the policy for identities without one. */

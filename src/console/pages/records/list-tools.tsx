@@ -11,9 +11,9 @@ import { Menu } from '../../controls/menu.tsx'
 import { Chips } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
-import { formatListState, type ListState } from './filters.ts'
+import { chosenOption, EVERY, formatListState, type ListState } from './filters.ts'
 import type { ConsoleKind } from './kinds.ts'
-import type { ListFacet } from './list-facets.ts'
+import { listFacets, type ListFacet } from './list-facets.ts'
 import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
 import type { RecordRow } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
@@ -41,7 +41,8 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
 const INLINE_FACETS = 3
 
 /** The filter choices next to the search field, and those in a menu. */
-function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
+function placedFacets(kind: Pick<ConsoleKind, 'path'>) {
+  const facets = listFacets(kind)
   const amount = isNarrowWindow.value ? 0 : INLINE_FACETS
   return { inline: facets.slice(0, amount), others: facets.slice(amount) }
 }
@@ -50,7 +51,7 @@ function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
 export function Facets(props: FilterProps) {
   const { kind, state } = props
   const { inline, others } = placedFacets(kind)
-  const chosen = others.filter(({ name }) => (state.facets[name] ?? '') !== '').length
+  const chosen = others.filter((facet) => chosenOption(state, facet) !== '').length
   return (
     <>
       {inline.map((facet) => (
@@ -79,6 +80,11 @@ export function Facets(props: FilterProps) {
   )
 }
 
+/** The value for no filter: it is in the address if the list is narrower without it. */
+function everyOption(usual: ListFacet['usual']): string {
+  return usual === undefined ? '' : EVERY
+}
+
 function FacetSelect(
   props: FilterProps & {
     readonly facet: ListFacet
@@ -89,14 +95,16 @@ function FacetSelect(
     readonly ids?: { readonly id: string }
   },
 ) {
-  const { name, label, options } = props.facet
-  const value = props.state.facets[name] ?? ''
+  const { name, label, options, usual } = props.facet
+  const value = chosenOption(props.state, props.facet)
   return (
     <select
       class={`input facet ${value === '' ? '' : 'chosen-facet'}`}
       {...(props.ids ?? { 'aria-label': label })}
       value={value}
-      onChange={({ currentTarget }) => choose(props, { [name]: currentTarget.value })}
+      onChange={({ currentTarget }) =>
+        choose(props, { [name]: currentTarget.value || everyOption(usual) })
+      }
     >
       <option value="">
         {props.ids === undefined ? texts.list.every(label) : texts.access.shows.all}
@@ -113,14 +121,21 @@ function FacetSelect(
 /** The choices in the menu that narrow the list now, each with a button that removes it. */
 export function ActiveFilters(props: FilterProps) {
   const { kind, state } = props
-  const active = placedFacets(kind).others.flatMap(({ name, label, options }) => {
-    const option = options.find(({ value }) => value === state.facets[name])
+  const { others } = placedFacets(kind)
+  const active = others.flatMap((facet) => {
+    const { name, label, options } = facet
+    const option = options.find(({ value }) => value === chosenOption(state, facet))
     return option === undefined ? [] : [{ value: name, text: `${label}: ${option.text}` }]
   })
   if (active.length === 0) return null
   return (
     <div class="active-filters row" role="group" aria-label={texts.list.active}>
-      <Chips values={active} onRemove={(name) => choose(props, { [name]: '' })} />
+      <Chips
+        values={active}
+        onRemove={(name) =>
+          choose(props, { [name]: everyOption(others.find((one) => one.name === name)?.usual) })
+        }
+      />
     </div>
   )
 }

@@ -6,6 +6,7 @@ import { CopyId } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { DAY_MS } from '../../controls/expiry.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
@@ -27,7 +28,6 @@ const states: Readonly<
   isOnline: { on: ['good', texts.cell.online], off: texts.cell.offline },
   hasApiSession: { on: ['good', texts.cell.loggedIn], off: '' },
   disabled: { on: ['warn', texts.cell.disabled], off: '' },
-  isVerified: { on: ['good', texts.cell.verified], off: texts.cell.unverified },
   enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
 }
 
@@ -49,6 +49,9 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   },
   lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
   sdkInfo: (row) => clientDescription(row),
+  isVerified: ({ isVerified }) => (
+    <StateBadge state={isVerified === true ? 'verified' : 'unverified'} />
+  ),
   versionInfo: (row) => memberText(row['versionInfo'], 'version'),
   supportedProtocols: (row) => <span class="clip">{clientAddresses(row)}</span>,
   expiresAt: (row) => <ExpiryCell row={row} />,
@@ -67,7 +70,8 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
       texts.cell.transitRouter
     ),
   use: ({ name }) => configTypeUse(name),
-  usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy services={usedBy} /> : ''),
+  usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy users={usedBy} /> : ''),
+  policies: ({ policies }) => (Array.isArray(policies) ? <UsedBy users={policies} /> : ''),
   configType: ({ configType }) => memberText(configType, 'name'),
   typeId: ({ typeId }) =>
     typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
@@ -119,7 +123,7 @@ function UseCount({ amount }: { readonly amount: unknown }) {
 
 /** Enough characters to compare two fingerprints by sight. */
 const FINGERPRINT_CHARACTERS = 16
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
 
 function methodName(method: string): string {
   const methods: Readonly<Record<string, string>> = texts.list.methods
@@ -127,7 +131,10 @@ function methodName(method: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1)
 }
 
-/** When a record expires; with a color if it expires within a day, gray if it has expired. */
+/**
+ * When a record expires; with a color if it expires within a day, or within an hour for a token
+ * that nearly always expires within a day; gray if it has expired.
+ */
 function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   const ms = Date.parse(String(row['expiresAt']))
   if (Number.isNaN(ms)) return <span class="faint">–</span>
@@ -137,52 +144,62 @@ function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   }
   const time = <Time at={String(row['expiresAt'])} />
   if (left <= 0) return <StateBadge state="expired">{time}</StateBadge>
-  return left > DAY_MS ? (
+  return left > ('token' in row ? HOUR_MS : DAY_MS) ? (
     time
   ) : (
-    <Badge tone="warn" icon="event">
+    <Badge tone="warn" icon="clock">
       {time}
     </Badge>
   )
 }
 
-/** The services that use a config. */
-function UsedBy({ services }: { readonly services: readonly unknown[] }) {
-  if (services.length === 0) return <span class="faint">{texts.cell.notUsed}</span>
-  const shown = services.filter(isObject).slice(0, SHOWN_ITEMS)
+/** The records that use a record, such as the services that use a config. */
+function UsedBy({ users }: { readonly users: readonly unknown[] }) {
+  if (users.length === 0) return <span class="faint">{texts.cell.notUsed}</span>
+  const shown = users.filter(isObject).slice(0, SHOWN_ITEMS)
   return (
     <>
-      {shown.map((service, at) => (
-        <span key={String(service['id'])}>
+      {shown.map((user, at) => (
+        <span key={String(user['id'])}>
           {at === 0 ? '' : ', '}
-          <Reference value={service} />
+          <Reference value={user} />
         </span>
       ))}
-      {services.length > shown.length ? (
-        <span class="faint tiny"> {texts.cell.more(services.length - shown.length)}</span>
+      {users.length > shown.length ? (
+        <span class="faint tiny"> {texts.cell.more(users.length - shown.length)}</span>
       ) : null}
     </>
   )
 }
 
-/** The requirement of a posture check, in a few words; empty if its type alone says it. */
-export function postureRequirement(row: RowCell['row']): string {
+/** The requirements of a posture check, each in a few words; [] if its type alone says it. */
+export function postureRequirements(row: RowCell['row']): readonly string[] {
   const { operatingSystems, domains, macAddresses, process, processes, timeoutSeconds } = row
   if (Array.isArray(operatingSystems)) {
-    const systems = operatingSystems.filter(isObject).map(({ type, versions }) => {
-      const ranges = Array.isArray(versions) ? versions.join(' || ') : ''
-      return `${String(type)} ${ranges}`.trim()
+    return operatingSystems.filter(isObject).map(({ type, versions }) => {
+      const ranges = Array.isArray(versions) ? versions.join(' or ') : ''
+      return `${String(type)} ${ranges.replaceAll('>=', '≥').replaceAll('<=', '≤')}`.trim()
     })
-    return systems.join(', ')
   }
-  if (Array.isArray(domains)) return domains.join(', ')
-  if (Array.isArray(macAddresses)) return macAddresses.join(', ')
+  if (Array.isArray(domains)) return domains.map(String)
+  if (Array.isArray(macAddresses)) {
+    return macAddresses.map(
+      (one) =>
+        String(one)
+          .match(/[\da-f]{2}/gi)
+          ?.join(':') ?? String(one),
+    )
+  }
   if (Array.isArray(processes) || isObject(process)) {
     const all = Array.isArray(processes) ? processes : [process]
-    return all.map((one) => memberText(one, 'path')).join(', ')
+    return all.map((one) => memberText(one, 'path'))
   }
-  if (typeof timeoutSeconds === 'number') return texts.cell.codeEvery(timeoutSeconds)
-  return ''
+  return typeof timeoutSeconds === 'number' ? [texts.cell.codeEvery(timeoutSeconds)] : []
+}
+
+/** The requirements of a posture check in one line. */
+export function postureRequirement(row: RowCell['row']): string {
+  return postureRequirements(row).join(', ')
 }
 
 /** The methods of log-in that an authentication policy allows, in words. */
@@ -229,7 +246,7 @@ export function PolicyExpiryState(props: {
   const end = expiryText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
   return row['isEnded'] === true || isBadge ? (
-    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="event">
+    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="clock">
       {end}
     </Badge>
   ) : (

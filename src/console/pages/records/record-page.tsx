@@ -36,6 +36,7 @@ import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type PrefilledRecord, RecordForm } from './record-form.tsx'
 import { ServiceConfigs } from './service-configs.tsx'
 import { TokenTest } from './token-test.tsx'
+import { isBuiltIn, Origin } from './record-rows.tsx'
 import { RelatedLists } from './related-lists.tsx'
 import { rowTitle } from './row-title.ts'
 import { type HostCount, HostState } from './service-hosts.tsx'
@@ -60,9 +61,6 @@ interface RecordPageData {
   readonly prefilled: PrefilledRecord | null
 }
 
-/** Kinds whose pages show values of other records. */
-const kindsWithRelated: ReadonlySet<string> = new Set(['services', 'posture-checks'])
-
 async function load(
   kind: ConsoleKind,
   id: string | null,
@@ -72,12 +70,13 @@ async function load(
   const path = `/${kind.path}`
   const writing =
     id === null ? served.operation('post', path) : served.operation('patch', `${path}/{id}`)
+  const permission = writing?.permission ?? `${kind.permission}.update`
   const body = writing?.body ?? null
   const fields = body === null ? null : buildFormFields(body, kind)
   const deletion = id === null ? null : served.operation('delete', `${path}/{id}`)
   const common = {
     fields,
-    mayWrite: writing !== null && hasPermission(writing.permission),
+    mayWrite: hasPermission(permission),
     mayDelete: deletion !== null && hasPermission(deletion.permission),
     canDelete: deletion !== null,
   }
@@ -89,7 +88,7 @@ async function load(
   const { record, etag } = await readRecord(kind.path, id, signal)
   const values = draftFromRecord(record, fields ?? [])
   const page = { rows: [record], totalCount: 1, filterableFields: [] }
-  const related = kindsWithRelated.has(kind.path) ? await withRelated(kind, page, signal) : page
+  const related = await withRelated(kind, page, signal)
   return {
     ...common,
     record,
@@ -167,7 +166,7 @@ export function RecordPage({
                 <CopyId id={shown.record.id} />
                 {' · '}
                 <HeadTime kind={kind} record={shown.record} />
-                {texts.record.updated} <Time at={String(shown.record['updatedAt'] ?? '')} />
+                <ChangeTimes record={shown.record} />
               </>
             )}
           </>
@@ -185,7 +184,11 @@ export function RecordPage({
             kind={kind}
             record={shown.record}
             refused={refusalOf(shown.mayWrite)}
-            onDelete={shown.canDelete ? () => (isDeleting.value = true) : null}
+            onDelete={
+              shown.canDelete && !isBuiltIn(kind, shown.record)
+                ? () => (isDeleting.value = true)
+                : null
+            }
             deleteRefused={refusalOf(shown.mayDelete)}
             onDone={loaded.reload}
           />
@@ -258,7 +261,7 @@ function Shown(props: {
     )
   useCurrentTabInView()
   if (record === null) return <div class="stack">{form}</div>
-  const tabs = tabsOf(kind, form !== null)
+  const tabs = tabsOf(kind, form !== null && !isBuiltIn(kind, record))
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
@@ -367,8 +370,13 @@ function HeadState({
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <PolicyExpiryState row={record} isBadge />
   }
-  const state = recordState(kind.path, record)
-  return state === null ? null : <StateBadge state={state} />
+  const state = recordState(kind.path, shown?.related ?? record)
+  return (
+    <>
+      {state === null ? null : <StateBadge state={state} />}
+      <Origin kind={kind} row={record} />
+    </>
+  )
 }
 
 function isRouter({ path }: ConsoleKind): boolean {
@@ -393,6 +401,22 @@ function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly recor
     <>
       {typeof online === 'string' ? onlineSince : offlineSince} <Time at={since} isExact /> (
       <Time at={since} />) ·{' '}
+    </>
+  )
+}
+
+/** When a record was created, and when it was changed after that. */
+function ChangeTimes({ record }: { readonly record: RecordRow }) {
+  const [createdAt, updatedAt] = [String(record['createdAt'] ?? ''), record['updatedAt']]
+  return (
+    <>
+      {texts.record.created} <Time at={createdAt} />
+      {typeof updatedAt !== 'string' || updatedAt === createdAt ? null : (
+        <>
+          {' · '}
+          {texts.record.updated} <Time at={updatedAt} />
+        </>
+      )}
     </>
   )
 }
