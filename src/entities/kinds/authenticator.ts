@@ -78,7 +78,6 @@ export const authenticator = defineEntity({
   symbols: [
     'method',
     { name: 'identity', field: 'identityId' },
-    { name: 'identity.name', through: { field: 'identityId', of: 'identity', symbol: 'name' } },
     { name: 'certFingerprint', field: 'fingerprint' },
     'certPem',
     'publicKeyPrint',

@@ -2,6 +2,8 @@ import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
+import { withHosts, withLogInMethods } from './live-relations.ts'
+
 export type LiveDataRow = Readonly<Record<string, unknown>> & { readonly id: string }
 
 /** Rows from all controllers that responded. */
@@ -14,7 +16,7 @@ export interface LiveDataRows {
 
 /** Ids of the identities in rows that do not contain their names. */
 export function clientIds(rows: readonly LiveDataRow[]): readonly string[] {
-  const ids = rows.flatMap(({ clientId, identityId }) => [clientId, identityId])
+  const ids = rows.flatMap(({ clientId, identityId, hostId }) => [clientId, identityId, hostId])
   return ids.filter((id): id is string => typeof id === 'string')
 }
 
@@ -37,7 +39,8 @@ export async function readSessions(
     signal,
   })
   const { data, meta } = body as ListBody
-  return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
+  const rows = path === 'api-sessions' ? await withLogInMethods(data, signal) : data
+  return { rows, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
 }
 
 /** The ID of the API session of this tab. */
@@ -74,7 +77,12 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
     if (answer.status === 'rejected') silent.push(clusterMembers.nameOf(asked[at] ?? ''))
     else for (const row of (answer.value.body as ListBody).data) rows.set(row.id, row)
   }
-  return { rows: [...rows.values()], totalCount: rows.size, silent }
+  const found = [...rows.values()]
+  return {
+    rows: path === 'circuits' ? await withHosts(found, signal) : found,
+    totalCount: rows.size,
+    silent,
+  }
 }
 
 export async function closeLiveRow(path: string, id: string): Promise<void> {

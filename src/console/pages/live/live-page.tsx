@@ -36,7 +36,7 @@ interface LiveSource {
 const tables: readonly LiveSource[] = [
   {
     name: 'api-sessions',
-    columns: ['identity', 'lastActivityAt', 'ipAddress', 'isMfaComplete', 'createdAt'],
+    columns: ['identity', 'lastActivityAt', 'method', 'ipAddress', 'createdAt'],
     read: (signal, limit) => readSessions('api-sessions', limit, signal),
     end: (id) => closeLiveRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
@@ -112,7 +112,8 @@ function Shown({ table }: { readonly table: LiveSource }) {
   )
   const own = useLoadedData('own-session', readOwnSessionId)
   const typed = useSignal('')
-  const right = useSignal('')
+  // The sessions of tunnels that host services would hide those of people.
+  const right = useSignal('Dial')
   const names = useIdentityNames(clientIds(loaded.data.value?.rows ?? []))
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {

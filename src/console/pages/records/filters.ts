@@ -117,8 +117,8 @@ export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boole
 
 /** The order of rows that have the same value in the field by which the list is sorted. */
 const SECOND_SORT: Readonly<Record<string, string>> = {
-  'service.name': 'router.name asc',
-  'identity.name': 'method asc',
+  service: 'router asc',
+  identity: 'method asc',
 }
 
 function listFilter(

@@ -324,7 +324,8 @@ export const kinds: readonly ConsoleKind[] = [
       titleLabel: texts.list.titles.terminators,
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
       columns: ['isRouterOnline', 'host'],
-      sort: 'service.name',
+      // The controller sorts by IDs; a list that is loaded completely is then sorted by names.
+      sort: 'service',
       fields: {
         service: { widget: referenceWidget('services') },
         router: { widget: referenceWidget('routers') },
@@ -443,7 +444,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       titleLabel: texts.list.titles.authenticators,
       columns: ['method', 'certificateEnd'],
-      sort: 'identity.name',
+      sort: 'identity',
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },

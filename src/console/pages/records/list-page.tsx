@@ -5,6 +5,7 @@ import { loadCaller, managementDocument, hasPermission } from '../../app/managem
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { eventFeed, isReadOnly } from '../../app/console-state.ts'
@@ -33,11 +34,22 @@ import {
 } from './list-tools.tsx'
 import { listFacets } from './list-facets.ts'
 import { withRelated } from './list-relations.ts'
-import { readRowPage, type RecordRow } from './record-data.ts'
+import { readRowPage, type RecordRow, type RowPage } from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
+
+/** Fields with the ID of a record, in whose place the list shows the name of that record. */
+const sortedByNames: ReadonlySet<string> = new Set(['service', 'identity'])
+
+/** Sorts by names what the controller has sorted by IDs; only a list that is loaded completely. */
+function inOrderOfNames(state: ListState, page: RowPage): RowPage {
+  if (!sortedByNames.has(state.sort) || page.rows.length < page.totalCount) return page
+  const rows = sortByName(page.rows, rowTitle)
+  return { ...page, rows: state.isDescending ? rows.toReversed() : rows }
+}
 
 async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): Promise<LoadedList> {
   const [served] = await Promise.all([managementDocument(), loadCaller()])
@@ -47,10 +59,13 @@ async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): P
   const creation = served.operation('post', `/${kind.path}`)
   return {
     firstRow: firstRowToLoad(state),
-    page: await withRelated(
-      kind,
-      await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, listFacets(kind)),
-      signal,
+    page: inOrderOfNames(
+      state,
+      await withRelated(
+        kind,
+        await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, listFacets(kind)),
+        signal,
+      ),
     ),
     fields: hasNames ? ['name'] : shown,
     hasAttributes:

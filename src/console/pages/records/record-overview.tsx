@@ -257,7 +257,8 @@ function FactValue(props: {
   }
   // The sentence about a policy and the state beside its name say how long that is from now.
   if (name === 'expiresAt' && 'serviceRoles' in record) return <Time at={String(value)} isExact />
-  if (Array.isArray(value) && record[`${name}Display`] === undefined) {
+  const isPlainList = Array.isArray(value) && record[`${name}Display`] === undefined
+  if (isPlainList && name !== 'policies') {
     return <RecordCell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
