@@ -154,6 +154,8 @@ export const texts = {
 
   ends: {
     none: 'No end',
+    never: 'never ends',
+    set: 'Set an end',
     presets: { day: '1 day', week: '1 week', month: '30 days' },
     about: (subject: string, text: string) => `${subject}: ${text}`,
     coming: (when: string) => `Ends ${when}`,
@@ -466,7 +468,11 @@ export const texts = {
     system: 'System',
     standard: 'Default',
     builtIn: 'Built in',
+    reportedVersion: 'The version as the router reports it to OpenZiti clients',
   },
+
+  /** By the name that a client reports: the name of its operating system. */
+  systems: { darwin: 'macOS', linux: 'Linux', windows: 'Windows', android: 'Android', ios: 'iOS' },
 
   /** By config type of OpenZiti: the purpose of its configs. */
   configTypes: {
@@ -533,7 +539,7 @@ export const texts = {
       enrollments:
         'No token can be used: each identity and router has enrolled, was never invited, or its token has expired.',
       revocations:
-        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends.',
+        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends. To log an identity out, choose “Log out everywhere” on its page.',
       'controller-settings':
         'All controllers use the settings of their configuration files. A setting adds redirect addresses for programs that log in with OpenID Connect.',
       routers: 'No router has been created.',
@@ -551,7 +557,8 @@ export const texts = {
     select: (name: string) => `Select ${name}`,
     selectAll: 'Select all rows in sight',
     selected: (amount: number) => `${amount.toLocaleString('en')} selected`,
-    unselect: 'Clear the selection',
+    selectEvery: (amount: number) => `Select all ${amount}`,
+    unselect: 'Clear',
     addAttributes: 'Add',
     removeAttributes: 'Remove',
     chooseAttribute: 'Choose an attribute first',
@@ -560,7 +567,10 @@ export const texts = {
       add: (attributes: string, amount: string) => `Add ${attributes} to ${amount}?`,
       remove: (attributes: string, amount: string) => `Remove ${attributes} from ${amount}?`,
       delete: (amount: string) => `Delete ${amount}?`,
+      disable: (amount: string) => `Disable ${amount}?`,
     },
+    bulkDisabled: (amount: string) => `Disabled ${amount}`,
+    bulkDisableWhat: 'Their sessions end, and they cannot log in until they are enabled again.',
     columns: {
       hasEdgeRouterConnection: 'State',
       hosts: 'State',
@@ -600,7 +610,9 @@ export const texts = {
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Upper and lower case make no difference. Remove a filter, or search for less.',
     clear: 'Clear the filter',
+    noField: (field: string) => `There is no field “${field}”.`,
     filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
+    filterExample: 'For example: =name contains "wiki"',
     notAll: (rows: number) =>
       `The first ${rows.toLocaleString('en')} are listed. Filter to find the others.`,
     pages: 'Pages of the list',
@@ -945,10 +957,11 @@ export const texts = {
     notMeasured: '–',
     asTable: 'As a table',
     columns: ['From', 'Read', 'Written', 'New circuits', 'Failed dials', 'Latency'],
-    aboutService:
-      'Read from clients and written to clients, as routers report each minute. A controller that restarts forgets what it has counted.',
+    aboutService: 'Read from clients and written to clients, as routers report each minute.',
     aboutRouter:
-      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators. A controller that restarts forgets what it has counted.',
+      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators.',
+    forgets: 'A controller that restarts forgets what it has counted.',
+    none: { hour: 'No traffic in the last hour', day: 'No traffic in the last day' },
     topServices: {
       title: 'Services with the most traffic',
       none: 'No service has had traffic.',
@@ -991,6 +1004,9 @@ export const texts = {
       edgeRouters: 'Edge routers',
       between: 'Between',
       latency: 'Latency there / back',
+    } as Readonly<Record<string, string>>,
+    titles: {
+      cost: 'Latency plus static cost. Circuits prefer links with a lower cost.',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,

@@ -90,7 +90,7 @@ export function LiveTable(props: LiveTableProps) {
           <thead>
             <tr>
               {columns.map((column, at) => (
-                <th scope="col" key={column} class={classAt(at)}>
+                <th scope="col" key={column} class={classAt(at)} title={live.titles[column]}>
                   {live.columns[column] ?? fieldLabel(column)}
                 </th>
               ))}
@@ -104,62 +104,30 @@ export function LiveTable(props: LiveTableProps) {
           <tbody>
             {groups.flatMap(({ key, newest, rows: members }) => {
               const isOpen = opened.value.has(key)
-              const shown = isOpen ? members : [newest]
-              return shown.map((row, place) => (
-                <tr key={row.id} class={place === 0 ? '' : 'of-group'}>
-                  {columns.map((column, at) => {
-                    const cell = <LiveCell {...props} column={column} row={row} />
-                    return at === 0 ? (
-                      <th scope="row" key={column} title={row.id}>
-                        {cell}
-                        {row.id === props.ownSession ? (
-                          <span class="faint own-session"> {live.ownSession}</span>
-                        ) : null}
-                        {members.length === 1 || place > 0 ? null : (
-                          <>
-                            {' '}
-                            <button
-                              type="button"
-                              class="link-button tiny"
-                              aria-expanded={isOpen}
-                              onClick={() => {
-                                const next = new Set(opened.value)
-                                if (isOpen) next.delete(key)
-                                else next.add(key)
-                                opened.value = next
-                              }}
-                            >
-                              {isOpen ? live.showOne : live.showEach(members.length)}
-                            </button>
-                          </>
-                        )}
-                      </th>
-                    ) : (
-                      <td key={column} class={classAt(at)}>
-                        {cell}
-                      </td>
-                    )
-                  })}
-                  {end === null ? null : (
-                    <td class="actions">
-                      {(members.length > 1 && !isOpen) ||
-                      (props.keepsOwnSession === true && row.id === props.ownSession) ? null : (
-                        <Button
-                          refused={isReadOnly.value ? texts.banner.refused : null}
-                          onClick={() => {
-                            if (asksFirst) ending.value = row.id
-                            else endNow(row.id)
-                          }}
-                        >
-                          {isNarrowWindow.value ? <Icon name="close" /> : live.end}
-                          <span class="visually-hidden">
-                            {isNarrowWindow.value ? live.end : ''} {row.id}
-                          </span>
-                        </Button>
-                      )}
-                    </td>
-                  )}
-                </tr>
+              const toggle = (): void => {
+                const next = new Set(opened.value)
+                if (isOpen) next.delete(key)
+                else next.add(key)
+                opened.value = next
+              }
+              return (isOpen ? members : [newest]).map((row, place) => (
+                <LiveRow
+                  {...props}
+                  key={row.id}
+                  row={row}
+                  shownColumns={columns}
+                  classAt={classAt}
+                  group={
+                    members.length === 1 || place > 0
+                      ? null
+                      : { amount: members.length, isOpen, toggle }
+                  }
+                  isInGroup={place > 0}
+                  onEnd={() => {
+                    if (asksFirst) ending.value = row.id
+                    else endNow(row.id)
+                  }}
+                />
               ))
             })}
           </tbody>
@@ -176,6 +144,72 @@ export function LiveTable(props: LiveTableProps) {
         />
       )}
     </>
+  )
+}
+
+/** A row, or the newest row of a group with a button that shows the others. */
+function LiveRow(
+  props: LiveTableProps & {
+    readonly row: LiveDataRow
+    readonly shownColumns: readonly string[]
+    readonly classAt: (at: number) => string
+    readonly group: {
+      readonly amount: number
+      readonly isOpen: boolean
+      readonly toggle: () => void
+    } | null
+    readonly isInGroup: boolean
+    readonly onEnd: () => void
+  },
+) {
+  const { row, shownColumns, classAt, group, isInGroup, ownSession, onEnd } = props
+  const { live } = texts
+  const isOwn = row.id === ownSession
+  const hasEnd = group?.isOpen !== false && !(isOwn && props.keepsOwnSession === true)
+  return (
+    <tr class={isInGroup ? 'of-group' : ''}>
+      {shownColumns.map((column, at) => {
+        const cell = <LiveCell {...props} column={column} row={row} />
+        if (at > 0) {
+          return (
+            <td key={column} class={classAt(at)}>
+              {cell}
+            </td>
+          )
+        }
+        return (
+          <th scope="row" key={column} title={row.id}>
+            {cell}
+            {isOwn ? <span class="faint own-session"> {live.ownSession}</span> : null}
+            {group === null ? null : (
+              <>
+                {' '}
+                <button
+                  type="button"
+                  class="link-button tiny"
+                  aria-expanded={group.isOpen}
+                  onClick={group.toggle}
+                >
+                  {group.isOpen ? live.showOne : live.showEach(group.amount)}
+                </button>
+              </>
+            )}
+          </th>
+        )
+      })}
+      {props.end === null ? null : (
+        <td class="actions">
+          {hasEnd ? (
+            <Button refused={isReadOnly.value ? texts.banner.refused : null} onClick={onEnd}>
+              {isNarrowWindow.value ? <Icon name="close" /> : live.end}
+              <span class="visually-hidden">
+                {isNarrowWindow.value ? live.end : ''} {row.id}
+              </span>
+            </Button>
+          ) : null}
+        </td>
+      )}
+    </tr>
   )
 }
 

@@ -23,8 +23,11 @@ import {
   formatListState,
   withUsualSort,
 } from './filters.ts'
+import { isObject } from './json-values.ts'
 import type { ConsoleKind } from './kinds.ts'
-import { availableColumns, chosenColumns, ColumnChoice } from './list-columns.tsx'
+import { columnLabel } from './form-model.ts'
+import { FieldCell } from './record-cell.tsx'
+import { availableColumns, chosenColumns, ColumnChoice, uniformColumns } from './list-columns.tsx'
 import {
   ActiveFilters,
   BulkActionBar,
@@ -47,7 +50,8 @@ const sortedByNames: ReadonlySet<string> = new Set(['service', 'identity'])
 /** Sorts by names what the controller has sorted by IDs; only a list that is loaded completely. */
 function inOrderOfNames(state: ListState, page: RowPage): RowPage {
   if (!sortedByNames.has(state.sort) || page.rows.length < page.totalCount) return page
-  const rows = sortByName(page.rows, rowTitle)
+  const hostName = ({ host }: RecordRow): string => (isObject(host) ? String(host['name']) : '')
+  const rows = sortByName(page.rows, (row) => `${rowTitle(row)} ${hostName(row)}`)
   return { ...page, rows: state.isDescending ? rows.toReversed() : rows }
 }
 
@@ -98,12 +102,17 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   const last = useRef<LoadedList | null>(null)
   if (data !== null) last.current = data
   const latest = data ?? last.current
+  const columns = latest === null ? [] : chosenColumns(kind, latest.available)
+  const uniform = latest === null ? [] : uniformColumns(kind, latest.page, columns)
   const shown: ListPageData | null =
-    latest === null ? null : { ...latest, columns: chosenColumns(kind, latest.available) }
+    latest === null
+      ? null
+      : { ...latest, columns: columns.filter((name) => !uniform.includes(name)) }
   // False while the rows of an earlier filter are being replaced, so that the filter field stays on
   // the page and keeps the focus.
   const isEmpty = data?.page.totalCount === 0 && !isFiltered(state)
   const selection = useSelection(kind)
+  const isSelecting = selection.value.size > 0
   const create = (): void =>
     navigateTo(
       kind.wizard === null ? consolePath(kind.path, 'new') : consolePath('wizards', kind.wizard),
@@ -123,25 +132,30 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
           </Button>
         ) : null}
       </PageHead>
-      {isEmpty ? null : (
-        <FilterBar
-          key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
-          kind={kind}
-          state={state}
-          shown={shown}
-          total={data?.page.totalCount ?? null}
-        />
-      )}
+      <div class={isSelecting ? 'toolbar selecting' : 'toolbar'}>
+        {isEmpty ? null : (
+          <FilterBar
+            key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
+            kind={kind}
+            state={state}
+            shown={shown}
+            total={data?.page.totalCount ?? null}
+            columns={columns}
+            uniform={uniform}
+          />
+        )}
+        {shown === null ? null : (
+          <BulkActionBar
+            kind={kind}
+            selection={selection}
+            page={shown.page}
+            hasAttributes={shown.hasAttributes}
+            canDelete={shown.canDelete}
+            onDone={loaded.reload}
+          />
+        )}
+      </div>
       <ActiveFilters kind={kind} state={state} />
-      {shown === null ? null : (
-        <BulkActionBar
-          kind={kind}
-          selection={selection}
-          hasAttributes={shown.hasAttributes}
-          canDelete={shown.canDelete}
-          onDone={loaded.reload}
-        />
-      )}
       {shown === null && loaded.error.value !== null ? (
         <Failure error={loaded.error.value} retry={loaded.reload} />
       ) : (
@@ -173,6 +187,19 @@ function useSelection(kind: ConsoleKind): Selection {
   return selection
 }
 
+/** The fault of a filter as a sentence; the controller names an unknown field as a symbol. */
+export function filterFaultText(text: string): string {
+  const [, field] = /^unknown symbol (\S+)$/.exec(text) ?? []
+  return field === undefined ? `${text}.` : texts.list.noField(field)
+}
+
+/** Fields that every kind has come last. */
+function inOrderOfUse(fields: readonly string[]): readonly string[] {
+  const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
+  const isCommon = (field: string): boolean => common.includes(field)
+  return [...fields.filter((one) => !isCommon(one)), ...fields.filter(isCommon)]
+}
+
 function ListFailure({
   error,
   fields,
@@ -186,9 +213,12 @@ function ListFailure({
     ['INVALID_FILTER', 'INVALID_SORT_IDENTIFIER'].includes(error.code)
   if (!isOfFilter) return <FailureNotice error={error} />
   return (
-    <Notice tone="bad">
-      {failureText(error)}. {list.filterFields(fields)}
-    </Notice>
+    <div class="filter-fault">
+      <Notice tone="bad">
+        {filterFaultText(failureText(error))} {list.filterFields(inOrderOfUse(fields))}{' '}
+        {list.filterExample}
+      </Notice>
+    </div>
   )
 }
 
@@ -203,8 +233,11 @@ function FilterBar(props: {
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly total: number | null
+  /** The columns that the user has chosen, and those of them that the table leaves out. */
+  readonly columns: readonly string[]
+  readonly uniform: readonly string[]
 }) {
-  const { kind, state, shown, total } = props
+  const { kind, state, shown, total, columns, uniform } = props
   const { list } = texts
   const input = useRef<HTMLInputElement>(null)
   const typed = useSignal(state.typed)
@@ -245,6 +278,12 @@ function FilterBar(props: {
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
         {total === null ? '' : list.total(total, isNarrowed(kind, state))}
+        {uniform.includes('semantic') ? (
+          <>
+            {` · ${columnLabel(kind, 'semantic')}: `}
+            <FieldCell row={shown?.page.rows[0] ?? {}} name="semantic" />
+          </>
+        ) : null}
       </span>
       {isFiltered(state) && total !== null && total > 0 ? (
         <Button
@@ -260,12 +299,7 @@ function FilterBar(props: {
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">
           <ColumnChoice kind={kind} available={shown.available} />
-          <ListExportButtons
-            kind={kind}
-            state={state}
-            fields={shown.fields}
-            columns={shown.columns}
-          />
+          <ListExportButtons kind={kind} state={state} fields={shown.fields} columns={columns} />
         </span>
       )}
     </div>

@@ -1,5 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { sortByName } from '../../app/name-order.ts'
 import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
@@ -15,7 +17,7 @@ import { chosenOption, EVERY, formatListState, type ListState } from './filters.
 import type { ConsoleKind } from './kinds.ts'
 import { listFacets, type ListFacet } from './list-facets.ts'
 import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
-import type { RecordRow } from './record-data.ts'
+import { recordApiPath, type RecordRow, type RowPage, writeRecord } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
 import { rowTitle } from './row-title.ts'
 
@@ -193,11 +195,13 @@ type BulkVerb = 'add' | 'remove' | 'delete'
 export function BulkActionBar(props: {
   readonly kind: ConsoleKind
   readonly selection: Selection
+  /** The loaded rows. */
+  readonly page: RowPage
   readonly hasAttributes: boolean
   readonly canDelete: boolean
   readonly onDone: () => void
 }) {
-  const { kind, selection, hasAttributes, canDelete, onDone } = props
+  const { kind, selection, page, hasAttributes, canDelete, onDone } = props
   const { list } = texts
   const attributes = useSignal<readonly string[]>([])
   const verb = useSignal<BulkVerb | null>(null)
@@ -211,10 +215,22 @@ export function BulkActionBar(props: {
       : null
   const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
   const amount = texts.count(rows.length, kind.one, kind.many)
+  const canSelectAll =
+    rows.length < page.totalCount &&
+    page.rows.length === page.totalCount &&
+    page.totalCount <= BULK_RECORDS_MAX
   const named = attributes.value.map((one) => `#${one}`).join(', ')
   return (
     <section class="panel panel-body bulk" aria-label={list.selected(rows.length)}>
       <strong role="status">{list.selected(rows.length)}</strong>
+      {canSelectAll ? (
+        <Button
+          kind="quiet"
+          onClick={() => (selection.value = new Map(page.rows.map((row) => [row.id, row])))}
+        >
+          {list.selectEvery(page.totalCount)}
+        </Button>
+      ) : null}
       {hasAttributes ? (
         <div class="bulk-attributes">
           <Field label={texts.wizards.attributes}>
@@ -236,6 +252,9 @@ export function BulkActionBar(props: {
             {list.removeAttributes}
           </Button>
         </div>
+      ) : null}
+      {kind.path === 'identities' && hasAttributes ? (
+        <DisableButton rows={rows} amount={amount} refused={refused} onDone={onDone} />
       ) : null}
       {canDelete ? (
         <Button
@@ -279,6 +298,53 @@ export function BulkActionBar(props: {
       )}
     </section>
   )
+}
+
+/** Disables the selected identities, after their names were shown. */
+function DisableButton(props: {
+  readonly rows: readonly RecordRow[]
+  /** The number of identities in words. */
+  readonly amount: string
+  readonly refused: string | null
+  readonly onDone: () => void
+}) {
+  const { rows, amount, refused, onDone } = props
+  const { list, acts } = texts
+  const isAsking = useSignal(false)
+  const names = sortByName(
+    rows.map((row) => rowTitle(row)),
+    (name) => name,
+  )
+  return (
+    <>
+      <Button refused={refused} onClick={() => (isAsking.value = true)}>
+        {acts.disable}
+      </Button>
+      {isAsking.value ? (
+        <ConfirmDialog
+          title={list.bulkTitles.disable(amount)}
+          verb={acts.disable}
+          isDangerous
+          run={() => disableIdentities(rows)}
+          done={list.bulkDisabled(amount)}
+          onClose={() => (isAsking.value = false)}
+          onDone={onDone}
+        >
+          <p class="soft">{list.bulkDisableWhat}</p>
+          <p>{names.join(', ')}</p>
+        </ConfirmDialog>
+      ) : null}
+    </>
+  )
+}
+
+/** Disables identities one after the other; the first refusal leaves the others as they are. */
+async function disableIdentities(rows: readonly RecordRow[]): Promise<void> {
+  for (const { id, disabled } of rows) {
+    if (disabled === true) continue
+    const path = `${recordApiPath('identities', id)}/disable`
+    await writeRecord({ method: 'POST', path, body: { durationMinutes: 0 } })
+  }
 }
 
 /** The change for each record that is not yet in the desired state. */

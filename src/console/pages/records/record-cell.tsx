@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { CopyId } from '../../controls/copy.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -52,8 +53,11 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   isVerified: ({ isVerified }) => (
     <StateBadge state={isVerified === true ? 'verified' : 'unverified'} />
   ),
-  versionInfo: (row) => memberText(row['versionInfo'], 'version'),
-  supportedProtocols: (row) => <span class="clip">{clientAddresses(row)}</span>,
+  versionInfo: ({ versionInfo }) => {
+    const version = memberText(versionInfo, 'version')
+    return version === '' ? '' : <span title={texts.cell.reportedVersion}>{version}</span>
+  },
+  supportedProtocols: (row) => clipped(clientAddresses(row)),
   expiresAt: (row) => <ExpiryCell row={row} />,
   primary: ({ primary }) => <span class="clip">{allowedMethods(primary)}</span>,
   secondary: ({ secondary }) => requiredInAddition(secondary),
@@ -75,7 +79,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   configType: ({ configType }) => memberText(configType, 'name'),
   typeId: ({ typeId }) =>
     typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
-  requires: (row) => <span class="clip">{visibleText(postureRequirement(row))}</span>,
+  requires: (row) => clipped(visibleText(postureRequirement(row))),
   method: ({ method, username }) =>
     typeof method === 'string' ? (
       <>
@@ -100,6 +104,10 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   semantic: ({ semantic }) =>
     typeof semantic === 'string' ? (texts.cell.semantics[semantic] ?? semantic) : '',
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
+}
+
+function clipped(text: string): ComponentChildren {
+  return text === '' ? '' : <span class="clip">{text}</span>
 }
 
 /** The addresses at which an edge router takes clients; '' while it is offline. */
@@ -273,8 +281,15 @@ export function LastSeen({ at }: { readonly at: unknown }) {
 export function clientDescription(row: RowCell['row']): string {
   const { sdkInfo, envInfo } = row
   const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]
-  const parts = [program.filter((part) => part !== '').join(' '), memberText(envInfo, 'os')]
+  const parts = [program.filter((part) => part !== '').join(' '), systemName(envInfo)]
   return parts.filter((part) => part !== '').join(' · ')
+}
+
+/** The operating system that a client reported, by the name that people use; '' if unknown. */
+export function systemName(envInfo: unknown): string {
+  const os = memberText(envInfo, 'os')
+  const names: Readonly<Record<string, string>> = texts.systems
+  return Object.hasOwn(names, os) ? (names[os] ?? os) : os
 }
 
 function memberText(value: unknown, name: string): string {
@@ -335,6 +350,7 @@ function Items(props: {
           text={
             isAttribute ? visibleText(attributeWithExpiryText(String(item), ends)) : itemText(item)
           }
+          hasEnd={isObject(ends) && typeof ends[String(item)] === 'string'}
           onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
         />
       ))}
@@ -345,16 +361,24 @@ function Items(props: {
   )
 }
 
-function Item({ text, onClick }: { readonly text: string; readonly onClick: (() => void) | null }) {
+function Item(props: {
+  readonly text: string
+  /** True: the text also says when the attribute ends, and is not cut. */
+  readonly hasEnd: boolean
+  readonly onClick: (() => void) | null
+}) {
+  const { text, hasEnd, onClick } = props
+  const kind = hasEnd ? 'chip with-end' : 'chip'
   if (onClick === null) {
     return (
-      <span class="chip">
+      <span class={kind}>
         <span>{text}</span>
       </span>
     )
   }
   return (
-    <button type="button" class="chip" title={texts.list.byAttribute(text)} onClick={onClick}>
+    <button type="button" class={kind} title={texts.list.byAttribute(text)} onClick={onClick}>
+      {hasEnd ? <Icon name="clock" size={12} /> : null}
       <span>{text}</span>
     </button>
   )

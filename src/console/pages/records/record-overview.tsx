@@ -14,6 +14,7 @@ import {
   FieldCell,
   postureRequirements,
   RecordCell,
+  systemName,
 } from './record-cell.tsx'
 import { fieldLabel } from './form-model.ts'
 import { portRangeText } from './config-address.ts'
@@ -307,8 +308,8 @@ function passwordRulesText(rules: Readonly<Record<string, unknown>>): string {
 
 function environmentText(value: unknown): string {
   if (!isObject(value)) return ''
-  const parts = ['os', 'osVersion', 'arch', 'hostname'].map((name) => value[name])
-  return parts
+  const parts = ['osVersion', 'arch', 'hostname'].map((name) => value[name])
+  return [systemName(value), ...parts]
     .filter((part): part is string => typeof part === 'string' && part !== '')
     .map(visibleText)
     .join(' · ')

@@ -262,6 +262,7 @@ function Shown(props: {
   useCurrentTabInView()
   if (record === null) return <div class="stack">{form}</div>
   const tabs = tabsOf(kind, form !== null && !isBuiltIn(kind, record))
+  const isUnhosted = (shown.related?.['hosts'] as HostCount | undefined)?.all === 0
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
@@ -283,9 +284,7 @@ function Shown(props: {
           {kind.path === 'edge-routers' && routerState(record) !== 'notEnrolled' ? (
             <RouterDependents record={record} />
           ) : null}
-          {(shown.related?.['hosts'] as HostCount | undefined)?.all === 0 ? (
-            <Unhosted id={record.id} />
-          ) : null}
+          {isUnhosted ? <Unhosted id={record.id} /> : null}
           <RecordOverview kind={kind} record={shown.related ?? record} />
           {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
@@ -294,7 +293,11 @@ function Shown(props: {
         </>
       ) : null}
       {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
-      {tab === 'traffic' ? <TrafficPanel collection={kind.path} id={record.id} /> : null}
+      {tab === 'traffic' ? (
+        <TrafficPanel collection={kind.path} id={record.id}>
+          {isUnhosted ? <Unhosted id={record.id} /> : null}
+        </TrafficPanel>
+      ) : null}
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
       {tab === 'activity' ? (
         <ActivityList

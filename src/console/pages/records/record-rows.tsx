@@ -18,7 +18,7 @@ import {
   listSortField,
 } from './filters.ts'
 import { listFacets } from './list-facets.ts'
-import { rowSummary } from './row-summary.ts'
+import { rowSummary, shortSummaries } from './row-summary.ts'
 import { isNarrowWindow } from '../../app/narrow.ts'
 import { columnLabel } from './form-model.ts'
 import type { ConsoleKind } from './kinds.ts'
@@ -89,15 +89,7 @@ export function RecordTable(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return (
-      <NoRows
-        kind={kind}
-        shown={shown}
-        state={state}
-        isFiltered={isFiltered(state)}
-        creation={creation}
-      />
-    )
+    return <NoRows kind={kind} shown={shown} state={state} creation={creation} />
   }
   const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
   return (
@@ -177,6 +169,9 @@ function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
   return narrow.length === 0 ? at > 0 : !narrow.includes(name)
 }
 
+/** Kinds whose records nearly always come from the controllers, or are not needed. */
+const rarelyMade: ReadonlySet<string> = new Set(['revocations', 'controller-settings'])
+
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise describes
  * the consequence of an empty list, and offers the tasks and the form that create records.
@@ -185,14 +180,13 @@ function NoRows(props: {
   readonly kind: ConsoleKind
   readonly shown: ListPageData
   readonly state: ListState
-  readonly isFiltered: boolean
   readonly creation: Creation
 }) {
-  const { kind, shown, isFiltered, state } = props
+  const { kind, shown, state } = props
   const { refused, onCreate } = props.creation
   const narrowing = listFacets(kind).find((one) => one.usual?.value === chosenOption(state, one))
   const { list } = texts
-  if (isFiltered) {
+  if (isFiltered(state)) {
     return (
       <div class="panel">
         <EmptyState icon="search" title={list.noMatch}>
@@ -228,7 +222,7 @@ function NoRows(props: {
             {hasForm ? (
               <Button
                 icon="plus"
-                kind={tasks.length === 0 ? 'primary' : 'plain'}
+                kind={tasks.length === 0 && !rarelyMade.has(kind.path) ? 'primary' : 'plain'}
                 refused={refused}
                 onClick={onCreate}
               >
@@ -448,7 +442,11 @@ function Row(props: {
           {title}
         </a>
         <Origin kind={kind} row={row} />
-        {summary === null ? null : <p class="row-summary soft">{summary}</p>}
+        {summary === null ? null : (
+          <p class={`row-summary soft ${shortSummaries.has(kind.path) ? 'short' : ''}`}>
+            {summary}
+          </p>
+        )}
       </th>
       {(summary === null ? columnsOf(shown) : []).map((column, at) => (
         <td key={column} class={isMinor(kind, column, at) ? 'minor' : ''}>

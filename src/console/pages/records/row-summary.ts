@@ -13,6 +13,9 @@ const summaries: Readonly<Record<string, (row: Draft) => string>> = {
   'posture-checks': postureRequirement,
 }
 
+/** Kinds whose summaries are short, so that their rows need room for one line only. */
+export const shortSummaries: ReadonlySet<string> = new Set(['configs', 'config-types'])
+
 /**
  * The purpose of a record in one line, which a narrow window shows below the name in place of the
  * columns; null for kinds whose list has a column that says enough.
