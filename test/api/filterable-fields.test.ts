@@ -24,7 +24,7 @@ const expected: Readonly<Record<string, string>> = {
   [`${management}/edge-router-policies`]: 'name semantic identityRoles edgeRouterRoles',
   [`${management}/service-edge-router-policies`]: 'name semantic serviceRoles edgeRouterRoles',
   [`${management}/routers`]: router,
-  [`${management}/transit-routers`]: router,
+  [`${management}/transit-routers`]: `${router} isTransit`,
   [`${fabric}/routers`]: router,
   [`${management}/edge-routers`]: `${router} roleAttributes isVerified isTunnelerEnabled online`,
   [`${management}/terminators`]: `${terminator} service.name router.name`,

@@ -276,7 +276,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     const expiresAt = new Date(endMs).toISOString()
     await network.create('enrollments', { method: 'ott', identityId, expiresAt })
     await until('the token has expired', () => Promise.resolve(Date.now() > endMs))
-    const page = await network.open(1, 'enrollments')
+    const page = await network.open(1, 'enrollments?is-expiry=all')
     const row = page.getByRole('row').filter({ hasText: 'late' })
     await row.locator('.badge.plain', { hasText: texts.home.words.expired }).waitFor()
     await page.goto(network.url(1, `identities/${identityId}`))
@@ -382,6 +382,8 @@ describe.skipIf(browserMissing !== null)('Time-limited access in the console', (
     const person = { type: 'User', isAdmin: false, roleAttributes: ['staff', 'visitors'] }
     const id = await network.create('identities', { name: 'dora', ...person })
     const page = await network.open(1, `identities/${id}?tab=edit`)
+    const set = texts.ends.about('#visitors', texts.ends.set)
+    await page.getByRole('button', { name: set }).click()
     await page.getByRole('button', { name: '#visitors: 1 week' }).click()
     await page.getByRole('button', { name: texts.form.save, exact: true }).click()
     await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()

@@ -1,5 +1,5 @@
 import { pathRouters } from './circuit-path.ts'
-import type { LiveDataRow } from './live-data.ts'
+import type { LiveDataRow } from './live-row.ts'
 
 /** Circuits of one client to one service over the same path, the newest first. */
 export interface CircuitGroup {

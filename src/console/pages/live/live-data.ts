@@ -2,9 +2,10 @@ import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
+import type { LiveDataRow } from './live-row.ts'
 import { withHosts, withLogInMethods } from './live-relations.ts'
 
-export type LiveDataRow = Readonly<Record<string, unknown>> & { readonly id: string }
+export type { LiveDataRow } from './live-row.ts'
 
 /** Rows from all controllers that responded. */
 export interface LiveDataRows {

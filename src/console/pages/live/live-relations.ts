@@ -1,7 +1,7 @@
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { readRows, type RecordRow } from '../records/record-data.ts'
-import type { LiveDataRow } from './live-data.ts'
+import type { LiveDataRow } from './live-row.ts'
 
 /** Maximum records of one request, so that their IDs fit into its address. */
 const LOOKED_UP_MAX = 90

@@ -17,7 +17,8 @@ import { groupCircuits } from './circuit-groups.ts'
 import { CircuitPathLinks } from './circuit-path-links.tsx'
 import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
-import type { LiveDataRow } from './live-data.ts'
+import { differingColumns } from './live-columns.ts'
+import type { LiveDataRow } from './live-row.ts'
 
 export type LiveTableName = keyof typeof texts.live.names
 
@@ -42,24 +43,8 @@ interface LiveTableProps {
 const NARROW_COLUMNS: Readonly<Record<LiveTableName, readonly string[]>> = {
   'api-sessions': ['lastActivityAt'],
   sessions: ['service'],
-  circuits: ['service', 'path'],
+  circuits: ['service'],
   links: ['state', 'latency'],
-}
-
-/** Columns that say nothing about a row if all rows have the same value. */
-const quietColumns: ReadonlySet<string> = new Set(['ipAddress', 'method', 'type', 'edgeRouters'])
-
-/** The columns in which the rows differ, and the value of each column in which they do not. */
-export function differingColumns(
-  rows: readonly LiveDataRow[],
-  columns: readonly string[],
-): { readonly shown: readonly string[]; readonly same: readonly string[] } {
-  const same = columns.filter((column) => {
-    if (!quietColumns.has(column)) return false
-    if (rows.every((row) => row[column] === undefined)) return true
-    return rows.length > 1 && new Set(rows.map((row) => JSON.stringify(row[column]))).size === 1
-  })
-  return { shown: columns.filter((column) => !same.includes(column)), same }
 }
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */

@@ -191,6 +191,12 @@ export type Selection = Signal<ReadonlyMap<string, RecordRow>>
 
 type BulkVerb = 'add' | 'remove' | 'delete'
 
+/** Why this many records cannot be changed at once; null if they can. */
+function bulkRefusal(amount: number): string | null {
+  if (isReadOnly.value) return texts.banner.refused
+  return amount > BULK_RECORDS_MAX ? texts.list.tooMany(BULK_RECORDS_MAX) : null
+}
+
 /** Actions on the selected records. Each action first shows its effect on access. */
 export function BulkActionBar(props: {
   readonly kind: ConsoleKind
@@ -208,11 +214,7 @@ export function BulkActionBar(props: {
   const isDone = useSignal(false)
   const rows = [...selection.value.values()]
   if (rows.length === 0) return null
-  const refused = isReadOnly.value
-    ? texts.banner.refused
-    : rows.length > BULK_RECORDS_MAX
-      ? list.tooMany(BULK_RECORDS_MAX)
-      : null
+  const refused = bulkRefusal(rows.length)
   const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
   const amount = texts.count(rows.length, kind.one, kind.many)
   const canSelectAll =
