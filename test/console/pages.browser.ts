@@ -287,7 +287,7 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     await page.getByRole('link', { name: 'Fresh code' }).click()
     const facts = page.getByRole('region', { name: texts.record.facts })
     await facts.getByText(texts.cell.codeEvery(7200)).waitFor()
-    await facts.getByRole('link', { name: 'Strict' }).waitFor()
+    await facts.getByRole('link', { name: 'Strict', exact: true }).waitFor()
   })
 
   test('leaves out the columns in which all policies agree, and names the value beside the count', async () => {

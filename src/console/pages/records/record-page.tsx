@@ -408,13 +408,17 @@ function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly recor
   )
 }
 
+/** A change so soon after the creation belongs to it, such as the verification of a new CA. */
+const CREATION_MS = 60_000
+
 /** When a record was created, and when it was changed after that. */
 function ChangeTimes({ record }: { readonly record: RecordRow }) {
   const [createdAt, updatedAt] = [String(record['createdAt'] ?? ''), record['updatedAt']]
   return (
     <>
       {texts.record.created} <Time at={createdAt} />
-      {typeof updatedAt !== 'string' || updatedAt === createdAt ? null : (
+      {typeof updatedAt !== 'string' ||
+      Date.parse(updatedAt) - Date.parse(createdAt) < CREATION_MS ? null : (
         <>
           {' · '}
           {texts.record.updated} <Time at={updatedAt} />
