@@ -6,7 +6,7 @@ import type {
   AccessPreviewed,
   AccessPreviewedPostureChangesPolicy,
 } from '../../client/served-types.ts'
-import { sortByName } from '../../app/name-order.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { recordReferenceText } from './explain-data.ts'
@@ -95,7 +95,7 @@ export function AccessEffect({ found }: { readonly found: AccessPreviewed }) {
         <>
           <Numbers counts={found.counts} />
           <ul class="preview-rows">
-            {sortByName(found.rows, effectOrder).map((row, at) => (
+            {orderByName(found.rows, effectOrder).map((row, at) => (
               <li key={at} class={row.change}>
                 {rowText(row)}
               </li>

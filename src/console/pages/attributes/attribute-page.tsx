@@ -126,7 +126,7 @@ function RowState({ path, row }: { readonly path: string; readonly row: RecordRo
   return state === null ? null : <StateBadge state={state} />
 }
 
-/** What a policy grants, in a sentence; nothing for other kinds. */
+/** A sentence about the access that a policy grants; nothing for other kinds. */
 function PolicyEffect({ path, row }: { readonly path: string; readonly row: RecordRow }) {
   const sentence = policySentence(path, row, expiryText(row['expiresAt']))
   return sentence === '' ? null : <span class="soft">{sentence}</span>

@@ -64,7 +64,7 @@ export function certificateEnd(pem: unknown): string | null {
 /** Attributes of a subject that are shown, by the last byte of their OID below 2.5.4. */
 const SUBJECT_ATTRIBUTES: Readonly<Record<number, string>> = { 3: 'CN', 6: 'C', 10: 'O', 11: 'OU' }
 
-/** The subject of the first certificate in a PEM text, such as `CN=web, O=Acme`; '' if unreadable. */
+/** The subject of the first certificate in a PEM text, such as `CN=web, O=Acme`; '' if invalid. */
 export function certificateSubject(pem: unknown): string {
   const found = certificateFields(pem)
   if (found === null) return ''

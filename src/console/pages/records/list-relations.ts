@@ -1,4 +1,4 @@
-import { sortByName } from '../../app/name-order.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { serviceAddresses } from './config-address.ts'
@@ -67,7 +67,7 @@ const relateConfigs: Relate = async (rows, signal) => {
       configValue: clientAddress ?? hostAddress,
       ...(isWhole
         ? {
-            usedBy: sortByName(services.rows, rowTitle)
+            usedBy: orderByName(services.rows, rowTitle)
               .filter(({ configs }) => Array.isArray(configs) && configs.includes(row.id))
               .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
           }
@@ -158,7 +158,7 @@ const relatePostureChecks: Relate = async (_, signal) => {
     const policies = using.map(({ reference }) => reference)
     return {
       policyCount: using.length,
-      policies: sortByName(policies, ({ name }) => String(name)),
+      policies: orderByName(policies, ({ name }) => String(name)),
     }
   }
 }

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { sortByName } from '../../app/name-order.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
@@ -44,7 +44,7 @@ function sourcesOf(kind: ConsoleKind, id: string, lists: readonly string[]): Rel
   return more === undefined ? own : [...own, { ...more, path: more.name }]
 }
 
-/** The field by which the records of a collection are sorted; those without names have their own. */
+/** The field by which the records of a collection are sorted: the name, if they have one. */
 function sortOf(name: string): string {
   const { sort = '' } = findKindAtPath(name) ?? {}
   return sort === '' ? 'name' : sort
@@ -57,7 +57,7 @@ async function read(
 ): Promise<RowPage> {
   const state = { ...NO_FILTER, typed: filter, sort: sortOf(name) }
   const page = await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
-  return { ...page, rows: sortByName(page.rows, rowTitle) }
+  return { ...page, rows: orderByName(page.rows, rowTitle) }
 }
 
 /** The page of a record, or the list of several. */
