@@ -589,6 +589,8 @@ export const texts = {
       host: 'Hosted by',
       usedBy: 'Used by',
       configCount: 'Configs',
+      linkCount: 'Links',
+      circuitCount: 'Circuits',
       configValue: 'Value',
       certificateEnd: 'Expires',
       isVerified: 'State',

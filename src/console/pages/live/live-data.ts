@@ -55,7 +55,7 @@ export async function readOwnSessionId(signal: AbortSignal): Promise<string> {
  * Requests links or circuits from all controllers, because each link or circuit is reported only by
  * the controller that owns it.
  */
-export async function readFabricRows(path: string, signal: AbortSignal): Promise<LiveDataRows> {
+export async function readFabricRows(path: string, signal?: AbortSignal): Promise<LiveDataRows> {
   const origins = clusterMembers.list.value.map(({ origin }) => origin)
   const asked = origins.length === 0 ? [clusterMembers.current.value] : origins
   const answers = await Promise.allSettled(
@@ -64,7 +64,7 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
         path: `${FABRIC_API_PATH}/${path}?limit=500`,
         origin,
         timeoutMs: OWN_DATA_TIMEOUT_MS,
-        signal,
+        ...(signal === undefined ? {} : { signal }),
       }),
     ),
   )

@@ -26,7 +26,7 @@ class KnownValues {
   }
 
   /** Reads the values of records that are not known yet; a refusal leaves them unknown. */
-  async read(ids: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  async read(ids: readonly string[], signal?: AbortSignal): Promise<ReadonlyMap<string, string>> {
     const missing = [...new Set(ids)].filter((id) => !this.#known.has(id)).slice(0, LOOKED_UP_MAX)
     if (missing.length === 0 || !hasPermission(this.#permission)) return this.#known
     const filter = `id in [${missing.map((id) => JSON.stringify(id)).join(', ')}]`
@@ -55,7 +55,7 @@ const BY_CA = 'internal'
 /** Adds the method of its log-in to each API session: `cert`, `updb`, `ottca` or `jwt`. */
 export async function withLogInMethods(
   rows: readonly LiveDataRow[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<readonly LiveDataRow[]> {
   const idOf = (row: LiveDataRow): string => String(row['authenticatorId'] ?? '')
   const known = await methods.read(
@@ -74,7 +74,7 @@ export async function withLogInMethods(
 /** Adds the identity that hosts the service to each circuit, as `hostId`. */
 export async function withHosts(
   rows: readonly LiveDataRow[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<readonly LiveDataRow[]> {
   const idOf = ({ terminator }: LiveDataRow): string =>
     String((terminator as { readonly id?: unknown } | null | undefined)?.id ?? '')

@@ -172,7 +172,15 @@ export const kinds: readonly ConsoleKind[] = [
         'appData',
         'configs',
       ],
-      columns: ['isOnline', 'onlineSince', 'roleAttributes', 'versionInfo', 'supportedProtocols'],
+      columns: [
+        'isOnline',
+        'onlineSince',
+        'roleAttributes',
+        'linkCount',
+        'circuitCount',
+        'versionInfo',
+        'supportedProtocols',
+      ],
       fields: {
         name: {},
         roleAttributes: attributesHint('edge-routers'),

@@ -1,6 +1,9 @@
 import { orderByName } from '../../app/name-order.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
+import { pathRouters } from '../live/circuit-path.ts'
+import { readFabricRows } from '../live/live-data.ts'
+import { isObject } from './json-values.ts'
 import { serviceAddresses } from './config-address.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { readRecordNames, readRows, type RecordRow, ROWS_MAX, type RowPage } from './record-data.ts'
@@ -195,6 +198,40 @@ const relateTransitRouters: Relate = async (rows, signal) => {
   return ({ id }) => ({ isEdgeRouter: ids.has(id) })
 }
 
+/** Maximum rows of a controller's answer; more may exist if an answer has as many. */
+const FABRIC_ROWS_MAX = 500
+
+/** How often each router appears in links or circuits; null unless all controllers answered. */
+async function countByRouter(
+  path: 'links' | 'circuits',
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<string, number> | null> {
+  const { rows, silent } = await readFabricRows(path, signal)
+  if (silent.length > 0 || rows.length >= FABRIC_ROWS_MAX) return null
+  const counts = new Map<string, number>()
+  for (const { sourceRouter, destRouter, path: route } of rows) {
+    const routers = path === 'links' ? [sourceRouter, destRouter] : pathRouters(route)
+    for (const router of routers) {
+      const id = isObject(router) ? String(router['id']) : ''
+      counts.set(id, (counts.get(id) ?? 0) + 1)
+    }
+  }
+  return counts
+}
+
+/** The links of a router, and the circuits over it. */
+const relateEdgeRouters: Relate = async (_, signal) => {
+  if (!hasPermission('ops.read')) return () => ({})
+  const [links, circuits] = await Promise.all([
+    countByRouter('links', signal),
+    countByRouter('circuits', signal),
+  ])
+  return ({ id }) => ({
+    ...(links === null ? {} : { linkCount: links.get(id) ?? 0 }),
+    ...(circuits === null ? {} : { circuitCount: circuits.get(id) ?? 0 }),
+  })
+}
+
 const relations: Readonly<Record<string, Relate>> = {
   services: relateServices,
   configs: relateConfigs,
@@ -205,6 +242,7 @@ const relations: Readonly<Record<string, Relate>> = {
   'posture-checks': relatePostureChecks,
   'auth-policies': relateAuthPolicies,
   'transit-routers': relateTransitRouters,
+  'edge-routers': relateEdgeRouters,
 }
 
 /** Whether the rows of a list need further requests for the records to which they relate. */

@@ -61,6 +61,14 @@ interface RecordPageData {
   readonly prefilled: PrefilledRecord | null
 }
 
+/** Kinds whose pages show values of other records. */
+const kindsWithRelated: ReadonlySet<string> = new Set([
+  'services',
+  'posture-checks',
+  'terminators',
+  'transit-routers',
+])
+
 async function load(
   kind: ConsoleKind,
   id: string | null,
@@ -88,7 +96,7 @@ async function load(
   const { record, etag } = await readRecord(kind.path, id, signal)
   const values = draftFromRecord(record, fields ?? [])
   const page = { rows: [record], totalCount: 1, filterableFields: [] }
-  const related = await withRelated(kind, page, signal)
+  const related = kindsWithRelated.has(kind.path) ? await withRelated(kind, page, signal) : page
   return {
     ...common,
     record,
