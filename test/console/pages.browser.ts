@@ -464,7 +464,7 @@ describe.skipIf(browserMissing !== null)('The form of a password in the console'
 })
 
 describe.skipIf(browserMissing !== null)('The page of the own account in the console', () => {
-  test('sets up a second factor, and ends the other sessions of the user', async () => {
+  test('shows how each session logged in, sets up a second factor, and ends the other sessions of the user', async () => {
     const { profile } = texts
     const identityId = await network.create('identities', {
       name: 'grace',
@@ -476,6 +476,12 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     const other = await network.open(1, '', account)
     const page = await network.open(1, 'profile', account)
     await page.getByRole('heading', { name: `${texts.live.names['api-sessions']} 2` }).waitFor()
+    const same = page.getByText(texts.live.inAll)
+    await same.getByText(texts.live.methods['updb'] ?? '').waitFor()
+    // Only the other session has a button of its own.
+    expect(
+      await page.getByRole('button', { name: new RegExp(`^${texts.live.end} \\S+$`) }).count(),
+    ).toBe(1)
     await page.getByRole('button', { name: profile.endOthers }).click()
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('dialog').getByRole('button', { name: texts.live.end }).click()

@@ -224,6 +224,7 @@ describe.skipIf(browserMissing !== null)('The page of a record in the console', 
     await page.getByRole('link', { name: 'wiki', exact: true }).waitFor()
     await tab('sessions')
     await page.getByText(texts.live.none['api-sessions']).waitFor()
+    await page.getByText(texts.live.none.sessions).waitFor()
     await tab('edit')
     expect(await page.getByLabel('Name').inputValue()).toBe('laptop-01')
   })
