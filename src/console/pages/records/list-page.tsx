@@ -188,7 +188,7 @@ function useSelection(kind: ConsoleKind): Selection {
 }
 
 /** The fault of a filter as a sentence; the controller names an unknown field as a symbol. */
-export function filterFaultText(text: string): string {
+function filterFaultText(text: string): string {
   const [, field] = /^unknown symbol (\S+)$/.exec(text) ?? []
   return field === undefined ? `${text}.` : texts.list.noField(field)
 }
