@@ -478,7 +478,7 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     await page.getByRole('heading', { name: `${texts.live.names['api-sessions']} 2` }).waitFor()
     const same = page.getByText(texts.live.inAll)
     await same.getByText(texts.live.methods['updb'] ?? '').waitFor()
-    // Only the other session has a button of its own.
+    // The table offers to end only the other session.
     expect(
       await page.getByRole('button', { name: new RegExp(`^${texts.live.end} \\S+$`) }).count(),
     ).toBe(1)
