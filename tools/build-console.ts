@@ -34,6 +34,21 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
   },
 ]
 
+/**
+ * Leaves out the part of the package `yaml` that writes YAML, 6 kB after gzip, because the console
+ * only reads it.
+ */
+const withoutYamlWriter: Rolldown.Plugin = {
+  name: 'without-yaml-writer',
+  load(id) {
+    const path =
+      /\/yaml\/browser\/dist\/stringify\/(stringify(?:Collection|Document|Pair|String))\.js$/
+    const [, name] = path.exec(id) ?? []
+    if (name === undefined) return null
+    return `export function ${name}() { throw new Error('the console writes no YAML') }`
+  },
+}
+
 const [out] = process.argv.slice(2)
 if (out === undefined) {
   console.error('usage: node tools/build-console.ts OUT')
@@ -70,6 +85,7 @@ async function bundle(dir: string): Promise<Set<string>> {
     root: join(root, 'src/console'),
     base: '/console/',
     logLevel: 'warn',
+    plugins: [withoutYamlWriter],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir: dir,

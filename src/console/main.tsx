@@ -4,8 +4,6 @@ import './style/shell.css'
 import './style/controls.css'
 import './style/tables.css'
 import './style/pages.css'
-import './style/records.css'
-import './style/access.css'
 import './style/live.css'
 
 import { signal } from '@preact/signals'

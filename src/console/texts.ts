@@ -154,6 +154,8 @@ export const texts = {
 
   ends: {
     none: 'No end',
+    never: 'never ends',
+    set: 'Set an end',
     presets: { day: '1 day', week: '1 week', month: '30 days' },
     about: (subject: string, text: string) => `${subject}: ${text}`,
     coming: (when: string) => `Ends ${when}`,
@@ -433,7 +435,6 @@ export const texts = {
     search: (many: string) => `#attribute or @name of ${many}`,
     attribute: 'attribute',
     all: (many: string) => `all ${many}`,
-    counting: 'Counting …',
     count: (amount: number, one: string, many: string) =>
       `Matches ${count(amount, one, within(many))} now`,
   },
@@ -467,7 +468,11 @@ export const texts = {
     system: 'System',
     standard: 'Default',
     builtIn: 'Built in',
+    reportedVersion: 'The version as the router reports it to OpenZiti clients',
   },
+
+  /** By the name that a client reports: the name of its operating system. */
+  systems: { darwin: 'macOS', linux: 'Linux', windows: 'Windows', android: 'Android', ios: 'iOS' },
 
   /** By config type of OpenZiti: the purpose of its configs. */
   configTypes: {
@@ -532,9 +537,9 @@ export const texts = {
       cas: 'Identities enroll with certificates of the network only. Add an authority to accept certificates of your own PKI.',
       authenticators: 'No identity can log in until it enrolls or gets a password.',
       enrollments:
-        'No token is outstanding: each identity and router has enrolled, or was never invited.',
+        'No token can be used: each identity and router has enrolled, was never invited, or its token has expired.',
       revocations:
-        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends.',
+        'Each issued token is valid until it expires. Controllers add a revocation when a session of the sign-in page ends. To log an identity out, choose “Log out everywhere” on its page.',
       'controller-settings':
         'All controllers use the settings of their configuration files. A setting adds redirect addresses for programs that log in with OpenID Connect.',
       routers: 'No router has been created.',
@@ -552,7 +557,8 @@ export const texts = {
     select: (name: string) => `Select ${name}`,
     selectAll: 'Select all rows in sight',
     selected: (amount: number) => `${amount.toLocaleString('en')} selected`,
-    unselect: 'Clear the selection',
+    selectEvery: (amount: number) => `Select all ${amount}`,
+    unselect: 'Clear',
     addAttributes: 'Add',
     removeAttributes: 'Remove',
     chooseAttribute: 'Choose an attribute first',
@@ -561,7 +567,10 @@ export const texts = {
       add: (attributes: string, amount: string) => `Add ${attributes} to ${amount}?`,
       remove: (attributes: string, amount: string) => `Remove ${attributes} from ${amount}?`,
       delete: (amount: string) => `Delete ${amount}?`,
+      disable: (amount: string) => `Disable ${amount}?`,
     },
+    bulkDisabled: (amount: string) => `Disabled ${amount}`,
+    bulkDisableWhat: 'Their sessions end, and they cannot log in until they are enabled again.',
     columns: {
       hasEdgeRouterConnection: 'State',
       hosts: 'State',
@@ -580,8 +589,14 @@ export const texts = {
       host: 'Hosted by',
       usedBy: 'Used by',
       configCount: 'Configs',
+      linkCount: 'Links',
+      circuitCount: 'Circuits',
       configValue: 'Value',
       certificateEnd: 'Expires',
+      isVerified: 'State',
+      isAuthEnabled: 'Log in',
+      isAutoCaEnrollmentEnabled: 'Enroll by certificate',
+      isOttCaEnrollmentEnabled: 'Enroll with a token',
       identityCount: 'Identities',
       serviceCount: 'Services',
       routerCount: 'Edge routers',
@@ -597,7 +612,9 @@ export const texts = {
     noMatch: 'Nothing matches the filter',
     noMatchWhat: 'Upper and lower case make no difference. Remove a filter, or search for less.',
     clear: 'Clear the filter',
+    noField: (field: string) => `There is no field “${field}”.`,
     filterFields: (fields: readonly string[]) => `A filter may use ${list.format(fields)}.`,
+    filterExample: 'For example: =name contains "wiki"',
     notAll: (rows: number) =>
       `The first ${rows.toLocaleString('en')} are listed. Filter to find the others.`,
     pages: 'Pages of the list',
@@ -613,6 +630,7 @@ export const texts = {
     giveAccess: 'Give access',
     accessTo: (service: string) => `Access to ${service}`,
     create: (one: string) => `Create ${one}`,
+    created: 'created',
     updated: 'changed',
     lastSeen: 'last seen',
     neverSeen: 'never seen',
@@ -653,12 +671,15 @@ export const texts = {
       disabledAt: 'Disabled since',
       supportedProtocols: 'Addresses for clients',
       typeId: 'Type',
+      subject: 'Subject',
+      policies: 'Policies',
+      edgeRouter: 'Edge router',
+      'cas.identityRoles': 'Attributes of its identities',
     } as Readonly<Record<string, string>>,
     data: 'Data',
+    schema: 'Schema',
     noClients: 'It takes no clients',
     tag: (name: string) => `Tag ${name}`,
-    createdAt: 'Created',
-    updatedAt: 'Changed',
     tabs: 'Parts of the page',
     tabNames: {
       overview: 'Overview',
@@ -938,10 +959,11 @@ export const texts = {
     notMeasured: '–',
     asTable: 'As a table',
     columns: ['From', 'Read', 'Written', 'New circuits', 'Failed dials', 'Latency'],
-    aboutService:
-      'Read from clients and written to clients, as routers report each minute. A controller that restarts forgets what it has counted.',
+    aboutService: 'Read from clients and written to clients, as routers report each minute.',
     aboutRouter:
-      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators. A controller that restarts forgets what it has counted.',
+      'Read and written by the router at clients, hosts and links, as it reports each minute. A failed dial is a failed attempt to reach one of its terminators.',
+    forgets: 'A controller that restarts forgets what it has counted.',
+    none: { hour: 'No traffic in the last hour', day: 'No traffic in the last day' },
     topServices: {
       title: 'Services with the most traffic',
       none: 'No service has had traffic.',
@@ -974,7 +996,7 @@ export const texts = {
       identity: 'Identity',
       identityId: 'Identity',
       ipAddress: 'Address',
-      isMfaComplete: 'Second factor',
+      method: 'Logged in with',
       lastActivityAt: 'Last activity',
       createdAt: 'Opened',
       clientId: 'Client',
@@ -984,6 +1006,9 @@ export const texts = {
       edgeRouters: 'Edge routers',
       between: 'Between',
       latency: 'Latency there / back',
+    } as Readonly<Record<string, string>>,
+    titles: {
+      cost: 'Latency plus static cost. Circuits prefer links with a lower cost.',
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
@@ -998,6 +1023,16 @@ export const texts = {
         : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
     filter: 'Filter by name or address',
     ownSession: '(this session)',
+    methods: {
+      cert: 'Certificate',
+      updb: 'Password',
+      ottca: 'Certificate of a CA',
+      jwt: 'Token of a provider',
+    } as Readonly<Record<string, string>>,
+    withFactor: 'and a second factor',
+    inAll: 'In all rows:',
+    showEach: (amount: number) => `${amount} circuits`,
+    showOne: 'Show the newest only',
     routersOnline: (online: number, all: number) => `${online} of ${all} online`,
     end: 'End',
     ended: (id: string) => `Ended ${id}`,

@@ -70,3 +70,18 @@ test.each(Object.entries(expected))(
     }
   },
 )
+
+test('/transit-routers can be narrowed to the routers that are no edge routers', async () => {
+  const create = async (collection: string, name: string) =>
+    expect((await root.call('POST', `${management}/${collection}`, { name })).status).toBe(201)
+  await create('transit-routers', 'core')
+  await create('edge-routers', 'gate')
+  const namesOf = async (filter: string) => {
+    const list = await root.get(
+      `${management}/transit-routers?filter=${encodeURIComponent(filter)}`,
+    )
+    return (list.body.data as readonly { readonly name: string }[]).map(({ name }) => name)
+  }
+  expect(await namesOf('isTransit = true')).toEqual(['core'])
+  expect(await namesOf('isTransit = false')).toEqual(['gate'])
+})

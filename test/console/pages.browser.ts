@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
+import { newCa } from '../support/authorities.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
 // Goal: a list first shows the columns that operators need most, also in a narrow window, and an
@@ -98,15 +99,13 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
   test('shows its active filters, each with a button that removes it', async () => {
     const page = await network.open(1, 'identities?is-ends=some&is-admin=yes')
     const active = page.getByRole('group', { name: texts.list.active })
-    await active.getByText('Ends: With a role attribute that ends').waitFor()
+    await active.getByText('Attribute ends: With an end').waitFor()
     await page.getByText(texts.list.noMatch).waitFor()
-    await active
-      .getByRole('button', { name: texts.picker.remove('Rights: Administrators') })
-      .click()
+    await active.getByRole('button', { name: texts.picker.remove('Administrators: Only') }).click()
     await page.waitForURL(/\?is-ends=some$/)
     await page.getByText(texts.list.noMatch).waitFor()
     await active
-      .getByRole('button', { name: texts.picker.remove('Ends: With a role attribute that ends') })
+      .getByRole('button', { name: texts.picker.remove('Attribute ends: With an end') })
       .click()
     await active.waitFor({ state: 'detached' })
     expect(new URL(page.url()).search).toBe('')
@@ -285,6 +284,133 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
       Requires: texts.cell.codeEvery(7200),
     })
     expect(texts.cell.codeEvery(7200)).toContain('2 hours')
+    await page.getByRole('link', { name: 'Fresh code' }).click()
+    const facts = page.getByRole('region', { name: texts.record.facts })
+    await facts.getByText(texts.cell.codeEvery(7200)).waitFor()
+    await facts.getByRole('link', { name: 'Strict', exact: true }).waitFor()
+  })
+
+  test('leaves out the columns in which all policies agree, and names the value beside the count', async () => {
+    const page = await network.open(1, 'edge-router-policies')
+    await page.getByText(`${texts.form.semantic}: ${texts.cell.semantics['AnyOf']}`).waitFor()
+    expect(await page.getByRole('columnheader', { name: texts.form.semantic }).count()).toBe(0)
+  })
+
+  test('shows below each name what the policy grants, if the window is narrow', async () => {
+    const page = await narrowPage('edge-router-policies')
+    await page.getByText('#staff may connect to all edge routers.').waitFor()
+    expect(await page.locator('thead th:visible').allInnerTexts()).toEqual(['Name'])
+    expect(await axeFindings(page)).toEqual([])
+    expect(await overflows(page)).toBe(false)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The overview of a record in the console', () => {
+  test('of a built-in config type shows its use and schema, and offers neither a change nor a deletion', async () => {
+    const { id } = await network.recordOf('config-types', 'host.v1')
+    const page = await network.open(1, `config-types/${id}`)
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.builtIn).waitFor()
+    await page.getByText(texts.configTypes['host.v1']).waitFor()
+    await page.locator('pre', { hasText: 'host.v1.schema.json' }).first().waitFor()
+    expect(await page.getByRole('button', { name: texts.record.delete }).count()).toBe(0)
+    expect(await page.getByRole('link', { name: texts.record.tabNames.edit }).count()).toBe(0)
+    expect(await axeFindings(page)).toEqual([])
+  })
+
+  test('of an enrollment links the identity that it is for, and can extend its token', async () => {
+    const identityId = await network.create('identities', {
+      name: 'newcomer',
+      type: 'User',
+      isAdmin: false,
+      enrollment: { ott: true },
+    })
+    const page = await network.open(1, 'enrollments')
+    await page.getByRole('link', { name: 'newcomer', exact: true }).click()
+    const facts = page.getByRole('region', { name: texts.record.facts })
+    await facts.getByRole('link', { name: 'newcomer' }).waitFor()
+    const refresh = page.getByRole('button', { name: texts.acts.refresh })
+    expect(await refresh.getAttribute('aria-disabled')).toBe('false')
+    await network.send('DELETE', `identities/${identityId}`)
+  })
+
+  test('of a password links its identity', async () => {
+    const { id: identityId } = await network.recordOf('identities', 'ada')
+    const account = { username: 'lovelace', password: 'a long enough password' }
+    await network.create('authenticators', { method: 'updb', identityId, ...account })
+    const page = await network.open(1, 'authenticators')
+    await page.getByRole('link', { name: 'ada', exact: true }).click()
+    const facts = page.getByRole('region', { name: texts.record.facts })
+    await facts.getByRole('link', { name: 'ada' }).click()
+    await page.waitForURL(`**/identities/${identityId}`)
+  })
+
+  test('of a terminator shows next to its name whether its router is online', async () => {
+    const page = await network.open(1, 'terminators')
+    await page.getByRole('link', { name: texts.list.terminatorOf('hosted', 'router1') }).click()
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.online).waitFor()
+  })
+
+  test('of a CA shows its subject, and next to its name that it is not verified', async () => {
+    const ca = await newCa('the company', Date.now())
+    const id = await network.create('cas', {
+      name: 'company',
+      certPem: ca.certificatePem,
+      isAutoCaEnrollmentEnabled: true,
+      isOttCaEnrollmentEnabled: false,
+      isAuthEnabled: true,
+      identityRoles: ['managed'],
+    })
+    const page = await network.open(1, `cas/${id}`)
+    await page.getByRole('heading', { level: 1 }).getByText(texts.cell.unverified).waitFor()
+    const facts = page.getByRole('region', { name: texts.record.facts })
+    await facts.getByText('CN=the company').waitFor()
+    await facts.getByRole('link', { name: '#managed' }).waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await network.send('DELETE', `cas/${id}`)
+  })
+
+  test('of a service without traffic says so, and offers to let an identity host the service', async () => {
+    const { id } = await network.recordOf('services', 'unhosted')
+    const page = await network.open(1, `services/${id}?tab=traffic`)
+    await page.getByRole('heading', { name: texts.traffic.none.hour }).waitFor()
+    await page.getByRole('link', { name: texts.record.allowHosting }).waitFor()
+    expect(await page.locator('figure.chart').count()).toBe(0)
+    expect(await axeFindings(page)).toEqual([])
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The list of transit routers in the console', () => {
+  test('leaves out edge routers until the user asks for them, and opens their own pages', async () => {
+    const page = await network.open(1, 'transit-routers')
+    await page.getByRole('heading', { name: texts.list.none('Transit routers') }).waitFor()
+    await page.locator('.empty').getByRole('link').click()
+    await page.getByRole('link', { name: 'router1', exact: true }).click()
+    await page.waitForURL(/\/edge-routers\//)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The selection of a list in the console', () => {
+  test('moves no row, and disables the selected identities after their names were shown', async () => {
+    for (const name of ['leaver 1', 'leaver 2']) {
+      await network.create('identities', { name, type: 'User', isAdmin: false })
+    }
+    const page = await network.open(1, 'identities?q=leaver')
+    const first = page.getByLabel(texts.list.select('leaver 1'))
+    const before = await first.boundingBox()
+    await first.check()
+    const bar = page.getByRole('region', { name: texts.list.selected(1) })
+    await bar.waitFor()
+    expect((await first.boundingBox())?.y).toBe(before?.y)
+    await bar.getByRole('button', { name: texts.list.selectEvery(2) }).click()
+    const all = page.getByRole('region', { name: texts.list.selected(2) })
+    await all.getByRole('button', { name: texts.acts.disable }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('leaver 1, leaver 2').waitFor()
+    expect(await axeFindings(page)).toEqual([])
+    await dialog.getByRole('button', { name: texts.acts.disable }).click()
+    await dialog.waitFor({ state: 'detached' })
+    const rows = await network.rowsOf('identities', 'name contains "leaver"')
+    expect(rows.map(({ disabled }) => disabled)).toEqual([true, true])
   })
 })
 
@@ -338,7 +464,7 @@ describe.skipIf(browserMissing !== null)('The form of a password in the console'
 })
 
 describe.skipIf(browserMissing !== null)('The page of the own account in the console', () => {
-  test('sets up a second factor, and ends the other sessions of the user', async () => {
+  test('shows how each session logged in, sets up a second factor, and ends the other sessions of the user', async () => {
     const { profile } = texts
     const identityId = await network.create('identities', {
       name: 'grace',
@@ -350,6 +476,12 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     const other = await network.open(1, '', account)
     const page = await network.open(1, 'profile', account)
     await page.getByRole('heading', { name: `${texts.live.names['api-sessions']} 2` }).waitFor()
+    const same = page.getByText(texts.live.inAll)
+    await same.getByText(texts.live.methods['updb'] ?? '').waitFor()
+    // The table offers to end only the other session.
+    expect(
+      await page.getByRole('button', { name: new RegExp(`^${texts.live.end} \\S+$`) }).count(),
+    ).toBe(1)
     await page.getByRole('button', { name: profile.endOthers }).click()
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('dialog').getByRole('button', { name: texts.live.end }).click()

@@ -148,6 +148,7 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByRole('link', { name: 'wiki' }).waitFor()
     await page.getByLabel(texts.list.filter('Services')).fill('=nothing = 1')
     await page.getByText(/A filter may use .*terminatorStrategy/).waitFor()
+    await page.getByText(texts.list.noField('nothing')).waitFor()
     await page.locator('.outdated').getByRole('link', { name: 'wiki' }).waitFor()
   })
 

@@ -268,6 +268,7 @@ export const innerArrows: Readonly<Record<string, readonly string[]>> = {
     'console/pages/activity',
     'console/pages/traffic',
     'console/pages/wizards',
+    'console/style',
   ],
   'console/pages/attributes': [
     'console',

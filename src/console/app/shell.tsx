@@ -18,10 +18,12 @@ import {
   refreshMembers,
   tabSession,
 } from './console-state.ts'
-import { ShortcutHelp } from './shortcut-help.tsx'
 import { isHelpOpen, isSearchOpen } from './shortcuts.ts'
 import { theme, toggleTheme } from './theme.ts'
 
+const ShortcutHelp = lazyComponent(() =>
+  import('./shortcut-help.tsx').then((one) => one.ShortcutHelp),
+)
 const SearchDialog = lazyComponent(() =>
   import('../pages/search/search-dialog.tsx').then((one) => one.SearchDialog),
 )

@@ -1,10 +1,9 @@
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
-import { expiryAfter } from './expiry.ts'
+import { DAY_MS, expiryAfter } from './expiry.ts'
 import { relativeTimeText } from './time.tsx'
 
 const MINUTE_MS = 60_000
-const DAY_MS = 24 * 60 * MINUTE_MS
 
 /** Times from now that the input offers, after which access ends. */
 const presets = [

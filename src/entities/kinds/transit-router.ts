@@ -9,5 +9,5 @@ export const transitRouter = defineEntity({
   table: 'router',
   operations: { management: managementCrudPermissions('router') },
   fields: anyRouterFields,
-  symbols: [...routerSymbols, connectedSymbol],
+  symbols: [...routerSymbols, connectedSymbol, 'isTransit'],
 })

@@ -6,6 +6,7 @@ import type {
   AccessPreviewed,
   AccessPreviewedPostureChangesPolicy,
 } from '../../client/served-types.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { recordReferenceText } from './explain-data.ts'
@@ -94,7 +95,7 @@ export function AccessEffect({ found }: { readonly found: AccessPreviewed }) {
         <>
           <Numbers counts={found.counts} />
           <ul class="preview-rows">
-            {found.rows.map((row, at) => (
+            {orderByName(found.rows, effectOrder).map((row, at) => (
               <li key={at} class={row.change}>
                 {rowText(row)}
               </li>
@@ -129,6 +130,13 @@ function Numbers({ counts }: { readonly counts: AccessPreviewed['counts'] }) {
       ))}
     </p>
   )
+}
+
+/** Sorts by the identity or service that gains or loses access, and then by the other side. */
+function effectOrder({ identity, service, router }: AccessPreviewed['rows'][number]): string {
+  return [identity, service, router]
+    .map((one) => (one === null ? '' : recordReferenceText(one)))
+    .join('\n')
 }
 
 function rowText({

@@ -8,7 +8,9 @@ import { PageHead } from '../../app/page-head.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { EmptyState, Skeleton } from '../../controls/status.tsx'
+import { expiryText } from '../../controls/expiry-input.tsx'
 import { texts } from '../../texts.ts'
+import { policySentence } from '../records/policy-sentence.ts'
 import { formatListState, quoteFilterText } from '../records/filters.ts'
 import { type ConsoleKind, findKindAtPath } from '../records/kinds.ts'
 import { withRelated } from '../records/list-relations.ts'
@@ -32,7 +34,7 @@ const holders: readonly Holder[] = [
   { path: 'service-edge-router-policies', fields: ['serviceRoles', 'edgeRouterRoles'] },
 ]
 /** Maximum records of a kind that are shown at first (`ROWS_MAX`), and on request (`SHOWN_MAX`). */
-const ROWS_MAX = 10
+const ROWS_MAX = 15
 const SHOWN_MAX = 100
 
 interface Uses {
@@ -56,7 +58,7 @@ async function readUses(
   limit: number,
   signal: AbortSignal,
 ): Promise<RowPage> {
-  const state = { typed: `=${filter}`, sort: '', isDescending: false, offset: 0, facets: {} }
+  const state = { typed: `=${filter}`, sort: 'name', isDescending: false, offset: 0, facets: {} }
   const page = await readRowPage(kind.path, state, ['name'], signal, [], { limit, offset: 0 })
   return kind.path === 'services' ? await withRelated(kind, page, signal) : page
 }
@@ -124,6 +126,12 @@ function RowState({ path, row }: { readonly path: string; readonly row: RecordRo
   return state === null ? null : <StateBadge state={state} />
 }
 
+/** A sentence about the access that a policy grants; nothing for other kinds. */
+function PolicyEffect({ path, row }: { readonly path: string; readonly row: RecordRow }) {
+  const sentence = policySentence(path, row, expiryText(row['expiresAt']))
+  return sentence === '' ? null : <span class="soft">{sentence}</span>
+}
+
 function UsesPanel({ kind, filter, page }: Uses) {
   const all = useSignal<RowPage | null>(null)
   const error = useSignal<unknown>(null)
@@ -148,6 +156,7 @@ function UsesPanel({ kind, filter, page }: Uses) {
               {visibleText(String(row['name'] ?? row.id))}
             </a>{' '}
             <RowState path={kind.path} row={row} />
+            <PolicyEffect path={kind.path} row={row} />
           </li>
         ))}
         {all.value === null && totalCount > rows.length ? (

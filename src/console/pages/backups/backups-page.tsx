@@ -31,12 +31,6 @@ export function BackupsPage() {
         ) : (
           <>
             <FailureNotice error={loaded.error.value} />
-            {shown?.isScheduled === false ? (
-              <Notice tone="warn">
-                <p>{backups.schedule}</p>
-                <CopyText label={backups.option} text={backups.optionText} />
-              </Notice>
-            ) : null}
             <section class="panel" aria-labelledby="backup-list">
               <div class="panel-head">
                 <h2 id="backup-list">{backups.list}</h2>
@@ -46,7 +40,17 @@ export function BackupsPage() {
                   <Skeleton />
                 </div>
               ) : (
-                <Table rows={shown.backups} />
+                <>
+                  {shown.isScheduled || shown.backups.length > 0 ? (
+                    <Table rows={shown.backups} />
+                  ) : null}
+                  {shown.isScheduled ? null : (
+                    <div class="panel-body form">
+                      <Notice tone="warn">{backups.schedule}</Notice>
+                      <CopyText label={backups.option} text={backups.optionText} />
+                    </div>
+                  )}
+                </>
               )}
             </section>
           </>

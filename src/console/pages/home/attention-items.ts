@@ -3,7 +3,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { parseRowPage, type RowPage } from '../records/record-data.ts'
-import type { FilterContext, ListFacet } from '../records/list-facets.ts'
+import { type FilterContext, type ListFacet, listFacets } from '../records/list-facets.ts'
 import type { RecordStateName } from '../records/record-state.tsx'
 import { texts } from '../../texts.ts'
 
@@ -136,7 +136,7 @@ function filterContext(): FilterContext {
 }
 
 function facetOption(kind: string, facet: string, option: string): ListFacet['options'][number] {
-  const options = findKindAtPath(kind)?.facets.find(({ name }) => name === facet)?.options
+  const options = listFacets({ path: kind }).find(({ name }) => name === facet)?.options
   const found = options?.find(({ value }) => value === option)
   if (found === undefined) throw new Error(`${kind} has no facet ${facet} with ${option}`)
   return found

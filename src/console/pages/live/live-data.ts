@@ -2,7 +2,10 @@ import { consoleApiClient, clusterMembers } from '../../app/console-state.ts'
 import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
-export type LiveDataRow = Readonly<Record<string, unknown>> & { readonly id: string }
+import type { LiveDataRow } from './live-row.ts'
+import { withHosts, withLogInMethods } from './live-relations.ts'
+
+export type { LiveDataRow } from './live-row.ts'
 
 /** Rows from all controllers that responded. */
 export interface LiveDataRows {
@@ -14,7 +17,7 @@ export interface LiveDataRows {
 
 /** Ids of the identities in rows that do not contain their names. */
 export function clientIds(rows: readonly LiveDataRow[]): readonly string[] {
-  const ids = rows.flatMap(({ clientId, identityId }) => [clientId, identityId])
+  const ids = rows.flatMap(({ clientId, identityId, hostId }) => [clientId, identityId, hostId])
   return ids.filter((id): id is string => typeof id === 'string')
 }
 
@@ -37,7 +40,8 @@ export async function readSessions(
     signal,
   })
   const { data, meta } = body as ListBody
-  return { rows: data, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
+  const rows = path === 'api-sessions' ? await withLogInMethods(data, signal) : data
+  return { rows, totalCount: meta?.pagination?.totalCount ?? data.length, silent: [] }
 }
 
 /** The ID of the API session of this tab. */
@@ -51,7 +55,7 @@ export async function readOwnSessionId(signal: AbortSignal): Promise<string> {
  * Requests links or circuits from all controllers, because each link or circuit is reported only by
  * the controller that owns it.
  */
-export async function readFabricRows(path: string, signal: AbortSignal): Promise<LiveDataRows> {
+export async function readFabricRows(path: string, signal?: AbortSignal): Promise<LiveDataRows> {
   const origins = clusterMembers.list.value.map(({ origin }) => origin)
   const asked = origins.length === 0 ? [clusterMembers.current.value] : origins
   const answers = await Promise.allSettled(
@@ -60,7 +64,7 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
         path: `${FABRIC_API_PATH}/${path}?limit=500`,
         origin,
         timeoutMs: OWN_DATA_TIMEOUT_MS,
-        signal,
+        ...(signal === undefined ? {} : { signal }),
       }),
     ),
   )
@@ -74,7 +78,12 @@ export async function readFabricRows(path: string, signal: AbortSignal): Promise
     if (answer.status === 'rejected') silent.push(clusterMembers.nameOf(asked[at] ?? ''))
     else for (const row of (answer.value.body as ListBody).data) rows.set(row.id, row)
   }
-  return { rows: [...rows.values()], totalCount: rows.size, silent }
+  const found = [...rows.values()]
+  return {
+    rows: path === 'circuits' ? await withHosts(found, signal) : found,
+    totalCount: rows.size,
+    silent,
+  }
 }
 
 export async function closeLiveRow(path: string, id: string): Promise<void> {

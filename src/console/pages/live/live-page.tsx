@@ -36,7 +36,7 @@ interface LiveSource {
 const tables: readonly LiveSource[] = [
   {
     name: 'api-sessions',
-    columns: ['identity', 'lastActivityAt', 'ipAddress', 'isMfaComplete', 'createdAt'],
+    columns: ['identity', 'lastActivityAt', 'method', 'ipAddress', 'createdAt'],
     read: (signal, limit) => readSessions('api-sessions', limit, signal),
     end: (id) => closeLiveRow(`${MANAGEMENT_API_PATH}/api-sessions`, id),
   },
@@ -60,6 +60,8 @@ const tables: readonly LiveSource[] = [
   },
 ]
 
+/** Number of links from which on the table of links has a filter. */
+const FILTERED_LINKS_MIN = 10
 /** Maximum rows of a table that the page loads. */
 const ROWS_MAX = 500
 
@@ -112,12 +114,16 @@ function Shown({ table }: { readonly table: LiveSource }) {
   )
   const own = useLoadedData('own-session', readOwnSessionId)
   const typed = useSignal('')
-  const right = useSignal('')
+  // The sessions of tunnels that host services would hide those of people.
+  const right = useSignal(table.name === 'sessions' ? 'Dial' : '')
   const names = useIdentityNames(clientIds(loaded.data.value?.rows ?? []))
   const { value: page } = loaded.data
   if (page === null && loaded.error.value !== null) {
     return <Failure error={loaded.error.value} retry={loaded.reload} />
   }
+  // A short table of links needs no filter; a field that somebody types into stays.
+  const hasFilter =
+    table.name !== 'links' || typed.value !== '' || (page?.rows.length ?? 0) >= FILTERED_LINKS_MIN
   const rows = (page?.rows ?? []).filter(
     (row) =>
       containsText(row, names, typed.value) && (right.value === '' || row['type'] === right.value),
@@ -129,18 +135,20 @@ function Shown({ table }: { readonly table: LiveSource }) {
         <Notice tone="warn">{live.silent(page.silent)}</Notice>
       )}
       <div class="filter activity-filter">
-        <div class="filter-input">
-          <Icon name="search" />
-          <input
-            class="input"
-            type="search"
-            aria-label={live.filter}
-            placeholder={live.filter}
-            value={typed.value}
-            spellcheck={false}
-            onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
-          />
-        </div>
+        {hasFilter ? (
+          <div class="filter-input">
+            <Icon name="search" />
+            <input
+              class="input"
+              type="search"
+              aria-label={live.filter}
+              placeholder={live.filter}
+              value={typed.value}
+              spellcheck={false}
+              onInput={({ currentTarget }) => (typed.value = currentTarget.value)}
+            />
+          </div>
+        ) : null}
         {table.name === 'sessions' ? (
           <select
             class="input facet"

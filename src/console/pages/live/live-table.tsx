@@ -5,16 +5,20 @@ import { consolePath } from '../../app/navigation.ts'
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { isReadOnly } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { Button } from '../../controls/button.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
 import { StateBadge } from '../records/record-state.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import { isObject } from '../records/json-values.ts'
+import { groupCircuits } from './circuit-groups.ts'
 import { CircuitPathLinks } from './circuit-path-links.tsx'
 import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
-import type { LiveDataRow } from './live-data.ts'
+import { differingColumns } from './live-columns.ts'
+import type { LiveDataRow } from './live-row.ts'
 
 export type LiveTableName = keyof typeof texts.live.names
 
@@ -26,6 +30,8 @@ interface LiveTableProps {
   readonly names: ReadonlyMap<string, string>
   /** ID of the API session of this tab. */
   readonly ownSession?: string | null
+  /** True: the table offers no button that ends the session of this tab. */
+  readonly keepsOwnSession?: boolean
   /** Ends a row; null for rows that cannot be ended. */
   readonly end: ((id: string) => Promise<void>) | null
   /** True: asks for a confirmation, on a page with the rows of all users. */
@@ -33,25 +39,24 @@ interface LiveTableProps {
   readonly onEnded: () => void
 }
 
-/** Number of columns after the first one that a narrow window shows, if not one. */
-const NARROW_COLUMNS: Readonly<Partial<Record<LiveTableName, number>>> = {
-  links: 2,
-  circuits: 2,
-  sessions: 2,
-}
-
-/** Whether all rows have the usual value in a column, so that the table leaves the column out. */
-function isUsual(rows: readonly LiveDataRow[], column: string): boolean {
-  if (column === 'isMfaComplete') return rows.every((row) => row[column] === true)
-  if (column !== 'edgeRouters') return false
-  return new Set(rows.map((row) => JSON.stringify(row[column]))).size <= 1
+/** Columns that a narrow window shows after the first one. */
+const NARROW_COLUMNS: Readonly<Record<LiveTableName, readonly string[]>> = {
+  'api-sessions': ['lastActivityAt'],
+  sessions: ['service'],
+  circuits: ['service'],
+  links: ['state', 'latency'],
 }
 
 /** A table of open sessions, circuits or links, each with a button that ends it. */
 export function LiveTable(props: LiveTableProps) {
   const { name, rows, end, asksFirst, onEnded } = props
   const { live } = texts
-  const columns = props.columns.filter((column) => !isUsual(rows, column))
+  const { shown: columns, same } = differingColumns(rows, props.columns)
+  const opened = useSignal<ReadonlySet<string>>(new Set())
+  const groups =
+    name === 'circuits'
+      ? groupCircuits(rows)
+      : rows.map((row) => ({ key: row.id, newest: row, rows: [row] }))
   const ending = useSignal<string | null>(null)
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
@@ -60,7 +65,8 @@ export function LiveTable(props: LiveTableProps) {
       .then(onEnded)
       .catch((failure: unknown) => (error.value = failure))
   }
-  const classAt = (at: number): string => (at > (NARROW_COLUMNS[name] ?? 1) ? 'minor' : '')
+  const classAt = (at: number): string =>
+    at === 0 || NARROW_COLUMNS[name].includes(columns[at] ?? '') ? '' : 'minor'
   return (
     <>
       <FailureNotice error={error.value} />
@@ -69,7 +75,7 @@ export function LiveTable(props: LiveTableProps) {
           <thead>
             <tr>
               {columns.map((column, at) => (
-                <th scope="col" key={column} class={classAt(at)}>
+                <th scope="col" key={column} class={classAt(at)} title={live.titles[column]}>
                   {live.columns[column] ?? fieldLabel(column)}
                 </th>
               ))}
@@ -81,42 +87,38 @@ export function LiveTable(props: LiveTableProps) {
             </tr>
           </thead>
           <tbody>
-            {rows.map((row) => (
-              <tr key={row.id}>
-                {columns.map((column, at) => {
-                  const cell = <LiveCell {...props} column={column} row={row} />
-                  return at === 0 ? (
-                    <th scope="row" key={column} title={row.id}>
-                      {cell}
-                      {row.id === props.ownSession ? (
-                        <span class="faint own-session"> {live.ownSession}</span>
-                      ) : null}
-                    </th>
-                  ) : (
-                    <td key={column} class={classAt(at)}>
-                      {cell}
-                    </td>
-                  )
-                })}
-                {end === null ? null : (
-                  <td class="actions">
-                    <Button
-                      refused={isReadOnly.value ? texts.banner.refused : null}
-                      onClick={() => {
-                        if (asksFirst) ending.value = row.id
-                        else endNow(row.id)
-                      }}
-                    >
-                      {live.end}
-                      <span class="visually-hidden"> {row.id}</span>
-                    </Button>
-                  </td>
-                )}
-              </tr>
-            ))}
+            {groups.flatMap(({ key, newest, rows: members }) => {
+              const isOpen = opened.value.has(key)
+              const toggle = (): void => {
+                const next = new Set(opened.value)
+                if (isOpen) next.delete(key)
+                else next.add(key)
+                opened.value = next
+              }
+              return (isOpen ? members : [newest]).map((row, place) => (
+                <LiveRow
+                  {...props}
+                  key={row.id}
+                  row={row}
+                  shownColumns={columns}
+                  classAt={classAt}
+                  group={
+                    members.length === 1 || place > 0
+                      ? null
+                      : { amount: members.length, isOpen, toggle }
+                  }
+                  isInGroup={place > 0}
+                  onEnd={() => {
+                    if (asksFirst) ending.value = row.id
+                    else endNow(row.id)
+                  }}
+                />
+              ))
+            })}
           </tbody>
         </table>
       </div>
+      <SameValues {...props} same={same} />
       {ending.value === null || end === null ? null : (
         <EndDialog
           name={name}
@@ -130,6 +132,91 @@ export function LiveTable(props: LiveTableProps) {
   )
 }
 
+/** A row, or the newest row of a group with a button that shows the others. */
+function LiveRow(
+  props: LiveTableProps & {
+    readonly row: LiveDataRow
+    readonly shownColumns: readonly string[]
+    readonly classAt: (at: number) => string
+    readonly group: {
+      readonly amount: number
+      readonly isOpen: boolean
+      readonly toggle: () => void
+    } | null
+    readonly isInGroup: boolean
+    readonly onEnd: () => void
+  },
+) {
+  const { row, shownColumns, classAt, group, isInGroup, ownSession, onEnd } = props
+  const { live } = texts
+  const isOwn = row.id === ownSession
+  const hasEnd = group?.isOpen !== false && !(isOwn && props.keepsOwnSession === true)
+  return (
+    <tr class={isInGroup ? 'of-group' : ''}>
+      {shownColumns.map((column, at) => {
+        const cell = <LiveCell {...props} column={column} row={row} />
+        if (at > 0) {
+          return (
+            <td key={column} class={classAt(at)}>
+              {cell}
+            </td>
+          )
+        }
+        return (
+          <th scope="row" key={column} title={row.id}>
+            {cell}
+            {isOwn ? <span class="faint own-session"> {live.ownSession}</span> : null}
+            {group === null ? null : (
+              <>
+                {' '}
+                <button
+                  type="button"
+                  class="link-button tiny"
+                  aria-expanded={group.isOpen}
+                  onClick={group.toggle}
+                >
+                  {group.isOpen ? live.showOne : live.showEach(group.amount)}
+                </button>
+              </>
+            )}
+          </th>
+        )
+      })}
+      {props.end === null ? null : (
+        <td class="actions">
+          {hasEnd ? (
+            <Button refused={isReadOnly.value ? texts.banner.refused : null} onClick={onEnd}>
+              {isNarrowWindow.value ? <Icon name="close" /> : live.end}
+              <span class="visually-hidden">
+                {isNarrowWindow.value ? live.end : ''} {row.id}
+              </span>
+            </Button>
+          ) : null}
+        </td>
+      )}
+    </tr>
+  )
+}
+
+/** The values that all rows have in the columns that the table leaves out. */
+function SameValues(props: LiveTableProps & { readonly same: readonly string[] }) {
+  const [row] = props.rows
+  const known = props.same.filter((column) => row?.[column] !== undefined)
+  if (row === undefined || known.length === 0) return null
+  return (
+    <p class="panel-body faint small same-values">
+      {props.rows.length === 1 ? null : `${texts.live.inAll} `}
+      {known.map((column, at) => (
+        <span key={column}>
+          {at === 0 ? '' : ' · '}
+          {texts.live.columns[column] ?? fieldLabel(column)}{' '}
+          <LiveCell {...props} column={column} row={row} />
+        </span>
+      ))}
+    </p>
+  )
+}
+
 const NANOSECONDS_PER_MS = 1_000_000
 
 function LiveCell(props: LiveTableProps & { readonly column: string; readonly row: LiveDataRow }) {
@@ -140,8 +227,29 @@ function LiveCell(props: LiveTableProps & { readonly column: string; readonly ro
     case 'clientId':
     case 'identityId':
       return <ClientLink id={String(value ?? '')} name={names.get(String(value))} />
-    case 'path':
-      return <CircuitPathLinks routers={pathRouters(value)} />
+    case 'path': {
+      const { hostId } = row
+      return (
+        <>
+          <CircuitPathLinks routers={pathRouters(value)} />
+          {typeof hostId !== 'string' ? null : (
+            <>
+              {' → '}
+              <ClientLink id={hostId} name={names.get(hostId)} />
+            </>
+          )}
+        </>
+      )
+    }
+    case 'method':
+      return (
+        <>
+          {live.methods[String(value)] ?? '–'}
+          {row['isMfaComplete'] === true && row['isMfaRequired'] === true ? (
+            <span class="faint"> {live.withFactor}</span>
+          ) : null}
+        </>
+      )
     case 'service':
       if (!isObject(value) || typeof value['id'] !== 'string') break
       return (

@@ -9,6 +9,7 @@ import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
 import { closeLiveRow, type LiveDataRow, readOwnSessionId } from '../live/live-data.ts'
+import { withLogInMethods } from '../live/live-relations.ts'
 import { LiveTable } from '../live/live-table.tsx'
 import { readApiSessions, SESSIONS_MAX } from '../records/record-sessions.tsx'
 
@@ -27,7 +28,7 @@ async function load(identityId: string, signal: AbortSignal): Promise<OwnSession
   await loadCaller()
   if (!hasPermission('ops.read')) return null
   const [rows, current] = await Promise.all([
-    readApiSessions(identityId, signal),
+    readApiSessions(identityId, signal).then((found) => withLogInMethods(found, signal)),
     readOwnSessionId(signal),
   ])
   return { rows, current }
@@ -84,10 +85,11 @@ export function OwnSessionsPanel({ identityId }: { readonly identityId: string }
       <LiveTable
         name="api-sessions"
         rows={own.rows}
-        columns={['ipAddress', 'lastActivityAt', 'createdAt']}
+        columns={['lastActivityAt', 'method', 'ipAddress', 'createdAt']}
         names={NO_NAMES}
         ownSession={own.current}
-        end={null}
+        end={hasPermission('ops.delete') ? endSession : null}
+        keepsOwnSession
         asksFirst
         onEnded={loaded.reload}
       />

@@ -1,6 +1,7 @@
 /** Columns that a list computes from several fields or from records of other kinds. */
 export const computedColumns: ReadonlySet<string> = new Set([
   'certificateEnd',
+  'circuitCount',
   'clientAddress',
   'configCount',
   'configValue',
@@ -10,6 +11,7 @@ export const computedColumns: ReadonlySet<string> = new Set([
   'identityCount',
   'isEdgeRouter',
   'isRouterOnline',
+  'linkCount',
   'policyCount',
   'requires',
   'routerCount',

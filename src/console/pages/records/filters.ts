@@ -54,9 +54,21 @@ export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
 
-/** Whether a filter hides some records of the list. */
+/** Value of a facet that the user has widened to all records, although its list starts narrower. */
+export const EVERY = 'all'
+
+/** The option of a facet that narrows the list; '' if none does. */
+export function chosenOption(
+  { facets }: Pick<ListState, 'facets'>,
+  { name, usual }: Pick<ListFacet, 'name' | 'usual'>,
+): string {
+  const value = facets[name] ?? usual?.value ?? ''
+  return value === EVERY ? '' : value
+}
+
+/** Whether the user has chosen a filter that hides some records of the list. */
 export function isFiltered({ typed, facets }: Pick<ListState, 'typed' | 'facets'>): boolean {
-  return typed !== '' || Object.values(facets).some((value) => value !== '')
+  return typed !== '' || Object.values(facets).some((value) => value !== '' && value !== EVERY)
 }
 
 const FACET = 'is-'
@@ -103,6 +115,12 @@ export function listSortField({ sort }: Pick<ListState, 'sort'>, hasNames: boole
   return sort === '' && hasNames ? 'name' : sort
 }
 
+/** The order of rows that have the same value in the field by which the list is sorted. */
+const SECOND_SORT: Readonly<Record<string, string>> = {
+  service: 'router asc',
+  identity: 'method asc',
+}
+
 function listFilter(
   state: ListState,
   fields: readonly string[],
@@ -110,8 +128,9 @@ function listFilter(
   offlineRouterIds: readonly string[],
 ): string {
   const context: FilterContext = { nowMs: Date.now(), offlineRouterIds }
-  const chosen = facets.flatMap(({ name, options }) => {
-    const option = options.find(({ value }) => value === state.facets[name])
+  const chosen = facets.flatMap((facet) => {
+    const wanted = chosenOption(state, facet)
+    const option = facet.options.find(({ value }) => value === wanted)
     return option === undefined ? [] : [option.filter(context)]
   })
   const typed = buildFilter(state.typed, fields)
@@ -135,6 +154,10 @@ export function listRequestQuery(
   const filter = listFilter(state, fields, facets, offlineRouterIds)
   if (filter !== '') query.set('filter', filter)
   const sort = listSortField(state, fields.includes('name'))
-  if (sort !== '') query.set('sort', `${sort} ${state.isDescending ? 'desc' : 'asc'}`)
+  if (sort !== '') {
+    const order = `${sort} ${state.isDescending ? 'desc' : 'asc'}`
+    const next = SECOND_SORT[sort]
+    query.set('sort', next === undefined ? order : `${order}, ${next}`)
+  }
   return query.toString()
 }

@@ -1,4 +1,4 @@
-import { expiryAfter } from '../../controls/expiry.ts'
+import { DAY_MS, expiryAfter } from '../../controls/expiry.ts'
 import type { IconName } from '../../controls/icon-paths.ts'
 import { texts } from '../../texts.ts'
 import {
@@ -14,16 +14,6 @@ import {
   secondaryLogInFieldHints,
   policySemanticHint,
 } from './field-hints.ts'
-import {
-  DAY_MS,
-  createFacet,
-  expiryFacet,
-  formatFilterTime,
-  type ListFacet,
-  routerStateFacet,
-  terminatorStateFacet,
-  notSeenSinceFilter,
-} from './list-facets.ts'
 
 export type WizardName = Exclude<keyof typeof texts.wizards.titles, 'controller'>
 
@@ -38,7 +28,6 @@ export interface ConsoleKind {
   readonly columns: readonly string[]
   /** Columns that a narrow window shows after the name column; [] for the first one. */
   readonly narrow: readonly string[]
-  readonly facets: readonly ListFacet[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
   /** Fields that the form leaves out. */
@@ -74,7 +63,6 @@ function kind(
       ConsoleKind,
       | 'columns'
       | 'narrow'
-      | 'facets'
       | 'fields'
       | 'hidden'
       | 'wizard'
@@ -86,7 +74,7 @@ function kind(
   > = {},
 ): ConsoleKind {
   const [one, many, what] = words
-  const { columns = [], facets = [], fields = {}, hidden = [], advanced = [] } = rest
+  const { columns = [], fields = {}, hidden = [], advanced = [] } = rest
   const { narrow = [] } = rest
   const { wizard = null, tasks = [], titleLabel = texts.list.record, sort = '' } = rest
   return {
@@ -99,7 +87,6 @@ function kind(
     permission,
     columns,
     narrow,
-    facets,
     fields,
     hidden,
     advanced: [...advanced, 'tags'],
@@ -128,38 +115,6 @@ export const kinds: readonly ConsoleKind[] = [
         'defaultHostingPrecedence',
       ],
       columns: ['hasEdgeRouterConnection', 'lastSeenAt', 'typeId', 'roleAttributes', 'sdkInfo'],
-      facets: [
-        createFacet(
-          'type',
-          'Type',
-          ['device', 'Devices', 'type = "Device"'],
-          ['user', 'Users', 'type = "User"'],
-          ['service', 'Services', 'type = "Service"'],
-          ['router', 'Routers', 'type = "Router"'],
-        ),
-        createFacet(
-          'state',
-          'State',
-          ['online', 'Online', 'hasEdgeRouterConnection = true'],
-          ['offline', 'Not online', 'hasEdgeRouterConnection = false'],
-          ['logged-in', 'Logged in', 'hasApiSession = true'],
-          ['disabled', 'Disabled', 'disabled = true'],
-          ['locked', 'Password locked', 'isLocked = true'],
-        ),
-        createFacet(
-          'seen',
-          'Last seen',
-          ['30', 'Not seen for 30 days', notSeenSinceFilter(30)],
-          ['90', 'Not seen for 90 days', notSeenSinceFilter(90)],
-          ['never', 'Never seen', 'lastSeenAt = null'],
-        ),
-        createFacet('ends', 'Ends', [
-          'some',
-          'With a role attribute that ends',
-          'roleAttributeEndsAt != null',
-        ]),
-        createFacet('admin', 'Rights', ['yes', 'Administrators', 'isAdmin = true']),
-      ],
       fields: {
         name: {},
         type: { help: 'For your own order: devices, users and services have the same rights.' },
@@ -190,14 +145,6 @@ export const kinds: readonly ConsoleKind[] = [
       tasks: ['service', 'import'],
       advanced: ['terminatorStrategy', 'maxIdleTimeMillis'],
       columns: ['hosts', 'clientAddress', 'hostAddress', 'roleAttributes'],
-      facets: [
-        createFacet(
-          'hosts',
-          'Hosts',
-          ['none', 'Without a host', 'isEmpty(terminators)'],
-          ['some', 'With a host', 'not isEmpty(terminators)'],
-        ),
-      ],
       fields: {
         name: {},
         roleAttributes: attributesHint('services'),
@@ -225,16 +172,14 @@ export const kinds: readonly ConsoleKind[] = [
         'appData',
         'configs',
       ],
-      columns: ['isOnline', 'onlineSince', 'roleAttributes', 'versionInfo', 'supportedProtocols'],
-      facets: [
-        createFacet(
-          'state',
-          'State',
-          ['online', 'Online', 'online = true'],
-          ['offline', 'Offline', 'isVerified = true and disabled = false and online = false'],
-          ['unverified', 'Not enrolled', 'isVerified = false'],
-          ['disabled', 'Disabled', 'disabled = true'],
-        ),
+      columns: [
+        'isOnline',
+        'onlineSince',
+        'roleAttributes',
+        'linkCount',
+        'circuitCount',
+        'versionInfo',
+        'supportedProtocols',
       ],
       fields: {
         name: {},
@@ -265,7 +210,6 @@ export const kinds: readonly ConsoleKind[] = [
     'router',
     {
       columns: ['isOnline', 'onlineSince', 'isEdgeRouter', 'cost'],
-      facets: [routerStateFacet],
       fields: { name: {}, cost: {} },
     },
   ),
@@ -284,21 +228,6 @@ export const kinds: readonly ConsoleKind[] = [
         'expiresAt',
       ],
       narrow: ['identityRoles', 'serviceRoles'],
-      facets: [
-        createFacet(
-          'ends',
-          'Ends',
-          ['coming', 'Ends in the future', 'expiresAt != null and isEnded = false'],
-          ['ended', 'Ended', 'isEnded = true'],
-          ['never', 'Without an end', 'expiresAt = null'],
-        ),
-        createFacet(
-          'type',
-          'Right',
-          ['dial', 'Use the service (Dial)', 'type = "Dial"'],
-          ['bind', 'Host the service (Bind)', 'type = "Bind"'],
-        ),
-      ],
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
@@ -403,9 +332,8 @@ export const kinds: readonly ConsoleKind[] = [
       titleLabel: texts.list.titles.terminators,
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
       columns: ['isRouterOnline', 'host'],
-      // By the ID of the service, so that the terminators of a service are beside each other.
+      // The controller sorts by IDs; a list that is loaded completely is then sorted by names.
       sort: 'service',
-      facets: [terminatorStateFacet],
       fields: {
         service: { widget: referenceWidget('services') },
         router: { widget: referenceWidget('routers') },
@@ -472,14 +400,6 @@ export const kinds: readonly ConsoleKind[] = [
         'enrollToCertEnabled',
         'enrollToTokenEnabled',
       ],
-      facets: [
-        createFacet('certificate', 'Certificate', [
-          'month',
-          'Expires within 30 days',
-          ({ nowMs }) =>
-            `notAfter != null and notAfter <= ${formatFilterTime(nowMs + 30 * DAY_MS)}`,
-        ]),
-      ],
       fields: {
         name: {},
         issuer: { help: texts.signers.fields.issuer.hint },
@@ -510,7 +430,13 @@ export const kinds: readonly ConsoleKind[] = [
     'stamp',
     'ca',
     {
-      columns: ['isVerified', 'isAutoCaEnrollmentEnabled', 'isAuthEnabled', 'fingerprint'],
+      columns: [
+        'isVerified',
+        'certificateEnd',
+        'isAuthEnabled',
+        'isAutoCaEnrollmentEnabled',
+        'isOttCaEnrollmentEnabled',
+      ],
       fields: {
         name: {},
         certPem: { label: 'Certificate', help: texts.form.pem },
@@ -525,7 +451,8 @@ export const kinds: readonly ConsoleKind[] = [
     'authenticator',
     {
       titleLabel: texts.list.titles.authenticators,
-      columns: ['method', 'certificateEnd', 'fingerprint'],
+      columns: ['method', 'certificateEnd'],
+      sort: 'identity',
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },
@@ -552,10 +479,9 @@ export const kinds: readonly ConsoleKind[] = [
     {
       titleLabel: texts.list.titles.enrollments,
       tasks: ['identity', 'router'],
-      columns: ['expiresAt', 'method', 'username'],
-      // Tokens that can still be used come first in the list.
-      sort: '-expiresAt',
-      facets: [expiryFacet],
+      columns: ['expiresAt', 'method'],
+      // The token that expires first is at the top, unless the list also shows expired tokens.
+      sort: 'expiresAt',
       fields: {
         method: { optionTexts: texts.form.methods },
         identityId: { label: 'Identity', widget: referenceWidget('identities') },
@@ -585,7 +511,6 @@ export const kinds: readonly ConsoleKind[] = [
   ),
   kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
     columns: ['isOnline', 'onlineSince', 'cost'],
-    facets: [routerStateFacet],
     fields: { name: {} },
   }),
 ]

@@ -7,6 +7,7 @@ import { columnLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import { computedColumns } from './computed-columns.ts'
 import type { ConsoleKind } from './kinds.ts'
+import type { RowPage } from './record-data.ts'
 import { secretMemberNames } from './list-export.ts'
 
 const STORED = 'flotilla.columns'
@@ -60,6 +61,31 @@ export function chosenColumns(kind: ConsoleKind, available: readonly string[]): 
   return available.filter((name) => names.has(name))
 }
 
+/** Columns that say nothing about a row while all rows have the same value. */
+const quietColumns: ReadonlySet<string> = new Set(['semantic', 'postureCheckRoles', 'expiresAt'])
+
+function hasNoValue(value: unknown): boolean {
+  return value === null || value === undefined || (Array.isArray(value) && value.length === 0)
+}
+
+/**
+ * The columns in which a completely loaded list has one value for all rows, so that it leaves them
+ * out; none if the user has chosen the columns.
+ */
+export function uniformColumns(
+  kind: Pick<ConsoleKind, 'path'>,
+  { rows, totalCount }: RowPage,
+  columns: readonly string[],
+): readonly string[] {
+  if (kind.path in chosen.value || rows.length < 2 || rows.length < totalCount) return []
+  return columns.filter((name) => {
+    if (!quietColumns.has(name)) return false
+    const [first, ...others] = rows.map((row) => row[name])
+    if (hasNoValue(first)) return others.every(hasNoValue)
+    return name === 'semantic' && others.every((value) => value === first)
+  })
+}
+
 function choose(kind: ConsoleKind, names: readonly string[] | null): void {
   const { [kind.path]: _, ...others } = chosen.value
   chosen.value = names === null ? others : { ...others, [kind.path]: names }
@@ -87,7 +113,7 @@ export function ColumnChoice({
         event.currentTarget.querySelector('summary')?.focus()
       }}
     >
-      <summary class="button quiet">{list.chooseColumns}</summary>
+      <summary class="button">{list.chooseColumns}</summary>
       {isOpen.value ? (
         <fieldset class="picker-list">
           <legend class="visually-hidden">{list.chooseColumns}</legend>

@@ -3,6 +3,7 @@ import type { ListState } from './filters.ts'
 import { type Draft, isObject } from './json-values.ts'
 import { certificateEnd } from './certificate-end.ts'
 import type { ConsoleKind } from './kinds.ts'
+import { listFacets } from './list-facets.ts'
 import { readsRelated, withRelated } from './list-relations.ts'
 import { configTypeUse, postureRequirement } from './record-cell.tsx'
 import { readRowPage, type RecordRow } from './record-data.ts'
@@ -39,7 +40,7 @@ export async function readAllRows(
   const limit = readsRelated(kind) ? RELATED_PAGE : PAGE
   for (;;) {
     const range = { limit, offset: rows.length }
-    const page = await readRowPage(kind.path, state, fields, undefined, kind.facets, range)
+    const page = await readRowPage(kind.path, state, fields, undefined, listFacets(kind), range)
     rows.push(...(await withRelated(kind, page)).rows)
     const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
     onProgress(Math.min(rows.length, all), all)

@@ -5,6 +5,7 @@ import { loadCaller, managementDocument, hasPermission } from '../../app/managem
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { eventFeed, isReadOnly } from '../../app/console-state.ts'
@@ -14,6 +15,7 @@ import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import {
+  chosenOption,
   firstRowToLoad,
   isFiltered,
   type ListState,
@@ -21,8 +23,11 @@ import {
   formatListState,
   withUsualSort,
 } from './filters.ts'
+import { isObject } from './json-values.ts'
 import type { ConsoleKind } from './kinds.ts'
-import { availableColumns, chosenColumns, ColumnChoice } from './list-columns.tsx'
+import { columnLabel } from './form-model.ts'
+import { FieldCell } from './record-cell.tsx'
+import { availableColumns, chosenColumns, ColumnChoice, uniformColumns } from './list-columns.tsx'
 import {
   ActiveFilters,
   BulkActionBar,
@@ -30,12 +35,25 @@ import {
   ListExportButtons,
   type Selection,
 } from './list-tools.tsx'
+import { listFacets } from './list-facets.ts'
 import { withRelated } from './list-relations.ts'
-import { readRowPage, type RecordRow } from './record-data.ts'
+import { readRowPage, type RecordRow, type RowPage } from './record-data.ts'
+import { rowTitle } from './row-title.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
 const TYPING_MS = 250
+
+/** Fields with the ID of a record, in whose place the list shows the name of that record. */
+const sortedByNames: ReadonlySet<string> = new Set(['service', 'identity'])
+
+/** Sorts by names what the controller has sorted by IDs; only a list that is loaded completely. */
+function inOrderOfNames(state: ListState, page: RowPage): RowPage {
+  if (!sortedByNames.has(state.sort) || page.rows.length < page.totalCount) return page
+  const hostName = ({ host }: RecordRow): string => (isObject(host) ? String(host['name']) : '')
+  const rows = orderByName(page.rows, (row) => `${rowTitle(row)} ${hostName(row)}`)
+  return { ...page, rows: state.isDescending ? rows.toReversed() : rows }
+}
 
 async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): Promise<LoadedList> {
   const [served] = await Promise.all([managementDocument(), loadCaller()])
@@ -45,10 +63,13 @@ async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): P
   const creation = served.operation('post', `/${kind.path}`)
   return {
     firstRow: firstRowToLoad(state),
-    page: await withRelated(
-      kind,
-      await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, kind.facets),
-      signal,
+    page: inOrderOfNames(
+      state,
+      await withRelated(
+        kind,
+        await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, listFacets(kind)),
+        signal,
+      ),
     ),
     fields: hasNames ? ['name'] : shown,
     hasAttributes:
@@ -81,12 +102,17 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   const last = useRef<LoadedList | null>(null)
   if (data !== null) last.current = data
   const latest = data ?? last.current
+  const columns = latest === null ? [] : chosenColumns(kind, latest.available)
+  const uniform = latest === null ? [] : uniformColumns(kind, latest.page, columns)
   const shown: ListPageData | null =
-    latest === null ? null : { ...latest, columns: chosenColumns(kind, latest.available) }
+    latest === null
+      ? null
+      : { ...latest, columns: columns.filter((name) => !uniform.includes(name)) }
   // False while the rows of an earlier filter are being replaced, so that the filter field stays on
   // the page and keeps the focus.
   const isEmpty = data?.page.totalCount === 0 && !isFiltered(state)
   const selection = useSelection(kind)
+  const isSelecting = selection.value.size > 0
   const create = (): void =>
     navigateTo(
       kind.wizard === null ? consolePath(kind.path, 'new') : consolePath('wizards', kind.wizard),
@@ -106,25 +132,30 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
           </Button>
         ) : null}
       </PageHead>
-      {isEmpty ? null : (
-        <FilterBar
-          key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
-          kind={kind}
-          state={state}
-          shown={shown}
-          total={data?.page.totalCount ?? null}
-        />
-      )}
+      <div class={isSelecting ? 'toolbar selecting' : 'toolbar'}>
+        {isEmpty ? null : (
+          <FilterBar
+            key={`${kind.path} ${state.typed.startsWith('#') ? state.typed : ''}`}
+            kind={kind}
+            state={state}
+            shown={shown}
+            total={data?.page.totalCount ?? null}
+            columns={columns}
+            uniform={uniform}
+          />
+        )}
+        {shown === null ? null : (
+          <BulkActionBar
+            kind={kind}
+            selection={selection}
+            page={shown.page}
+            hasAttributes={shown.hasAttributes}
+            canDelete={shown.canDelete}
+            onDone={loaded.reload}
+          />
+        )}
+      </div>
       <ActiveFilters kind={kind} state={state} />
-      {shown === null ? null : (
-        <BulkActionBar
-          kind={kind}
-          selection={selection}
-          hasAttributes={shown.hasAttributes}
-          canDelete={shown.canDelete}
-          onDone={loaded.reload}
-        />
-      )}
       {shown === null && loaded.error.value !== null ? (
         <Failure error={loaded.error.value} retry={loaded.reload} />
       ) : (
@@ -156,6 +187,19 @@ function useSelection(kind: ConsoleKind): Selection {
   return selection
 }
 
+/** The fault of a filter as a sentence; the controller names an unknown field as a symbol. */
+function filterFaultText(text: string): string {
+  const [, field] = /^unknown symbol (\S+)$/.exec(text) ?? []
+  return field === undefined ? `${text}.` : texts.list.noField(field)
+}
+
+/** Fields that every kind has come last. */
+function inOrderOfUse(fields: readonly string[]): readonly string[] {
+  const common = ['id', 'createdAt', 'updatedAt', 'tags', 'isSystem']
+  const isCommon = (field: string): boolean => common.includes(field)
+  return [...fields.filter((one) => !isCommon(one)), ...fields.filter(isCommon)]
+}
+
 function ListFailure({
   error,
   fields,
@@ -169,10 +213,19 @@ function ListFailure({
     ['INVALID_FILTER', 'INVALID_SORT_IDENTIFIER'].includes(error.code)
   if (!isOfFilter) return <FailureNotice error={error} />
   return (
-    <Notice tone="bad">
-      {failureText(error)}. {list.filterFields(fields)}
-    </Notice>
+    <div class="filter-fault">
+      <Notice tone="bad">
+        {filterFaultText(failureText(error))} {list.filterFields(inOrderOfUse(fields))}{' '}
+        {list.filterExample}
+      </Notice>
+    </div>
   )
+}
+
+/** Whether a filter hides some records, also one that the list starts with. */
+function isNarrowed(kind: ConsoleKind, state: ListState): boolean {
+  const facets = listFacets(kind)
+  return isFiltered(state) || facets.some((facet) => chosenOption(state, facet) !== '')
 }
 
 function FilterBar(props: {
@@ -180,8 +233,11 @@ function FilterBar(props: {
   readonly state: ListState
   readonly shown: ListPageData | null
   readonly total: number | null
+  /** The columns that the user has chosen, and those of them that the table leaves out. */
+  readonly columns: readonly string[]
+  readonly uniform: readonly string[]
 }) {
-  const { kind, state, shown, total } = props
+  const { kind, state, shown, total, columns, uniform } = props
   const { list } = texts
   const input = useRef<HTMLInputElement>(null)
   const typed = useSignal(state.typed)
@@ -221,7 +277,13 @@ function FilterBar(props: {
       </div>
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
-        {total === null ? '' : list.total(total, isFiltered(state))}
+        {total === null ? '' : list.total(total, isNarrowed(kind, state))}
+        {uniform.includes('semantic') ? (
+          <>
+            {` · ${columnLabel(kind, 'semantic')}: `}
+            <FieldCell row={shown?.page.rows[0] ?? {}} name="semantic" />
+          </>
+        ) : null}
       </span>
       {isFiltered(state) && total !== null && total > 0 ? (
         <Button
@@ -237,12 +299,7 @@ function FilterBar(props: {
       {shown === null || shown.page.totalCount === 0 ? null : (
         <span class="exports">
           <ColumnChoice kind={kind} available={shown.available} />
-          <ListExportButtons
-            kind={kind}
-            state={state}
-            fields={shown.fields}
-            columns={shown.columns}
-          />
+          <ListExportButtons kind={kind} state={state} fields={shown.fields} columns={columns} />
         </span>
       )}
     </div>

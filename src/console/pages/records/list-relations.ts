@@ -1,10 +1,15 @@
+import { orderByName } from '../../app/name-order.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
+import { pathRouters } from '../live/circuit-path.ts'
+import { readFabricRows } from '../live/live-data.ts'
+import { isObject } from './json-values.ts'
 import { serviceAddresses } from './config-address.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { readRecordNames, readRows, type RecordRow, ROWS_MAX, type RowPage } from './record-data.ts'
 import { readRoleCandidates } from './role-candidates.ts'
 import { countSelected, roleListIn, selectsRecord } from './role-selection.ts'
+import { rowTitle } from './row-title.ts'
 import { readHostCounts } from './service-hosts.tsx'
 
 /** Members that are added to a row of a list. */
@@ -65,7 +70,7 @@ const relateConfigs: Relate = async (rows, signal) => {
       configValue: clientAddress ?? hostAddress,
       ...(isWhole
         ? {
-            usedBy: services.rows
+            usedBy: orderByName(services.rows, rowTitle)
               .filter(({ configs }) => Array.isArray(configs) && configs.includes(row.id))
               .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
           }
@@ -142,13 +147,23 @@ const countIdentities = { field: 'identityRoles', path: 'identities', column: 'i
 const countServices = { field: 'serviceRoles', path: 'services', column: 'serviceCount' }
 const countRouters = { field: 'edgeRouterRoles', path: 'edge-routers', column: 'routerCount' }
 
-/** The number of service policies that select a posture check. */
+/** The service policies that select a posture check. */
 const relatePostureChecks: Relate = async (_, signal) => {
   if (!hasPermission('service-policy.read')) return () => ({})
   const policies = await readRows('service-policies', 'not isEmpty(postureCheckRoles)', signal)
   if (policies.totalCount > policies.rows.length) return () => ({})
-  const lists = policies.rows.map((policy) => roleListIn(policy, 'postureCheckRoles'))
-  return (row) => ({ policyCount: lists.filter((list) => selectsRecord(list, row)).length })
+  const lists = policies.rows.map((policy) => ({
+    reference: { id: policy.id, name: policy['name'], entity: 'service-policies' },
+    list: roleListIn(policy, 'postureCheckRoles'),
+  }))
+  return (row) => {
+    const using = lists.filter(({ list }) => selectsRecord(list, row))
+    const policies = using.map(({ reference }) => reference)
+    return {
+      policyCount: using.length,
+      policies: orderByName(policies, ({ name }) => String(name)),
+    }
+  }
 }
 
 /** ID of the policy for identities without one. */
@@ -183,6 +198,40 @@ const relateTransitRouters: Relate = async (rows, signal) => {
   return ({ id }) => ({ isEdgeRouter: ids.has(id) })
 }
 
+/** Maximum rows of a controller's answer; more may exist if an answer has as many. */
+const FABRIC_ROWS_MAX = 500
+
+/** How often each router appears in links or circuits; null unless all controllers answered. */
+async function countByRouter(
+  path: 'links' | 'circuits',
+  signal?: AbortSignal,
+): Promise<ReadonlyMap<string, number> | null> {
+  const { rows, silent } = await readFabricRows(path, signal)
+  if (silent.length > 0 || rows.length >= FABRIC_ROWS_MAX) return null
+  const counts = new Map<string, number>()
+  for (const { sourceRouter, destRouter, path: route } of rows) {
+    const routers = path === 'links' ? [sourceRouter, destRouter] : pathRouters(route)
+    for (const router of routers) {
+      const id = isObject(router) ? String(router['id']) : ''
+      counts.set(id, (counts.get(id) ?? 0) + 1)
+    }
+  }
+  return counts
+}
+
+/** The links of a router, and the circuits over it. */
+const relateEdgeRouters: Relate = async (_, signal) => {
+  if (!hasPermission('ops.read')) return () => ({})
+  const [links, circuits] = await Promise.all([
+    countByRouter('links', signal),
+    countByRouter('circuits', signal),
+  ])
+  return ({ id }) => ({
+    ...(links === null ? {} : { linkCount: links.get(id) ?? 0 }),
+    ...(circuits === null ? {} : { circuitCount: circuits.get(id) ?? 0 }),
+  })
+}
+
 const relations: Readonly<Record<string, Relate>> = {
   services: relateServices,
   configs: relateConfigs,
@@ -193,6 +242,7 @@ const relations: Readonly<Record<string, Relate>> = {
   'posture-checks': relatePostureChecks,
   'auth-policies': relateAuthPolicies,
   'transit-routers': relateTransitRouters,
+  'edge-routers': relateEdgeRouters,
 }
 
 /** Whether the rows of a list need further requests for the records to which they relate. */

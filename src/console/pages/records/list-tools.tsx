@@ -1,5 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 
+import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
+import { orderByName } from '../../app/name-order.ts'
 import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
@@ -11,11 +13,11 @@ import { Menu } from '../../controls/menu.tsx'
 import { Chips } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { ChangeDialog, type RecordChange } from './change-dialog.tsx'
-import { formatListState, type ListState } from './filters.ts'
+import { chosenOption, EVERY, formatListState, type ListState } from './filters.ts'
 import type { ConsoleKind } from './kinds.ts'
-import type { ListFacet } from './list-facets.ts'
+import { listFacets, type ListFacet } from './list-facets.ts'
 import { readAllRows, rowsAsCsv, rowsAsJson } from './list-export.ts'
-import type { RecordRow } from './record-data.ts'
+import { recordApiPath, type RecordRow, type RowPage, writeRecord } from './record-data.ts'
 import { RolesInput } from './reference-inputs.tsx'
 import { rowTitle } from './row-title.ts'
 
@@ -41,7 +43,8 @@ function choose({ kind, state }: FilterProps, chosen: ListState['facets']): void
 const INLINE_FACETS = 3
 
 /** The filter choices next to the search field, and those in a menu. */
-function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
+function placedFacets(kind: Pick<ConsoleKind, 'path'>) {
+  const facets = listFacets(kind)
   const amount = isNarrowWindow.value ? 0 : INLINE_FACETS
   return { inline: facets.slice(0, amount), others: facets.slice(amount) }
 }
@@ -50,7 +53,7 @@ function placedFacets({ facets }: Pick<ConsoleKind, 'facets'>) {
 export function Facets(props: FilterProps) {
   const { kind, state } = props
   const { inline, others } = placedFacets(kind)
-  const chosen = others.filter(({ name }) => (state.facets[name] ?? '') !== '').length
+  const chosen = others.filter((facet) => chosenOption(state, facet) !== '').length
   return (
     <>
       {inline.map((facet) => (
@@ -79,6 +82,11 @@ export function Facets(props: FilterProps) {
   )
 }
 
+/** The value for no filter: it is in the address if the list is narrower without it. */
+function everyOption(usual: ListFacet['usual']): string {
+  return usual === undefined ? '' : EVERY
+}
+
 function FacetSelect(
   props: FilterProps & {
     readonly facet: ListFacet
@@ -89,14 +97,16 @@ function FacetSelect(
     readonly ids?: { readonly id: string }
   },
 ) {
-  const { name, label, options } = props.facet
-  const value = props.state.facets[name] ?? ''
+  const { name, label, options, usual } = props.facet
+  const value = chosenOption(props.state, props.facet)
   return (
     <select
       class={`input facet ${value === '' ? '' : 'chosen-facet'}`}
       {...(props.ids ?? { 'aria-label': label })}
       value={value}
-      onChange={({ currentTarget }) => choose(props, { [name]: currentTarget.value })}
+      onChange={({ currentTarget }) =>
+        choose(props, { [name]: currentTarget.value || everyOption(usual) })
+      }
     >
       <option value="">
         {props.ids === undefined ? texts.list.every(label) : texts.access.shows.all}
@@ -113,14 +123,21 @@ function FacetSelect(
 /** The choices in the menu that narrow the list now, each with a button that removes it. */
 export function ActiveFilters(props: FilterProps) {
   const { kind, state } = props
-  const active = placedFacets(kind).others.flatMap(({ name, label, options }) => {
-    const option = options.find(({ value }) => value === state.facets[name])
+  const { others } = placedFacets(kind)
+  const active = others.flatMap((facet) => {
+    const { name, label, options } = facet
+    const option = options.find(({ value }) => value === chosenOption(state, facet))
     return option === undefined ? [] : [{ value: name, text: `${label}: ${option.text}` }]
   })
   if (active.length === 0) return null
   return (
     <div class="active-filters row" role="group" aria-label={texts.list.active}>
-      <Chips values={active} onRemove={(name) => choose(props, { [name]: '' })} />
+      <Chips
+        values={active}
+        onRemove={(name) =>
+          choose(props, { [name]: everyOption(others.find((one) => one.name === name)?.usual) })
+        }
+      />
     </div>
   )
 }
@@ -174,32 +191,48 @@ export type Selection = Signal<ReadonlyMap<string, RecordRow>>
 
 type BulkVerb = 'add' | 'remove' | 'delete'
 
+/** Why this many records cannot be changed at once; null if they can. */
+function bulkRefusal(amount: number): string | null {
+  if (isReadOnly.value) return texts.banner.refused
+  return amount > BULK_RECORDS_MAX ? texts.list.tooMany(BULK_RECORDS_MAX) : null
+}
+
 /** Actions on the selected records. Each action first shows its effect on access. */
 export function BulkActionBar(props: {
   readonly kind: ConsoleKind
   readonly selection: Selection
+  /** The loaded rows. */
+  readonly page: RowPage
   readonly hasAttributes: boolean
   readonly canDelete: boolean
   readonly onDone: () => void
 }) {
-  const { kind, selection, hasAttributes, canDelete, onDone } = props
+  const { kind, selection, page, hasAttributes, canDelete, onDone } = props
   const { list } = texts
   const attributes = useSignal<readonly string[]>([])
   const verb = useSignal<BulkVerb | null>(null)
   const isDone = useSignal(false)
   const rows = [...selection.value.values()]
   if (rows.length === 0) return null
-  const refused = isReadOnly.value
-    ? texts.banner.refused
-    : rows.length > BULK_RECORDS_MAX
-      ? list.tooMany(BULK_RECORDS_MAX)
-      : null
+  const refused = bulkRefusal(rows.length)
   const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
   const amount = texts.count(rows.length, kind.one, kind.many)
+  const canSelectAll =
+    rows.length < page.totalCount &&
+    page.rows.length === page.totalCount &&
+    page.totalCount <= BULK_RECORDS_MAX
   const named = attributes.value.map((one) => `#${one}`).join(', ')
   return (
     <section class="panel panel-body bulk" aria-label={list.selected(rows.length)}>
       <strong role="status">{list.selected(rows.length)}</strong>
+      {canSelectAll ? (
+        <Button
+          kind="quiet"
+          onClick={() => (selection.value = new Map(page.rows.map((row) => [row.id, row])))}
+        >
+          {list.selectEvery(page.totalCount)}
+        </Button>
+      ) : null}
       {hasAttributes ? (
         <div class="bulk-attributes">
           <Field label={texts.wizards.attributes}>
@@ -221,6 +254,9 @@ export function BulkActionBar(props: {
             {list.removeAttributes}
           </Button>
         </div>
+      ) : null}
+      {kind.path === 'identities' && hasAttributes ? (
+        <DisableButton rows={rows} amount={amount} refused={refused} onDone={onDone} />
       ) : null}
       {canDelete ? (
         <Button
@@ -264,6 +300,53 @@ export function BulkActionBar(props: {
       )}
     </section>
   )
+}
+
+/** Disables the selected identities, after their names were shown. */
+function DisableButton(props: {
+  readonly rows: readonly RecordRow[]
+  /** The number of identities in words. */
+  readonly amount: string
+  readonly refused: string | null
+  readonly onDone: () => void
+}) {
+  const { rows, amount, refused, onDone } = props
+  const { list, acts } = texts
+  const isAsking = useSignal(false)
+  const names = orderByName(
+    rows.map((row) => rowTitle(row)),
+    (name) => name,
+  )
+  return (
+    <>
+      <Button refused={refused} onClick={() => (isAsking.value = true)}>
+        {acts.disable}
+      </Button>
+      {isAsking.value ? (
+        <ConfirmDialog
+          title={list.bulkTitles.disable(amount)}
+          verb={acts.disable}
+          isDangerous
+          run={() => disableIdentities(rows)}
+          done={list.bulkDisabled(amount)}
+          onClose={() => (isAsking.value = false)}
+          onDone={onDone}
+        >
+          <p class="soft">{list.bulkDisableWhat}</p>
+          <p>{names.join(', ')}</p>
+        </ConfirmDialog>
+      ) : null}
+    </>
+  )
+}
+
+/** Disables identities one after the other; the first refusal leaves the others as they are. */
+async function disableIdentities(rows: readonly RecordRow[]): Promise<void> {
+  for (const { id, disabled } of rows) {
+    if (disabled === true) continue
+    const path = `${recordApiPath('identities', id)}/disable`
+    await writeRecord({ method: 'POST', path, body: { durationMinutes: 0 } })
+  }
 }
 
 /** The change for each record that is not yet in the desired state. */

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals'
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { isNarrowWindow } from '../../app/narrow.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { DAY_MS, expiryAfter } from '../../controls/expiry.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { PasswordInput } from '../../controls/password-input.tsx'
@@ -14,8 +15,6 @@ import { collectionApiPath, recordApiPath, type RecordRow, writeRecord } from '.
 import { hasExpiredToken } from './outstanding-token.ts'
 import { readApiSessions } from './record-sessions.tsx'
 import { routerState } from './record-state.tsx'
-
-const DAY_MS = 86_400_000
 
 interface ActInput {
   readonly username: string
@@ -83,7 +82,7 @@ export function availableRecordActions(
   ]
 }
 
-const inADay = (): string => new Date(Date.now() + DAY_MS).toISOString()
+const inADay = (): string => expiryAfter(DAY_MS)
 
 function refreshAct(enrollmentId: string, isExpired: boolean): Act {
   const { acts } = texts

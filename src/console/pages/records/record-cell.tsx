@@ -3,9 +3,11 @@ import type { ComponentChildren } from 'preact'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { CopyId } from '../../controls/copy.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
+import { DAY_MS } from '../../controls/expiry.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
@@ -27,7 +29,6 @@ const states: Readonly<
   isOnline: { on: ['good', texts.cell.online], off: texts.cell.offline },
   hasApiSession: { on: ['good', texts.cell.loggedIn], off: '' },
   disabled: { on: ['warn', texts.cell.disabled], off: '' },
-  isVerified: { on: ['good', texts.cell.verified], off: texts.cell.unverified },
   enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
 }
 
@@ -49,8 +50,14 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   },
   lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
   sdkInfo: (row) => clientDescription(row),
-  versionInfo: (row) => memberText(row['versionInfo'], 'version'),
-  supportedProtocols: (row) => <span class="clip">{clientAddresses(row)}</span>,
+  isVerified: ({ isVerified }) => (
+    <StateBadge state={isVerified === true ? 'verified' : 'unverified'} />
+  ),
+  versionInfo: ({ versionInfo }) => {
+    const version = memberText(versionInfo, 'version')
+    return version === '' ? '' : <span title={texts.cell.reportedVersion}>{version}</span>
+  },
+  supportedProtocols: (row) => clipped(clientAddresses(row)),
   expiresAt: (row) => <ExpiryCell row={row} />,
   primary: ({ primary }) => <span class="clip">{allowedMethods(primary)}</span>,
   secondary: ({ secondary }) => requiredInAddition(secondary),
@@ -67,11 +74,12 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
       texts.cell.transitRouter
     ),
   use: ({ name }) => configTypeUse(name),
-  usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy services={usedBy} /> : ''),
+  usedBy: ({ usedBy }) => (Array.isArray(usedBy) ? <UsedBy users={usedBy} /> : ''),
+  policies: ({ policies }) => (Array.isArray(policies) ? <UsedBy users={policies} /> : ''),
   configType: ({ configType }) => memberText(configType, 'name'),
   typeId: ({ typeId }) =>
     typeof typeId === 'string' ? (texts.posture.types[typeId] ?? visibleText(typeId)) : '',
-  requires: (row) => <span class="clip">{visibleText(postureRequirement(row))}</span>,
+  requires: (row) => clipped(visibleText(postureRequirement(row))),
   method: ({ method, username }) =>
     typeof method === 'string' ? (
       <>
@@ -98,6 +106,10 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   type: ({ type }) => (typeof type === 'string' ? (texts.cell.rights[type] ?? type) : ''),
 }
 
+function clipped(text: string): ComponentChildren {
+  return text === '' ? '' : <span class="clip">{text}</span>
+}
+
 /** The addresses at which an edge router takes clients; '' while it is offline. */
 export function clientAddresses({ supportedProtocols }: RowCell['row']): string {
   if (!isObject(supportedProtocols)) return ''
@@ -119,7 +131,7 @@ function UseCount({ amount }: { readonly amount: unknown }) {
 
 /** Enough characters to compare two fingerprints by sight. */
 const FINGERPRINT_CHARACTERS = 16
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
 
 function methodName(method: string): string {
   const methods: Readonly<Record<string, string>> = texts.list.methods
@@ -127,7 +139,10 @@ function methodName(method: string): string {
   return name.slice(0, 1).toUpperCase() + name.slice(1)
 }
 
-/** When a record expires; with a color if it expires within a day, gray if it has expired. */
+/**
+ * When a record expires; with a color if it expires within a day, or within an hour for a token
+ * that nearly always expires within a day; gray if it has expired.
+ */
 function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   const ms = Date.parse(String(row['expiresAt']))
   if (Number.isNaN(ms)) return <span class="faint">–</span>
@@ -137,52 +152,62 @@ function ExpiryCell({ row }: { readonly row: RowCell['row'] }) {
   }
   const time = <Time at={String(row['expiresAt'])} />
   if (left <= 0) return <StateBadge state="expired">{time}</StateBadge>
-  return left > DAY_MS ? (
+  return left > ('token' in row ? HOUR_MS : DAY_MS) ? (
     time
   ) : (
-    <Badge tone="warn" icon="event">
+    <Badge tone="warn" icon="clock">
       {time}
     </Badge>
   )
 }
 
-/** The services that use a config. */
-function UsedBy({ services }: { readonly services: readonly unknown[] }) {
-  if (services.length === 0) return <span class="faint">{texts.cell.notUsed}</span>
-  const shown = services.filter(isObject).slice(0, SHOWN_ITEMS)
+/** The records that use a record, such as the services that use a config. */
+function UsedBy({ users }: { readonly users: readonly unknown[] }) {
+  if (users.length === 0) return <span class="faint">{texts.cell.notUsed}</span>
+  const shown = users.filter(isObject).slice(0, SHOWN_ITEMS)
   return (
     <>
-      {shown.map((service, at) => (
-        <span key={String(service['id'])}>
+      {shown.map((user, at) => (
+        <span key={String(user['id'])}>
           {at === 0 ? '' : ', '}
-          <Reference value={service} />
+          <Reference value={user} />
         </span>
       ))}
-      {services.length > shown.length ? (
-        <span class="faint tiny"> {texts.cell.more(services.length - shown.length)}</span>
+      {users.length > shown.length ? (
+        <span class="faint tiny"> {texts.cell.more(users.length - shown.length)}</span>
       ) : null}
     </>
   )
 }
 
-/** The requirement of a posture check, in a few words; empty if its type alone says it. */
-export function postureRequirement(row: RowCell['row']): string {
+/** The requirements of a posture check, each in a few words; [] if its type alone says it. */
+export function postureRequirements(row: RowCell['row']): readonly string[] {
   const { operatingSystems, domains, macAddresses, process, processes, timeoutSeconds } = row
   if (Array.isArray(operatingSystems)) {
-    const systems = operatingSystems.filter(isObject).map(({ type, versions }) => {
-      const ranges = Array.isArray(versions) ? versions.join(' || ') : ''
-      return `${String(type)} ${ranges}`.trim()
+    return operatingSystems.filter(isObject).map(({ type, versions }) => {
+      const ranges = Array.isArray(versions) ? versions.join(' or ') : ''
+      return `${String(type)} ${ranges.replaceAll('>=', '≥').replaceAll('<=', '≤')}`.trim()
     })
-    return systems.join(', ')
   }
-  if (Array.isArray(domains)) return domains.join(', ')
-  if (Array.isArray(macAddresses)) return macAddresses.join(', ')
+  if (Array.isArray(domains)) return domains.map(String)
+  if (Array.isArray(macAddresses)) {
+    return macAddresses.map(
+      (one) =>
+        String(one)
+          .match(/[\da-f]{2}/gi)
+          ?.join(':') ?? String(one),
+    )
+  }
   if (Array.isArray(processes) || isObject(process)) {
     const all = Array.isArray(processes) ? processes : [process]
-    return all.map((one) => memberText(one, 'path')).join(', ')
+    return all.map((one) => memberText(one, 'path'))
   }
-  if (typeof timeoutSeconds === 'number') return texts.cell.codeEvery(timeoutSeconds)
-  return ''
+  return typeof timeoutSeconds === 'number' ? [texts.cell.codeEvery(timeoutSeconds)] : []
+}
+
+/** The requirements of a posture check in one line. */
+export function postureRequirement(row: RowCell['row']): string {
+  return postureRequirements(row).join(', ')
 }
 
 /** The methods of log-in that an authentication policy allows, in words. */
@@ -229,7 +254,7 @@ export function PolicyExpiryState(props: {
   const end = expiryText(row['expiresAt'])
   if (end === null) return <span class="faint">–</span>
   return row['isEnded'] === true || isBadge ? (
-    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="event">
+    <Badge tone={row['isEnded'] === true ? 'warn' : 'accent'} icon="clock">
       {end}
     </Badge>
   ) : (
@@ -256,8 +281,15 @@ export function LastSeen({ at }: { readonly at: unknown }) {
 export function clientDescription(row: RowCell['row']): string {
   const { sdkInfo, envInfo } = row
   const program = [memberText(sdkInfo, 'type'), memberText(sdkInfo, 'version')]
-  const parts = [program.filter((part) => part !== '').join(' '), memberText(envInfo, 'os')]
+  const parts = [program.filter((part) => part !== '').join(' '), systemName(envInfo)]
   return parts.filter((part) => part !== '').join(' · ')
+}
+
+/** The operating system that a client reported, by the name that people use; '' if unknown. */
+export function systemName(envInfo: unknown): string {
+  const os = memberText(envInfo, 'os')
+  const names: Readonly<Record<string, string>> = texts.systems
+  return Object.hasOwn(names, os) ? (names[os] ?? os) : os
 }
 
 function memberText(value: unknown, name: string): string {
@@ -318,6 +350,7 @@ function Items(props: {
           text={
             isAttribute ? visibleText(attributeWithExpiryText(String(item), ends)) : itemText(item)
           }
+          hasEnd={isObject(ends) && typeof ends[String(item)] === 'string'}
           onClick={isAttribute && onAttribute !== null ? () => onAttribute(String(item)) : null}
         />
       ))}
@@ -328,16 +361,24 @@ function Items(props: {
   )
 }
 
-function Item({ text, onClick }: { readonly text: string; readonly onClick: (() => void) | null }) {
+function Item(props: {
+  readonly text: string
+  /** True: the text also says when the attribute ends, and is not cut. */
+  readonly hasEnd: boolean
+  readonly onClick: (() => void) | null
+}) {
+  const { text, hasEnd, onClick } = props
+  const kind = hasEnd ? 'chip with-end' : 'chip'
   if (onClick === null) {
     return (
-      <span class="chip">
+      <span class={kind}>
         <span>{text}</span>
       </span>
     )
   }
   return (
-    <button type="button" class="chip" title={texts.list.byAttribute(text)} onClick={onClick}>
+    <button type="button" class={kind} title={texts.list.byAttribute(text)} onClick={onClick}>
+      {hasEnd ? <Icon name="clock" size={12} /> : null}
       <span>{text}</span>
     </button>
   )

@@ -1,13 +1,21 @@
 import type { ComponentChildren } from 'preact'
 
 import { consolePath } from '../../app/navigation.ts'
-import { visibleText } from '../../app/visible-text.ts'
+import { visibleBlock, visibleText } from '../../app/visible-text.ts'
 import { CopyText } from '../../controls/copy.tsx'
 import { Badge } from '../../controls/status.tsx'
 import { expiryText } from '../../controls/expiry-input.tsx'
+import { certificateEnd, certificateSubject } from './certificate-end.ts'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { clientAddresses, RecordCell, FieldCell } from './record-cell.tsx'
+import {
+  clientAddresses,
+  configTypeUse,
+  FieldCell,
+  postureRequirements,
+  RecordCell,
+  systemName,
+} from './record-cell.tsx'
 import { fieldLabel } from './form-model.ts'
 import { portRangeText } from './config-address.ts'
 import { isObject } from './json-values.ts'
@@ -22,7 +30,6 @@ import { attributeWithExpiryText, expiredAttributes } from './role-expiry-input.
  */
 const facts: Readonly<Record<string, readonly string[]>> = {
   identities: [
-    'lastSeenAt',
     'typeId',
     'roleAttributes',
     'isAdmin',
@@ -36,7 +43,23 @@ const facts: Readonly<Record<string, readonly string[]>> = {
     'disabledUntil',
   ],
   configs: ['configType'],
-  terminators: ['service', 'router', 'binding', 'address', 'precedence', 'cost'],
+  'config-types': ['use'],
+  'posture-checks': ['requires', 'typeId', 'roleAttributes', 'policies'],
+  'edge-router-policies': ['identityRoles', 'edgeRouterRoles', 'semantic'],
+  'service-edge-router-policies': ['serviceRoles', 'edgeRouterRoles', 'semantic'],
+  'auth-policies': ['primary', 'secondary'],
+  authenticators: ['identity', 'certificateEnd', 'subject', 'method', 'fingerprint'],
+  enrollments: ['identity', 'edgeRouter', 'transitRouter', 'expiresAt', 'method', 'ca'],
+  cas: [
+    'subject',
+    'certificateEnd',
+    'identityRoles',
+    'isAuthEnabled',
+    'isAutoCaEnrollmentEnabled',
+    'isOttCaEnrollmentEnabled',
+    'fingerprint',
+  ],
+  terminators: ['service', 'router', 'host', 'binding', 'address', 'precedence', 'cost'],
   'external-jwt-signers': ['issuer', 'audience', 'jwksEndpoint', 'claimsProperty', 'clientId'],
   services: [
     'clientAddress',
@@ -59,62 +82,87 @@ const facts: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
+/** The record with the facts that its own fields contain only in another form. */
+function withDerivedFacts(record: RecordRow): RecordRow {
+  return {
+    ...record,
+    requires: postureRequirements(record).join('\n'),
+    use: configTypeUse(record['name']),
+    certificateEnd: certificateEnd(record['certPem']),
+    subject: certificateSubject(record['certPem']),
+    // The address of a terminator that an identity hosts is the ID of the terminator.
+    ...(record['address'] === record.id ? { address: '' } : {}),
+  }
+}
+
+/** Facts that take the whole width of the panel, or the width of two facts. */
+const factWidths: Readonly<Record<string, string>> = {
+  requires: 'whole',
+  issuer: 'long',
+  jwksEndpoint: 'long',
+}
+
 /** The most important values of a record, in words. */
-export function RecordOverview({
-  kind,
-  record,
-}: {
-  readonly kind: ConsoleKind
-  readonly record: RecordRow
-}) {
+export function RecordOverview(props: { readonly kind: ConsoleKind; readonly record: RecordRow }) {
+  const { kind } = props
+  const record = withDerivedFacts(props.record)
   const names = (facts[kind.path] ?? kind.columns).filter(
     (name) => name in record && isWorthShowing(record, name),
   )
   const sentence = policySentence(kind.path, record, expiryText(record['expiresAt']))
   const tags = isObject(record['tags']) ? Object.entries(record['tags']) : []
+  const dataTexts = kind.path === 'configs' ? dataFacts(record['data']) : []
+  const hasFacts =
+    names.length + dataTexts.length + tags.length > 0 || kind.path === 'auth-policies'
+  const json = jsonOf(kind, record)
+  if (!hasFacts && sentence === '' && json === null) return null
   return (
     <section class="panel" aria-labelledby="facts">
       <div class="panel-head">
         <h2 id="facts">{texts.record.facts}</h2>
       </div>
       {sentence === '' ? null : <p class="panel-body sentence">{sentence}</p>}
-      <dl class="panel-body facts wide">
-        {names.map((name) => (
-          <Fact
-            key={name}
-            label={labelOf(kind, name)}
-            isWide={name === 'issuer' || name === 'jwksEndpoint'}
-          >
-            <FactValue record={record} name={name} />
-          </Fact>
-        ))}
-        {kind.path === 'auth-policies' ? <LogInFacts record={record} /> : null}
-        {kind.path === 'configs'
-          ? dataFacts(record['data']).map(([name, text]) => (
-              <Fact key={`data ${name}`} label={fieldLabel(name)}>
-                {visibleText(text)}
-              </Fact>
-            ))
-          : null}
-        {tags.map(([name, value]) => (
-          <Fact key={`tag ${name}`} label={texts.record.tag(visibleText(name))}>
-            {visibleText(typeof value === 'string' ? value : JSON.stringify(value))}
-          </Fact>
-        ))}
-        <Fact label={texts.record.createdAt}>
-          <Time at={String(record['createdAt'] ?? '')} isExact />
-        </Fact>
-        <Fact label={texts.record.updatedAt}>
-          <Time at={String(record['updatedAt'] ?? '')} isExact />
-        </Fact>
-      </dl>
-      {kind.path === 'configs' ? (
-        <div class="panel-body record-data">
-          <CopyText label={texts.record.data} text={JSON.stringify(record['data'], null, 2)} />
-        </div>
+      {hasFacts ? (
+        <dl class="panel-body facts wide">
+          {names.map((name) => (
+            <Fact key={name} label={labelOf(kind, name)} width={factWidths[name] ?? ''}>
+              <FactValue kind={kind} record={record} name={name} />
+            </Fact>
+          ))}
+          {kind.path === 'auth-policies' ? <LogInFacts record={record} /> : null}
+          {dataTexts.map(([name, text]) => (
+            <Fact key={`data ${name}`} label={fieldLabel(name)}>
+              {visibleText(text)}
+            </Fact>
+          ))}
+          {tags.map(([name, value]) => (
+            <Fact key={`tag ${name}`} label={texts.record.tag(visibleText(name))}>
+              {visibleText(typeof value === 'string' ? value : JSON.stringify(value))}
+            </Fact>
+          ))}
+        </dl>
       ) : null}
+      {json === null ? null : (
+        <details class="group-panel" open={!json.isShownAsFacts}>
+          <summary>{json.label}</summary>
+          <div class="panel-body">
+            <CopyText label={json.label} text={JSON.stringify(json.value, null, 2)} />
+          </div>
+        </details>
+      )}
     </section>
   )
+}
+
+/** The part of a record that is JSON: the data of a config, or the schema of a config type. */
+function jsonOf({ path }: ConsoleKind, { data, schema }: RecordRow) {
+  if (path === 'configs') {
+    const members = isObject(data) ? Object.keys(data).length : 1
+    const isShownAsFacts = dataFacts(data).length === members
+    return { label: texts.record.data, value: data, isShownAsFacts }
+  }
+  if (path !== 'config-types' || !isObject(schema)) return null
+  return { label: texts.record.schema, value: schema, isShownAsFacts: false }
 }
 
 /** Values that nearly all records have; a fact about them would say nothing. */
@@ -123,6 +171,7 @@ const usualValues: Readonly<Record<string, unknown>> = {
   maxIdleTimeMillis: 0,
   cost: 0,
   noTraversal: false,
+  precedence: 'default',
 }
 
 /** Whether a field has a value, other than the one that nearly all records have. */
@@ -130,6 +179,8 @@ function isWorthShowing(record: RecordRow, name: string): boolean {
   if (name === 'roleAttributes' && expiredAttributes(record).length > 0) return true
   // An online router without addresses takes no clients.
   if (name === 'supportedProtocols' && record['isOnline'] === true) return true
+  // That no policy selects a posture check is worth knowing.
+  if (name === 'policies') return Array.isArray(record[name])
   return !isEmpty(record[name]) && record[name] !== usualValues[name]
 }
 
@@ -156,28 +207,34 @@ function dataFacts(data: unknown): readonly (readonly [name: string, text: strin
 
 function labelOf(kind: ConsoleKind, name: string): string {
   const { factNames } = texts.record
-  const known = factNames[name] ?? texts.list.columns[name]
+  const known = factNames[`${kind.path}.${name}`] ?? factNames[name] ?? texts.list.columns[name]
   return known ?? kind.fields[name]?.label ?? fieldLabel(name.replace(/Id$/, ''))
 }
 
 function Fact(props: {
   readonly label: string
-  /** True: as wide as two facts. */
-  readonly isWide?: boolean
+  /** `long`: as wide as two facts, `whole`: as wide as the panel. */
+  readonly width?: string
   readonly children: ComponentChildren
 }) {
   return (
-    <div class={props.isWide === true ? 'fact long' : 'fact'}>
+    <div class={`fact ${props.width ?? ''}`}>
       <dt>{props.label}</dt>
       <dd>{props.children}</dd>
     </div>
   )
 }
 
-function FactValue({ record, name }: { readonly record: RecordRow; readonly name: string }) {
+function FactValue(props: {
+  readonly kind: ConsoleKind
+  readonly record: RecordRow
+  readonly name: string
+}) {
+  const { kind, record, name } = props
   const value = record[name]
   const ended = name === 'roleAttributes' ? expiredAttributes(record) : []
-  if (name === 'roleAttributes' && Array.isArray(value) && value.length + ended.length > 0) {
+  const areAttributes = name === (kind.path === 'cas' ? 'identityRoles' : 'roleAttributes')
+  if (areAttributes && Array.isArray(value) && value.length + ended.length > 0) {
     const ends = record['roleAttributesExpireAt']
     return (
       <span class="chips">
@@ -194,13 +251,15 @@ function FactValue({ record, name }: { readonly record: RecordRow; readonly name
       </span>
     )
   }
+  if (name === 'requires') return <>{visibleBlock(String(value))}</>
   if (name === 'envInfo') return <>{environmentText(value) || '–'}</>
   if (name === 'supportedProtocols') {
     return <>{clientAddresses(record) || texts.record.noClients}</>
   }
   // The sentence about a policy and the state beside its name say how long that is from now.
   if (name === 'expiresAt' && 'serviceRoles' in record) return <Time at={String(value)} isExact />
-  if (Array.isArray(value) && record[`${name}Display`] === undefined) {
+  const isPlainList = Array.isArray(value) && record[`${name}Display`] === undefined
+  if (isPlainList && name !== 'policies') {
     return <RecordCell name={name} value={value} />
   }
   return <FieldCell row={record} name={name} />
@@ -249,8 +308,8 @@ function passwordRulesText(rules: Readonly<Record<string, unknown>>): string {
 
 function environmentText(value: unknown): string {
   if (!isObject(value)) return ''
-  const parts = ['os', 'osVersion', 'arch', 'hostname'].map((name) => value[name])
-  return parts
+  const parts = ['osVersion', 'arch', 'hostname'].map((name) => value[name])
+  return [systemName(value), ...parts]
     .filter((part): part is string => typeof part === 'string' && part !== '')
     .map(visibleText)
     .join(' · ')

@@ -36,6 +36,7 @@ import { OutstandingToken, RecordActions } from './record-actions.tsx'
 import { type PrefilledRecord, RecordForm } from './record-form.tsx'
 import { ServiceConfigs } from './service-configs.tsx'
 import { TokenTest } from './token-test.tsx'
+import { isBuiltIn, Origin } from './record-rows.tsx'
 import { RelatedLists } from './related-lists.tsx'
 import { rowTitle } from './row-title.ts'
 import { type HostCount, HostState } from './service-hosts.tsx'
@@ -61,7 +62,12 @@ interface RecordPageData {
 }
 
 /** Kinds whose pages show values of other records. */
-const kindsWithRelated: ReadonlySet<string> = new Set(['services', 'posture-checks'])
+const kindsWithRelated: ReadonlySet<string> = new Set([
+  'services',
+  'posture-checks',
+  'terminators',
+  'transit-routers',
+])
 
 async function load(
   kind: ConsoleKind,
@@ -72,12 +78,13 @@ async function load(
   const path = `/${kind.path}`
   const writing =
     id === null ? served.operation('post', path) : served.operation('patch', `${path}/{id}`)
+  const permission = writing?.permission ?? `${kind.permission}.update`
   const body = writing?.body ?? null
   const fields = body === null ? null : buildFormFields(body, kind)
   const deletion = id === null ? null : served.operation('delete', `${path}/{id}`)
   const common = {
     fields,
-    mayWrite: writing !== null && hasPermission(writing.permission),
+    mayWrite: hasPermission(permission),
     mayDelete: deletion !== null && hasPermission(deletion.permission),
     canDelete: deletion !== null,
   }
@@ -167,7 +174,7 @@ export function RecordPage({
                 <CopyId id={shown.record.id} />
                 {' · '}
                 <HeadTime kind={kind} record={shown.record} />
-                {texts.record.updated} <Time at={String(shown.record['updatedAt'] ?? '')} />
+                <ChangeTimes record={shown.record} />
               </>
             )}
           </>
@@ -185,7 +192,11 @@ export function RecordPage({
             kind={kind}
             record={shown.record}
             refused={refusalOf(shown.mayWrite)}
-            onDelete={shown.canDelete ? () => (isDeleting.value = true) : null}
+            onDelete={
+              shown.canDelete && !isBuiltIn(kind, shown.record)
+                ? () => (isDeleting.value = true)
+                : null
+            }
             deleteRefused={refusalOf(shown.mayDelete)}
             onDone={loaded.reload}
           />
@@ -258,7 +269,8 @@ function Shown(props: {
     )
   useCurrentTabInView()
   if (record === null) return <div class="stack">{form}</div>
-  const tabs = tabsOf(kind, form !== null)
+  const tabs = tabsOf(kind, form !== null && !isBuiltIn(kind, record))
+  const isUnhosted = (shown.related?.['hosts'] as HostCount | undefined)?.all === 0
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'
   return (
@@ -280,9 +292,7 @@ function Shown(props: {
           {kind.path === 'edge-routers' && routerState(record) !== 'notEnrolled' ? (
             <RouterDependents record={record} />
           ) : null}
-          {(shown.related?.['hosts'] as HostCount | undefined)?.all === 0 ? (
-            <Unhosted id={record.id} />
-          ) : null}
+          {isUnhosted ? <Unhosted id={record.id} /> : null}
           <RecordOverview kind={kind} record={shown.related ?? record} />
           {kind.path === 'identities' ? <ServiceConfigs identityId={record.id} /> : null}
           {kind.path === 'external-jwt-signers' ? <TokenTest signerId={record.id} /> : null}
@@ -291,7 +301,11 @@ function Shown(props: {
         </>
       ) : null}
       {tab === 'access' ? <RecordAccess kind={kind} id={record.id} /> : null}
-      {tab === 'traffic' ? <TrafficPanel collection={kind.path} id={record.id} /> : null}
+      {tab === 'traffic' ? (
+        <TrafficPanel collection={kind.path} id={record.id}>
+          {isUnhosted ? <Unhosted id={record.id} /> : null}
+        </TrafficPanel>
+      ) : null}
       {tab === 'sessions' ? <RecordSessions kind={kind} id={record.id} /> : null}
       {tab === 'activity' ? (
         <ActivityList
@@ -367,8 +381,13 @@ function HeadState({
   if (kind.path === 'service-policies' && typeof record['expiresAt'] === 'string') {
     return <PolicyExpiryState row={record} isBadge />
   }
-  const state = recordState(kind.path, record)
-  return state === null ? null : <StateBadge state={state} />
+  const state = recordState(kind.path, shown?.related ?? record)
+  return (
+    <>
+      {state === null ? null : <StateBadge state={state} />}
+      <Origin kind={kind} row={record} />
+    </>
+  )
 }
 
 function isRouter({ path }: ConsoleKind): boolean {
@@ -393,6 +412,26 @@ function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly recor
     <>
       {typeof online === 'string' ? onlineSince : offlineSince} <Time at={since} isExact /> (
       <Time at={since} />) ·{' '}
+    </>
+  )
+}
+
+/** A change so soon after the creation belongs to it, such as the verification of a new CA. */
+const CREATION_MS = 60_000
+
+/** When a record was created, and when it was changed after that. */
+function ChangeTimes({ record }: { readonly record: RecordRow }) {
+  const [createdAt, updatedAt] = [String(record['createdAt'] ?? ''), record['updatedAt']]
+  return (
+    <>
+      {texts.record.created} <Time at={createdAt} />
+      {typeof updatedAt !== 'string' ||
+      Date.parse(updatedAt) - Date.parse(createdAt) < CREATION_MS ? null : (
+        <>
+          {' · '}
+          {texts.record.updated} <Time at={updatedAt} />
+        </>
+      )}
     </>
   )
 }

@@ -9,7 +9,17 @@ import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { DEFAULT_AUTH_POLICY } from './list-relations.ts'
 import { configTypeUse, FieldCell } from './record-cell.tsx'
-import { type ListState, formatListState, isFiltered, listSortField } from './filters.ts'
+import {
+  chosenOption,
+  EVERY,
+  type ListState,
+  formatListState,
+  isFiltered,
+  listSortField,
+} from './filters.ts'
+import { listFacets } from './list-facets.ts'
+import { rowSummary, shortSummaries } from './row-summary.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { columnLabel } from './form-model.ts'
 import type { ConsoleKind } from './kinds.ts'
 import type { Selection } from './list-tools.tsx'
@@ -79,7 +89,7 @@ export function RecordTable(props: {
   const select = useSelect(selection, rows)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
-    return <NoRows kind={kind} shown={shown} isFiltered={isFiltered(state)} creation={creation} />
+    return <NoRows kind={kind} shown={shown} state={state} creation={creation} />
   }
   const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
   return (
@@ -159,6 +169,9 @@ function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
   return narrow.length === 0 ? at > 0 : !narrow.includes(name)
 }
 
+/** Kinds whose records nearly always come from the controllers, or are not needed. */
+const rarelyMade: ReadonlySet<string> = new Set(['revocations', 'controller-settings'])
+
 /**
  * Shown when there are no rows: offers to clear the filter if there is one, and otherwise describes
  * the consequence of an empty list, and offers the tasks and the form that create records.
@@ -166,13 +179,14 @@ function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
 function NoRows(props: {
   readonly kind: ConsoleKind
   readonly shown: ListPageData
-  readonly isFiltered: boolean
+  readonly state: ListState
   readonly creation: Creation
 }) {
-  const { kind, shown, isFiltered } = props
+  const { kind, shown, state } = props
   const { refused, onCreate } = props.creation
+  const narrowing = listFacets(kind).find((one) => one.usual?.value === chosenOption(state, one))
   const { list } = texts
-  if (isFiltered) {
+  if (isFiltered(state)) {
     return (
       <div class="panel">
         <EmptyState icon="search" title={list.noMatch}>
@@ -189,8 +203,13 @@ function NoRows(props: {
     <div class="panel">
       <EmptyState icon={kind.icon} title={list.none(kind.many)}>
         <p>{kind.empty}</p>
-        {tasks.length > 0 || hasForm ? (
+        {tasks.length > 0 || hasForm || narrowing !== undefined ? (
           <div class="row">
+            {narrowing?.usual === undefined ? null : (
+              <LinkButton href={`${consolePath(kind.path)}?is-${narrowing.name}=${EVERY}`}>
+                {narrowing.usual.showAll}
+              </LinkButton>
+            )}
             {tasks.map((task, at) => (
               <LinkButton
                 key={task}
@@ -203,7 +222,7 @@ function NoRows(props: {
             {hasForm ? (
               <Button
                 icon="plus"
-                kind={tasks.length === 0 ? 'primary' : 'plain'}
+                kind={tasks.length === 0 && !rarelyMade.has(kind.path) ? 'primary' : 'plain'}
                 refused={refused}
                 onClick={onCreate}
               >
@@ -235,7 +254,7 @@ function useRowKeys(props: {
     }
     const open = (query = ''): void => {
       const row = rows[at.value - firstRow]
-      if (row !== undefined) navigateTo(consolePath(kind.path, row.id) + query)
+      if (row !== undefined) navigateTo(recordHref(kind, row) + query)
     }
     const undo = [
       registerKey('j', step(1)),
@@ -303,6 +322,9 @@ function Head(props: {
   const { kind, state, shown, selecting } = props
   const sortable = new Set(shown?.page.filterableFields ?? [])
   const first = shown?.hasNames === false ? 'id' : 'name'
+  const [row] = shown?.page.rows ?? []
+  const isSummarized =
+    isNarrowWindow.value && row !== undefined && rowSummary(kind.path, row) !== null
   return (
     <thead>
       <tr>
@@ -311,7 +333,7 @@ function Head(props: {
             <Check label={texts.list.selectAll} {...selecting} />
           </td>
         )}
-        {[first, ...columnsOf(shown)].map((name, at) => (
+        {[first, ...(isSummarized ? [] : columnsOf(shown))].map((name, at) => (
           <Header
             key={name}
             name={name}
@@ -367,15 +389,25 @@ function Header(props: {
   )
 }
 
+/** The page of a record; an edge router has a better one than the list of transit routers knows. */
+function recordHref({ path }: ConsoleKind, row: RecordRow): string {
+  return consolePath(row['isEdgeRouter'] === true ? 'edge-routers' : path, row.id)
+}
+
+/** Whether a record is a config type of OpenZiti, which programs rely on. */
+export function isBuiltIn({ path }: ConsoleKind, row: RecordRow): boolean {
+  return path === 'config-types' && configTypeUse(row['name']) !== ''
+}
+
 /** Marks a record that the network itself has made. */
-function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row: RecordRow }) {
+export function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row: RecordRow }) {
   const { cell } = texts
   const text =
     row['isSystem'] === true
       ? cell.system
       : kind.path === 'auth-policies' && row.id === DEFAULT_AUTH_POLICY
         ? cell.standard
-        : kind.path === 'config-types' && configTypeUse(row['name']) !== ''
+        : isBuiltIn(kind, row)
           ? cell.builtIn
           : ''
   return text === '' ? null : (
@@ -397,6 +429,7 @@ function Row(props: {
 }) {
   const { kind, row, shown, place, isAt, onAttribute, selecting } = props
   const title = rowTitle(row, !shown.columns.includes('method'))
+  const summary = isNarrowWindow.value ? rowSummary(kind.path, row) : null
   return (
     <tr class={isAt || selecting?.isOn === true ? 'at' : ''} aria-rowindex={place + 2}>
       {selecting === null ? null : (
@@ -405,12 +438,17 @@ function Row(props: {
         </td>
       )}
       <th scope="row">
-        <a class="clip" href={consolePath(kind.path, row.id)}>
+        <a class="clip" href={recordHref(kind, row)}>
           {title}
         </a>
         <Origin kind={kind} row={row} />
+        {summary === null ? null : (
+          <p class={`row-summary soft ${shortSummaries.has(kind.path) ? 'short' : ''}`}>
+            {summary}
+          </p>
+        )}
       </th>
-      {columnsOf(shown).map((column, at) => (
+      {(summary === null ? columnsOf(shown) : []).map((column, at) => (
         <td key={column} class={isMinor(kind, column, at) ? 'minor' : ''}>
           <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>

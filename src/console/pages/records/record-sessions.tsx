@@ -12,6 +12,7 @@ import {
   readFabricRows,
 } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
+import { withLogInMethods } from '../live/live-relations.ts'
 import { LiveTable } from '../live/live-table.tsx'
 import { quoteFilterText } from './filters.ts'
 import { useIdentityNames } from './record-names.ts'
@@ -26,6 +27,8 @@ export const SESSIONS_MAX = 100
 interface OpenNow {
   /** Null if the record is not an identity, because only identities have API sessions. */
   readonly sessions: readonly LiveDataRow[] | null
+  /** Service sessions in these API sessions; null as above. */
+  readonly serviceSessions: readonly LiveDataRow[] | null
   readonly circuits: readonly LiveDataRow[]
   readonly silent: readonly string[]
 }
@@ -54,13 +57,29 @@ export async function readApiSessions(
   ).rows
 }
 
+/** The newest service sessions in these API sessions, at most `SESSIONS_MAX`. */
+async function readServiceSessions(
+  sessions: readonly LiveDataRow[],
+  signal: AbortSignal,
+): Promise<readonly LiveDataRow[]> {
+  if (sessions.length === 0) return []
+  const ids = sessions.map(({ id }) => quoteFilterText(id)).join(', ')
+  const filter = `apiSession in [${ids}]`
+  const query = new URLSearchParams({ limit: String(SESSIONS_MAX), sort: 'createdAt desc', filter })
+  const path = `${MANAGEMENT_API_PATH}/sessions?${query}`
+  return parseRowPage((await consoleApiClient.ask({ path, signal })).body).rows
+}
+
 async function load(kind: ConsoleKind, id: string, signal: AbortSignal): Promise<OpenNow> {
   const [sessions, { rows, silent }] = await Promise.all([
-    kind.path === 'identities' ? readApiSessions(id, signal) : null,
+    kind.path === 'identities'
+      ? readApiSessions(id, signal).then((rows) => withLogInMethods(rows, signal))
+      : null,
     readFabricRows('circuits', signal),
   ])
+  const serviceSessions = sessions === null ? null : await readServiceSessions(sessions, signal)
   const circuits = rows.filter((row) => isCircuitForRecord(kind.path, id, row))
-  return { sessions, silent, circuits }
+  return { sessions, serviceSessions, silent, circuits }
 }
 
 /** Open sessions and circuits of a record, each with a button to end it. */
@@ -90,8 +109,18 @@ export function RecordSessions({ kind, id }: { readonly kind: ConsoleKind; reado
           name="api-sessions"
           rows={open.sessions}
           names={names}
-          columns={['ipAddress', 'isMfaComplete', 'lastActivityAt', 'createdAt']}
+          columns={['lastActivityAt', 'method', 'ipAddress', 'createdAt']}
           end={(row) => closeLiveRow(`${MANAGEMENT_API_PATH}/api-sessions`, row)}
+          onEnded={loaded.reload}
+        />
+      )}
+      {open.serviceSessions === null ? null : (
+        <OpenTable
+          name="sessions"
+          rows={open.serviceSessions}
+          names={names}
+          columns={['service', 'type', 'edgeRouters', 'createdAt']}
+          end={(row) => closeLiveRow(`${MANAGEMENT_API_PATH}/sessions`, row)}
           onEnded={loaded.reload}
         />
       )}
@@ -108,7 +137,7 @@ export function RecordSessions({ kind, id }: { readonly kind: ConsoleKind; reado
 }
 
 function OpenTable(props: {
-  readonly name: 'api-sessions' | 'circuits'
+  readonly name: 'api-sessions' | 'sessions' | 'circuits'
   readonly rows: readonly LiveDataRow[]
   readonly names: ReadonlyMap<string, string>
   readonly columns: readonly string[]

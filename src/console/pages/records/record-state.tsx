@@ -25,6 +25,8 @@ export const recordStates = {
   notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
   disabled: { tone: 'warn', word: cell.disabled },
   enabled: { tone: 'good', word: cell.enabled },
+  verified: { tone: 'good', word: cell.verified },
+  unverified: { tone: 'warn', word: cell.unverified },
   noHost: { tone: 'warn', word: cell.noHost },
   hostsOffline: { tone: 'bad', word: cell.hostsOffline },
   up: { tone: 'good', word: topology.up },
@@ -84,6 +86,10 @@ export function IdentityState({ row }: { readonly row: Row }) {
 export function recordState(path: string, row: Row): RecordStateName | null {
   if (path === 'identities') return identityState(row)
   if (path === 'routers' || path.endsWith('-routers')) return routerState(row)
+  if (path === 'cas') return row['isVerified'] === true ? 'verified' : 'unverified'
+  if (path === 'terminators' && typeof row['isRouterOnline'] === 'boolean') {
+    return row['isRouterOnline'] ? 'online' : 'offline'
+  }
   if (typeof row['enabled'] !== 'boolean') return null
   return row['enabled'] ? 'enabled' : 'disabled'
 }

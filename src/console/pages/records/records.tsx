@@ -1,3 +1,7 @@
+// These styles are in the chunk of the pages; the log-in and Home do not need them.
+import '../../style/records.css'
+import '../../style/access.css'
+
 import type { ConsoleKind } from './kinds.ts'
 import { ListPage } from './list-page.tsx'
 import { RecordPage } from './record-page.tsx'

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { orderByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
@@ -43,13 +44,20 @@ function sourcesOf(kind: ConsoleKind, id: string, lists: readonly string[]): Rel
   return more === undefined ? own : [...own, { ...more, path: more.name }]
 }
 
+/** The field by which the records of a collection are sorted: the name, if they have one. */
+function sortOf(name: string): string {
+  const { sort = '' } = findKindAtPath(name) ?? {}
+  return sort === '' ? 'name' : sort
+}
+
 async function read(
-  { path, filter }: RelatedSource,
+  { name, path, filter }: RelatedSource,
   limit: number,
   signal: AbortSignal,
 ): Promise<RowPage> {
-  const state = { ...NO_FILTER, typed: filter }
-  return await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
+  const state = { ...NO_FILTER, typed: filter, sort: sortOf(name) }
+  const page = await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
+  return { ...page, rows: orderByName(page.rows, rowTitle) }
 }
 
 /** The page of a record, or the list of several. */

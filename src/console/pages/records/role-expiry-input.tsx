@@ -1,4 +1,7 @@
+import { useSignal } from '@preact/signals'
+
 import { visibleText } from '../../app/visible-text.ts'
+import { Button } from '../../controls/button.tsx'
 import { ExpiryInput, expiryText } from '../../controls/expiry-input.tsx'
 import { texts } from '../../texts.ts'
 import { type Draft, isObject } from './json-values.ts'
@@ -39,19 +42,36 @@ export function hasExpiringAttributes(draft: Draft, ends: unknown): boolean {
 export function RoleExpiryInput({ ids, draft, value, onChange }: RoleEndsProps) {
   const ends = isObject(value) ? value : {}
   const attributes = attributesWithExpiries(draft, ends)
+  const opened = useSignal<ReadonlySet<string>>(new Set())
   return (
     <ul class="role-ends" id={ids.id}>
       {attributes.map((name) => (
         <li key={name}>
           <label class="chip" for={`${ids.id}-${name}`}>
             <span>#{visibleText(name)}</span>
-          </label>
-          <ExpiryInput
-            ids={{ ...ids, id: `${ids.id}-${name}` }}
-            value={ends[name]}
-            about={`#${visibleText(name)}`}
-            onChange={(end) => onChange({ ...ends, [name]: end ?? null })}
-          />
+          </label>{' '}
+          {typeof ends[name] === 'string' || opened.value.has(name) ? (
+            <ExpiryInput
+              ids={{ ...ids, id: `${ids.id}-${name}` }}
+              value={ends[name]}
+              about={`#${visibleText(name)}`}
+              onChange={(end) => onChange({ ...ends, [name]: end ?? null })}
+            />
+          ) : (
+            <>
+              <span class="faint small">{texts.ends.never}</span>
+              <Button
+                kind="quiet"
+                label={texts.ends.about(`#${visibleText(name)}`, texts.ends.set)}
+                onClick={() => {
+                  opened.value = new Set([...opened.value, name])
+                  requestAnimationFrame(() => document.getElementById(`${ids.id}-${name}`)?.focus())
+                }}
+              >
+                {texts.ends.set}
+              </Button>
+            </>
+          )}
         </li>
       ))}
     </ul>

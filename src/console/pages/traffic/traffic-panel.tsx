@@ -1,8 +1,9 @@
 import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { Notice, Skeleton } from '../../controls/status.tsx'
+import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
 import { formatByteCount } from '../../../client/format-byte-count.ts'
 import { texts } from '../../texts.ts'
 import { TrafficChart } from './traffic-chart.tsx'
@@ -16,8 +17,22 @@ import {
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const integerText = (value: number): string => value.toLocaleString('en')
 
-/** Traffic of a service or a router: charts, and the same numbers as a table. */
-export function TrafficPanel(props: { readonly collection: string; readonly id: string }) {
+/** Whether anything was read, written or dialed in a time span. */
+function hasTraffic({
+  totals: { rxBytes, txBytes, circuits, dialFailures },
+}: TrafficSpan): boolean {
+  return rxBytes + txBytes + circuits + dialFailures > 0
+}
+
+/**
+ * Traffic of a service or a router: charts, and the same numbers as a table.
+ * @param props.children shown if there has been no traffic, such as the reason.
+ */
+export function TrafficPanel(props: {
+  readonly collection: string
+  readonly id: string
+  readonly children?: ComponentChildren
+}) {
   const { collection, id } = props
   const { traffic } = texts
   const loaded = useLoadedData(
@@ -39,6 +54,7 @@ export function TrafficPanel(props: { readonly collection: string; readonly id: 
   }
   const { silentControllers: silent } = shown
   const span = shown[name.value]
+  const isIdle = !hasTraffic(span)
   const isService = collection === 'services'
   return (
     <>
@@ -60,19 +76,28 @@ export function TrafficPanel(props: { readonly collection: string; readonly id: 
             ))}
           </div>
         </div>
-        <Charts
-          key={name.value}
-          span={span}
-          unfinished={unfinishedPeriods[name.value]}
-          isService={isService}
-        />
-        <p class="panel-body faint small">
-          {isService ? traffic.aboutService : traffic.aboutRouter}
-        </p>
-        <details class="group-panel">
-          <summary>{traffic.asTable}</summary>
-          <TrafficTable span={span} />
-        </details>
+        {isIdle ? (
+          <EmptyState icon="service" title={traffic.none[name.value]}>
+            {props.children}
+            <p class="small">{traffic.forgets}</p>
+          </EmptyState>
+        ) : (
+          <>
+            <Charts
+              key={name.value}
+              span={span}
+              unfinished={unfinishedPeriods[name.value]}
+              isService={isService}
+            />
+            <p class="panel-body faint small">
+              {isService ? traffic.aboutService : traffic.aboutRouter} {traffic.forgets}
+            </p>
+            <details class="group-panel">
+              <summary>{traffic.asTable}</summary>
+              <TrafficTable span={span} />
+            </details>
+          </>
+        )}
       </section>
     </>
   )
