@@ -93,9 +93,11 @@ describe('the operations that only the admin socket serves', () => {
     'are refused to an administrator on any other listener: $operationId',
     async (operation) => {
       const asked = controller.pki.asked.length + controller.backups.asked.length
+      const records = [...controller.state.storedRecords()]
       const reply = await root.call(operation.method, `${fabric}${operation.path}`, {})
       expect([reply.status, reply.body.error?.code]).toEqual([403, 'ADMIN_SOCKET_ONLY'])
       expect(controller.pki.asked.length + controller.backups.asked.length).toBe(asked)
+      expect([...controller.state.storedRecords()]).toEqual(records)
     },
   )
 })
@@ -134,6 +136,11 @@ test('while the controller is in quarantine, only the host user can view and cha
   const path = `${fabric}/cluster/transfer-leadership`
   expect((await operator.call('POST', path, moved)).status).toBe(200)
   expect((await operator.get(`${management}/services`)).status).toBe(503)
+  const transfers = [...controller.members.transfers]
+  for (const caller of [root, nobody]) {
+    expect((await caller.call('POST', path, moved)).status).toBe(503)
+  }
+  expect(controller.members.transfers).toEqual(transfers)
   expect((await root.get(`${fabric}/cluster/status`)).status).toBe(503)
   expect((await nobody.get(`${fabric}/cluster/status`)).status).toBe(503)
 })

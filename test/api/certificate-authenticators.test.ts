@@ -106,6 +106,7 @@ describe('a certificate authenticator that an administrator creates for an ident
   test('can change only in its tags', async () => {
     const id = idOf(await give(await newIdentity(), await ofNetwork()))
     const credentials = { username: 'somebody', password: 'something' }
+    const before = controller.state.get('authenticator', id)
     for (const [method, body] of [
       ['PUT', credentials],
       ['PATCH', { username: 'somebody' }],
@@ -114,10 +115,13 @@ describe('a certificate authenticator that an administrator creates for an ident
       const reply = await root.call(method, `${authenticators}/${id}`, body)
       expect(reply.status).toBe(409)
       expect(reply.body.error?.code).toBe('CAN_NOT_UPDATE_AUTHENTICATOR')
+      expect(controller.state.get('authenticator', id)).toEqual(before)
     }
     const tags = { tags: { a: 'b' }, method: 'updb', identityId: 'x', certPem: 'y' }
     expect((await root.call('PATCH', `${authenticators}/${id}`, tags)).status).toBe(200)
-    expect(await shown(id)).toMatchObject({ tags: { a: 'b' }, method: 'cert' })
+    const { revision, updatedAt } = controller.state.get('authenticator', id) ?? {}
+    const changed = { ...before, tags: { a: 'b' }, revision, updatedAt }
+    expect(controller.state.get('authenticator', id)).toEqual(changed)
   })
 
   test('is replaced by an ott enrollment when an administrator re-enrolls it', async () => {

@@ -291,6 +291,7 @@ test('an identity without permissions has no access to enrollments', async () =>
   alice.token = controller.openSession('alice-id')
   const id = await newEnrollment(await somebody())
   const expiresAt = later()
+  const before = [...controller.state.storedRecords()]
   for (const [method, path, body] of [
     ['GET', '', undefined],
     ['GET', `/${id}`, undefined],
@@ -300,5 +301,7 @@ test('an identity without permissions has no access to enrollments', async () =>
   ] as const) {
     const reply = await alice.call(method, `${enrollments}${path}`, body)
     expect(reply.status, `${method} ${path}`).toBe(401)
+    expect(reply.body.data).toBeUndefined()
   }
+  expect([...controller.state.storedRecords()]).toEqual(before)
 })

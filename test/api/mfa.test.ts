@@ -6,7 +6,7 @@ import { newShortId } from '../../src/lib/random.ts'
 import { MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { commandData } from '../support/commands.ts'
 import { admin, startController } from './support/controller.ts'
-import { CallerOf, client, management, type Reply } from './support/caller.ts'
+import { CallerOf, client, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import {
   type Authenticator,
@@ -340,8 +340,11 @@ describe('an administrator who manages MFA of other identities', () => {
     const summary = (await root.get(`${management}/summary`)).body.data as Record<string, number>
     expect(summary['mfas']).toBeGreaterThan(0)
     const identity = await root.get(`${management}/identities/${identityId}`)
-    const audit = await root.get(`${management}/audit?limit=500`)
-    for (const { text } of [identity, audit]) {
+    const filter = encodeURIComponent(`entityId = "${identityId}"`)
+    const audit = await root.get(`${fabric}/audit?limit=500&filter=${filter}`)
+    expect(audit.text).toContain('"mfa"')
+    for (const { status, text } of [identity, audit]) {
+      expect(status).toBe(200)
       expect(text).not.toContain(new URL(app.url).searchParams.get('secret'))
       expect(text).not.toContain(app.recoveryCodes[0])
     }

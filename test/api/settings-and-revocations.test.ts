@@ -187,8 +187,20 @@ describe('controller settings', () => {
   test('are not accessible to an identity without permissions', async () => {
     const alice = new CallerOf(controller)
     alice.token = controller.openSession('alice-id')
-    for (const path of ['', '/global', '/global/effective']) {
-      expect((await alice.get(`${settings}${path}`)).status).toBe(401)
+    const before = [...controller.state.storedRecords()]
+    const oidc = { redirectUris: ['https://evil.test'] }
+    for (const [method, path, body] of [
+      ['GET', '', undefined],
+      ['GET', '/global', undefined],
+      ['GET', '/global/effective', undefined],
+      ['POST', '', { controllerId: 'ctrl2', oidc }],
+      ['PUT', '/global/effective', { oidc }],
+      ['PATCH', '/global/effective', { oidc }],
+      ['DELETE', '/global/effective', undefined],
+    ] as const) {
+      const reply = await alice.call(method, `${settings}${path}`, body)
+      expect([method, path, reply.status]).toEqual([method, path, 401])
     }
+    expect([...controller.state.storedRecords()]).toEqual(before)
   })
 })

@@ -55,6 +55,9 @@ describe('after the removal of a compromised controller', () => {
 
     const { outcome } = await controller.cluster.propose({ ...revoke, actor: anySystem })
     expect(outcome).toMatchObject({ ok: true })
+    for (const kind of ['apiSession', 'session', 'enrollment'] as const) {
+      expect([kind, controller.state.table(kind).rows.size]).toEqual([kind, 0])
+    }
 
     expect(await oidc.statusAt(ownIdentity, tokens.access_token)).toBe(401)
     expect((await oidc.refresh(tokens.refresh_token)).json['error']).toBe('invalid_grant')

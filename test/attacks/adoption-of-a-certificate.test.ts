@@ -136,9 +136,14 @@ test('The certificate of a migrated router is stored (adopted) at the router’s
 
 test('Several controllers to which a migrated router connects adopt the router’s certificate only once', async () => {
   const { id, key } = await migratedRouter()
+  const { revision } = routerOf(id)
   const replies = await Promise.all([connect(key), connect(key), connect(key)])
   for (const reply of replies) expect(reply).toMatchObject(accepted)
+  const adopted = routerOf(id)
+  expect(adopted).toMatchObject({ certPem: leafOf(key), revision: revision + 1 })
+  // The log entry of another controller, which did not know of the adoption.
   expect(adopting(id, key)).toEqual({ ok: true, id })
+  expect(routerOf(id)).toEqual(adopted)
 })
 
 test('A certificate with another key is not adopted, although the network issued it for the same id', async () => {
@@ -185,15 +190,25 @@ test('A router that already has a certificate does not adopt another one', async
 })
 
 test('The certificate of a router that was disabled, must enroll again or was deleted is not adopted', async () => {
-  const { id, key } = await migratedRouter()
-  const path = `${management}/edge-routers/${id}`
-  await root.call('PATCH', path, { disabled: true })
-  await refusedWithout(id, key)
-  await root.call('PATCH', path, { disabled: false })
-  expect((await root.call('POST', `${path}/re-enroll`, {})).status).toBe(200)
-  await refusedWithout(id, key)
-  await root.call('DELETE', path)
-  await refusedWithout(id, key)
+  const pathOf = (id: string): string => `${management}/edge-routers/${id}`
+  const [disabled, reenrolled, deleted] = [
+    await migratedRouter(),
+    await migratedRouter(),
+    await migratedRouter(),
+  ]
+  for (const [method, path, body] of [
+    ['PATCH', pathOf(disabled.id), { disabled: true }],
+    ['POST', `${pathOf(reenrolled.id)}/re-enroll`, {}],
+    ['DELETE', pathOf(deleted.id), undefined],
+  ] as const) {
+    expect((await root.call(method, path, body)).status).toBe(200)
+  }
+  for (const { id, key } of [disabled, reenrolled, deleted]) await refusedWithout(id, key)
+  expect(state.get('router', deleted.id)).toBeUndefined()
+  const enabled = await root.call('PATCH', pathOf(disabled.id), { disabled: false })
+  expect(enabled.status).toBe(200)
+  expect(await connect(disabled.key)).toMatchObject(accepted)
+  expect(routerOf(disabled.id)).toMatchObject({ certPem: leafOf(disabled.key) })
 })
 
 test('The certificate of a router that is revoked between its connection and the application of the log entry is not adopted', async () => {
@@ -268,15 +283,31 @@ test('A certificate of a third-party CA is not adopted, although it has the same
 })
 
 test('The certificate of an identity that is disabled, must enroll again or was deleted is not adopted', async () => {
-  const { id, key, authenticatorId } = await migratedDevice()
-  const identity = `${management}/identities/${id}`
-  expect((await root.call('POST', `${identity}/disable`, { durationMinutes: 0 })).status).toBe(200)
-  await noLogIn(authenticatorId, key)
-  expect((await root.call('POST', `${identity}/enable`, {})).status).toBe(200)
-  const again = `${management}/authenticators/${authenticatorId}/re-enroll`
+  const pathOf = (id: string): string => `${management}/identities/${id}`
+  const [disabled, reenrolled, deleted] = [
+    await migratedDevice(),
+    await migratedDevice(),
+    await migratedDevice(),
+  ]
   const expiresAt = new Date(nowMs() + DAY_MS).toISOString()
-  expect((await root.call('POST', again, { expiresAt })).status).toBe(201)
-  await noLogIn(authenticatorId, key)
-  await root.call('DELETE', identity)
-  await noLogIn(authenticatorId, key)
+  for (const [method, path, body, status] of [
+    ['POST', `${pathOf(disabled.id)}/disable`, { durationMinutes: 0 }, 200],
+    [
+      'POST',
+      `${management}/authenticators/${reenrolled.authenticatorId}/re-enroll`,
+      { expiresAt },
+      201,
+    ],
+    ['DELETE', pathOf(deleted.id), undefined, 200],
+  ] as const) {
+    expect((await root.call(method, path, body)).status).toBe(status)
+  }
+  for (const { key, authenticatorId } of [disabled, reenrolled, deleted]) {
+    await noLogIn(authenticatorId, key)
+  }
+  expect(state.get('authenticator', deleted.authenticatorId)).toBeUndefined()
+  const enabled = await root.call('POST', `${pathOf(disabled.id)}/enable`, {})
+  expect(enabled.status).toBe(200)
+  expect((await attacked.logIn(disabled.key)).status).toBe(200)
+  expect(authenticatorOf(disabled.authenticatorId)).toMatchObject({ certPem: leafOf(disabled.key) })
 })

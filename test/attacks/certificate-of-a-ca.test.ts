@@ -5,7 +5,7 @@ import { CommandKind, EnrollSchema } from '../../proto/gen/command_pb.ts'
 import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificates } from '../../src/pki/certificate.ts'
 import { client, management } from '../api/support/caller.ts'
-import { newIdentity } from '../api/support/network.ts'
+import { made, newIdentity, shown } from '../api/support/network.ts'
 import { clientKey, type TlsReply } from '../api/support/tls.ts'
 import { commandData } from '../support/commands.ts'
 import {
@@ -80,13 +80,15 @@ test('a leaf issued by a disabled CA cannot log in or enroll, and writes no log 
   const now = attacked.nowMs()
   await withExternalId('unit 1')
   const off = { isAuthEnabled: false, isAutoCaEnrollmentEnabled: false }
-  const { key } = await attacked.verifiedCa({ ...off, externalIdClaim: COMMON_NAME })
+  const { id, key } = await attacked.verifiedCa({ ...off, externalIdClaim: COMMON_NAME })
   const by = await clientKey(key, 'unit 1', now)
   const entries = await attacked.entriesOf(async () => {
     expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
     expect(await enroll(by)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
   })
   expect(entries).toBe(0)
+  await change(id, { isAuthEnabled: true })
+  dataOf(await attacked.logIn(by))
 })
 
 test('a leaf issued by an unverified CA cannot log in or enroll', async () => {
@@ -101,14 +103,20 @@ test('a leaf issued by an unverified CA cannot log in or enroll', async () => {
     isOttCaEnrollmentEnabled: true,
     externalIdClaim: COMMON_NAME,
   }
-  expect((await root.call('POST', `${management}/cas`, body)).status).toBe(201)
+  const caId = await made(root, `${management}/cas`, body)
+  const by = await clientKey(key, 'unit 2', attacked.nowMs())
   const entries = await attacked.entriesOf(async () => {
-    const by = await clientKey(key, 'unit 2', attacked.nowMs())
     expect(await attacked.logIn(by)).toMatchObject(notLoggedIn)
     const other = await clientKey(key, 'unit 2b', attacked.nowMs())
     expect(await enroll(other)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
   })
   expect(entries).toBe(0)
+  const { verificationToken } = await shown(root, `${management}/cas/${caId}`)
+  const proof = await clientKey(key, String(verificationToken), attacked.nowMs())
+  const text = { 'content-type': 'text/plain' }
+  const [{ pem }] = parseCertificates(proof.certificatePem)
+  expect((await root.call('POST', `${management}/cas/${caId}/verify`, pem, text)).status).toBe(200)
+  dataOf(await attacked.logIn(by))
 })
 
 test('a leaf whose CA is disabled or deleted during the log-in opens no session, because the state machine refuses it', async () => {

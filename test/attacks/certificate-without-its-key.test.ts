@@ -10,7 +10,7 @@ import { attackedByCertificates, dataOf, notLoggedIn } from './support/certifica
 // session that the holder has opened.
 
 const attacked = await attackedByCertificates()
-const { listener } = attacked
+const { controller, listener } = attacked
 
 test('a client certificate in a request header is ignored', async () => {
   const { key } = await attacked.newDevice()
@@ -37,10 +37,13 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     const { key } = await attacked.newDevice()
     const begun = await exchange({ version, cert: key.certificatePem, key: key.privateKeyPem })
     expect(begun.status).toBe(200)
+    expect(begun.sessions).not.toEqual([])
+    const before = [...controller.state.table('apiSession').ids]
     for (const session of begun.sessions) {
       const resumed = await exchange({ version, session })
       expect(resumed.status).toBe(401)
     }
+    expect([...controller.state.table('apiSession').ids]).toEqual(before)
   },
 )
 

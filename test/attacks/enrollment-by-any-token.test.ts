@@ -59,7 +59,9 @@ test('a JWT that is used twice at the same time enrolls one identity', async () 
 
 test('a JWT can neither replace an administrator’s identity nor create an administrator', async () => {
   await patch('identities', 'admin-id', { externalId: 'root@idp.test' })
+  const before = [...controller.state.storedRecords()]
   expect((await enroll(await provider.token('root@idp.test'))).status).toBe(409)
+  expect([...controller.state.storedRecords()]).toEqual(before)
   const claims = { isAdmin: true, permissions: ['identity'], name: 'admin' }
   await patch('external-jwt-signers', signerId, { enrollNameClaimsSelector: '/name' })
   expect((await enroll(await provider.token('four', { claims }))).status).toBe(200)

@@ -117,13 +117,15 @@ describe.each(['edge-routers', 'transit-routers'])(
       const attacker = await attackerWith('router.read', 'enrollment.read')
       const id = await made(root, routers, { name: `shown ${collection}`, ...names })
       const { enrollmentToken } = await shown(root, `${routers}/${id}`)
-      for (const url of [
-        `${routers}/${id}`,
-        `${routers}?limit=500`,
-        `${enrollments}?limit=500`,
-        `${enrollments}/${openOf(id)[0]}`,
-      ]) {
-        expect((await attacker.get(url)).text, url).not.toContain(enrollmentToken)
+      for (const [url, status] of [
+        [`${routers}/${id}`, 200],
+        [`${routers}?limit=500`, 200],
+        [`${enrollments}?limit=500`, 200],
+        [`${enrollments}/${openOf(id)[0]}`, 401],
+      ] as const) {
+        const reply = await attacker.get(url)
+        expect(reply.status, url).toBe(status)
+        expect(reply.text, url).not.toContain(enrollmentToken)
       }
       expect(openOf(id)).toHaveLength(1)
     })

@@ -2,6 +2,7 @@ import { createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { client, management, type Reply } from '../api/support/caller.ts'
 import { controllerWithProvider } from '../api/support/external-jwt.ts'
+import { listed } from '../api/support/network.ts'
 import { ecKey, jwkOf, type ProviderKey, rsaKey } from '../support/identity-provider.ts'
 
 // The attack: somebody forges tokens, modifies their own, or presents a provider's token for
@@ -155,10 +156,18 @@ test('a second external JWT signer with an existing issuer and an attacker’s k
     jwksEndpoint: 'https://attacker.test/keys',
   }
   const path = `${management}/external-jwt-signers`
-  expect((await root.call('POST', path, body)).status).toBe(400)
   const other = await newSigner({ jwksEndpoint: server.url })
   const { issuer } = provider
-  expect((await root.call('PATCH', `${path}/${other}`, { issuer })).status).toBe(400)
+  const signers = await listed(root, path)
+  for (const [method, url, fields] of [
+    ['POST', path, body],
+    ['PUT', `${path}/${other}`, body],
+    ['PATCH', `${path}/${other}`, { issuer }],
+  ] as const) {
+    const reply = await root.call(method, url, fields)
+    expect([reply.status, reply.body.error?.cause?.['field']]).toEqual([400, 'issuer'])
+  }
+  expect(await listed(root, path)).toEqual(signers)
 })
 
 test('a JWT with extremely nested claims, or of extreme length, is refused', async () => {
@@ -207,7 +216,9 @@ test('a log-in with a JWT is refused if the auth policy disallows JWTs before th
     await patch('identities', 'alice-id', { authPolicyId: closed })
     return propose(input)
   }
+  const sessions = [...controller.state.table('apiSession').ids]
   expectRefused(await logIn(await provider.token('alice-id')))
+  expect([...controller.state.table('apiSession').ids]).toEqual(sessions)
   await patch('identities', 'alice-id', { authPolicyId: 'default' })
 })
 
@@ -227,7 +238,11 @@ test('a write that requires a JWT as second factor is refused if the signer is d
   const body = { name: 'too late', encryptionRequired: true }
   const reply = await alice.call('POST', `${management}/services`, body, { authorization })
   expect(reply.status).toBe(401)
+  const names = (await listed(root, `${management}/services`)).map(({ name }) => name)
+  expect(names).not.toContain('too late')
   await patch('external-jwt-signers', signerId, { enabled: true })
+  const again = await alice.call('POST', `${management}/services`, body, { authorization })
+  expect(again.status, again.text).toBe(201)
   await patch('identities', 'alice-id', { authPolicyId: 'default', isAdmin: false })
 })
 

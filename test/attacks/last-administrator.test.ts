@@ -35,6 +35,8 @@ beforeEach(() => {
 })
 
 const noPasswords = { primary: { updb: { allowed: false } } }
+const { updb } = primary as { updb: object }
+const withoutPasswords = { ...(primary as object), updb: { ...updb, allowed: false } }
 const jwt = { secondary: { requireTotp: false, requireExtJwtSigner: signer } }
 
 test.each([
@@ -52,6 +54,22 @@ test.each([
     `${identities}/admin-id`,
     { isAdmin: false },
   ],
+  [
+    'a replacement without the administrator rights',
+    'PUT',
+    `${identities}/admin-id`,
+    { name: 'Default Admin', type: 'User', isAdmin: false },
+  ],
+  [
+    'a replacement of the policy',
+    'PUT',
+    `${policies}/default`,
+    {
+      name: 'Default',
+      primary: withoutPasswords,
+      secondary: { requireTotp: false },
+    },
+  ],
   ['a temporary disablement', 'POST', `${identities}/admin-id/disable`, { durationMinutes: 1 }],
   ['the deletion of the password', 'DELETE', `${management}/authenticators/admin-updb`, undefined],
   [
@@ -63,8 +81,10 @@ test.each([
 ])(
   'no write can leave the network without an administrator who can log in: %s',
   async (_, method, url, body) => {
+    const before = [...controller.state.storedRecords()]
     const reply = await root.call(method, url, body)
     expect(reply.status, reply.text).toBe(400)
+    expect([...controller.state.storedRecords()]).toEqual(before)
     expect(reply.body.error?.code).toMatch(/^ENTITY_CAN_NOT_BE_/)
     expect(reply.body.error?.cause?.['message']).toMatch(/no administrator could log in/)
     const caller = new CallerOf(controller)

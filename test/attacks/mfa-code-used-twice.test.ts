@@ -88,7 +88,10 @@ test('if two controllers receive the same time-based code in the same time step,
 
 test('if two controllers receive the same recovery code at the same time, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('admin-id'))
-  const tokens = apps.map(() => sessionOf('admin-id').token)
+  const sessions = apps.map(() => sessionOf('admin-id'))
+  const tokens = sessions.map(({ token }) => token)
   const [code = ''] = app.recoveryCodes
   expect(await atOnce(giveTo(tokens, code))).toEqual([200, 400])
+  const full = await Promise.all(sessions.map((one) => one.get(`${client}/current-identity`)))
+  expect(full.map(({ status }) => status).sort()).toEqual([200, 401])
 })

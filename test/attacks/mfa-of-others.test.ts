@@ -33,10 +33,13 @@ test('MFA codes of one identity are refused for another identity, and the MFA op
   for (const code of [recovery, ofAnn.freshCode()]) {
     expect((await giveCode(session, code)).status).toBe(400)
   }
-  for (const path of [`${mfaPath}?id=${ann}`, `${client}/current-identity/${ann}/mfa`]) {
-    const headers = { 'mfa-validation-code': recovery }
-    expect((await session.call('DELETE', path, undefined, headers)).status).not.toBe(200)
-  }
+  const remove = async (path: string, code: string): Promise<number> =>
+    (await session.call('DELETE', path, undefined, { 'mfa-validation-code': code })).status
+  const before = controller.machine.findAll('mfa', 'identityId', ann)
+  expect(await remove(`${mfaPath}?id=${ann}`, recovery)).toBe(401)
+  expect(await remove(`${client}/current-identity/${ann}/mfa`, recovery)).toBe(404)
   expect((await giveCode(session, ofBen.code())).status).toBe(200)
-  expect(await isMfaEnabled(ann)).toBe(true)
+  expect(await remove(`${mfaPath}?id=${ann}`, ofBen.recoveryCodes[0] ?? '')).toBe(200)
+  expect([await isMfaEnabled(ann), await isMfaEnabled(ben)]).toEqual([true, false])
+  expect(controller.machine.findAll('mfa', 'identityId', ann)).toEqual(before)
 })

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import type { KindName } from '../../src/entities/kind-records.ts'
 import { generatePrivateKeyPem } from '../../src/pki/authority/certificate-request.ts'
-import { client, management } from '../api/support/caller.ts'
+import { client, fabric, management } from '../api/support/caller.ts'
 import { user } from '../api/support/controller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
-import { made, newIdentity, newService } from '../api/support/network.ts'
+import { clientKey } from '../api/support/tls.ts'
+import { listed, made, newIdentity, newService } from '../api/support/network.ts'
+import { parseCertificates } from '../../src/pki/certificate.ts'
 import { csrOf } from './support/certificates.ts'
 
 // The attack: logs, links and responses contain IDs. Somebody with an ordinary session puts IDs of
@@ -38,15 +39,42 @@ await made(root, `${management}/service-edge-router-policies`, {
   edgeRouterRoles,
 })
 const csr = await csrOf(generatePrivateKeyPem())
+const { certificatePem } = await clientKey(
+  controller.authorities.issuing,
+  'alice-id',
+  controller.clock.nowMs(),
+)
 const [authenticator] = controller.parts.state.findAll('authenticator', 'identityId', 'alice-id')
 const victim: Readonly<Record<string, string>> = {
   identity: 'alice-id',
   apiSession: alice.token?.split('.')[1] ?? '',
   authenticator: authenticator?.id ?? '',
+  certificate: await made(root, `${management}/authenticators`, {
+    method: 'cert',
+    identityId: 'alice-id',
+    certPem: parseCertificates(certificatePem)[0].pem,
+  }),
   service: serviceId,
   session: await made(alice, `${client}/sessions`, { serviceId, type: 'Dial' }),
+  circuit: 'circuit-of-hers',
   sessionCertificate: await made(alice, `${client}/current-api-session/certificates`, { csr }),
 }
+controller.live.circuits.set('circuit-of-hers', {
+  live: {
+    clientId: 'alice-id',
+    sessionId: victim['session'] ?? '',
+    serviceId,
+    terminatorId: 't',
+    createdAt: controller.clock.nowMs(),
+  },
+  ends: { id: 'circuit-of-hers', ingress: 'in', egress: 'out' },
+  hostId: 'alice-id',
+  instanceId: '',
+  isOfTunnel: false,
+  isHostedByTunnel: false,
+  turn: 0,
+  path: { routerIds: ['r'], links: [], cost: 1 },
+})
 
 /** Bodies that would be accepted for a record of the caller. */
 const bodies = [
@@ -72,14 +100,10 @@ async function operationsOf(base: string): Promise<{ method: string; path: strin
   )
 }
 
-const records = (): unknown[] =>
-  Object.entries(victim).map(([kind, id]) => controller.state.get(kind as KindName, id))
-
 test('a caller can neither see nor change a record of another identity by its ID, on any path with an ID', async () => {
-  const before = records()
-  expect(before).not.toContain(undefined)
+  const before = [...controller.state.storedRecords()]
   let asked = 0
-  for (const base of [client, management]) {
+  for (const base of [client, management, fabric]) {
     for (const { method, path } of await operationsOf(base)) {
       for (const [kind, id] of Object.entries(victim)) {
         const url = path.replaceAll(/\{\w+\}/g, id)
@@ -94,20 +118,31 @@ test('a caller can neither see nor change a record of another identity by its ID
     }
   }
   expect(asked).toBeGreaterThan(500)
-  expect(records()).toEqual(before)
+  expect([...controller.state.storedRecords()]).toEqual(before)
+  expect(controller.live.circuits.kept('circuit-of-hers')).toBeDefined()
+  // The session of the thief is still valid, so it did not cause the refusals.
+  expect((await thief.get(`${client}/current-identity`)).status).toBe(200)
 })
 
 test('lists contain only the caller’s own records, for any query', async () => {
-  for (const path of ['sessions', 'services', 'current-identity/authenticators']) {
-    for (const filter of ['true', `id = "${victim['session']}"`, `id = "${serviceId}"`]) {
+  for (const [path, ids] of [
+    ['sessions', [victim['session']]],
+    ['services', [serviceId]],
+    ['current-identity/authenticators', [victim['authenticator'], victim['certificate']]],
+    ['current-api-session/certificates', [victim['sessionCertificate']]],
+  ] as const) {
+    for (const filter of ['true', `id != "x"`, ...ids.map((id) => `id = "${id}"`)]) {
       const url = `${client}/${path}?filter=${encodeURIComponent(filter)}`
       const reply = await thief.get(url)
-      expect([reply.status, reply.body.data], url).toEqual([200, []])
+      const { pagination } = reply.body.meta ?? {}
+      expect([reply.status, reply.body.data, pagination?.totalCount], url).toEqual([200, [], 0])
     }
+    const own = (await listed(alice, `${client}/${path}`)).map(({ id }) => id)
+    expect(own.toSorted()).toEqual(ids.toSorted())
   }
 })
 
-test('an identity can see the records that belong to it', async () => {
+test('an identity can see, change and delete the records that belong to it', async () => {
   for (const path of [
     `sessions/${victim['session']}`,
     `services/${serviceId}`,
@@ -116,4 +151,19 @@ test('an identity can see the records that belong to it', async () => {
   ]) {
     expect((await alice.get(`${client}/${path}`)).status, path).toBe(200)
   }
+  const own = `current-identity/authenticators/${victim['authenticator']}`
+  const session = `${client}/sessions/${victim['session']}`
+  for (const [method, url, body] of [
+    ['PUT', `${client}/${own}`, bodies[0]],
+    ['DELETE', session, undefined],
+    [
+      'DELETE',
+      `${client}/current-api-session/certificates/${victim['sessionCertificate']}`,
+      undefined,
+    ],
+  ] as const) {
+    const reply = await alice.call(method, url, body)
+    expect(reply.status, `${method} ${url}: ${reply.text}`).toBe(200)
+  }
+  expect(controller.state.get('session', victim['session'] ?? '')).toBeUndefined()
 })

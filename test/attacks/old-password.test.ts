@@ -32,7 +32,9 @@ test('a log-in opens no session if the password changes during the log-in', asyn
     await setPassword('the third password')
     return propose.call(cluster, input)
   }
+  const { indexes } = controller.state.table('apiSession')
   expect((await attacker.logIn(user, client)).status).toBe(401)
+  expect([...indexes.ids('identityId', 'alice-id')]).toEqual([])
 })
 
 test('a log-in that upgrades the hash of the old password does not overwrite a new password that was set meanwhile', async () => {

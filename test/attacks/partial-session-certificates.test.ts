@@ -9,7 +9,7 @@ import { attackedByCertificates, csrOf, dataOf, refusal } from './support/certif
 // credential.
 
 const attacked = await attackedByCertificates()
-const { listener, root } = attacked
+const { controller, listener, root } = attacked
 
 test('a session without its second factor gets no certificate', async () => {
   const { identityId, authenticatorId, key: by } = await attacked.newDevice()
@@ -35,9 +35,13 @@ test('a session without its second factor gets no certificate', async () => {
   const path = `${management}/identities/${identityId}`
   expect((await root.call('PATCH', path, { authPolicyId })).status).toBe(200)
   const partial = String(dataOf(await attacked.logIn(by))['token'])
+  const records = [...controller.state.storedRecords()]
+  const signatures = controller.issuer.orders.length
   for (const one of asked) {
     expect(await listener.call({ ...one, token: partial }), one.path).toMatchObject(
       refusal(401, 'UNAUTHORIZED'),
     )
   }
+  expect([...controller.state.storedRecords()]).toEqual(records)
+  expect(controller.issuer.orders).toHaveLength(signatures)
 })

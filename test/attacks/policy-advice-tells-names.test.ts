@@ -28,4 +28,7 @@ test('policy advice contains no names of records that the caller may not read', 
   expect(reply.text).toContain('wiki')
   expect(reply.text).not.toContain('Alice')
   expect(reply.text).not.toContain('vault')
+  const whole = await root.get(`${management}/identities/alice-id/policy-advice/${serviceId}`)
+  expect(whole.text).toContain('Alice')
+  expect(whole.text).toContain('vault')
 })

@@ -53,6 +53,10 @@ async function guarded(
 const byId = (checkId: string): string[] => [`@${checkId}`]
 const byAttribute = (): string[] => [`#laptops-${serial}`]
 
+function checkOf({ checkId }: Guarded): unknown {
+  return controller.state.get('postureCheck', checkId)
+}
+
 function rolesOf({ policyId }: Guarded): unknown {
   return controller.state.get('servicePolicy', policyId)?.['postureCheckRoles']
 }
@@ -84,6 +88,7 @@ describe('A posture check that a policy names', () => {
       },
     ])
     expect(rolesOf(target)).toEqual(byId(target.checkId))
+    expect(checkOf(target)).toBeDefined()
     expect(await target.dial()).toBe(409)
   })
 })
@@ -112,8 +117,10 @@ describe('A posture check that a policy selects by a role attribute', () => {
           `other of ${serial}`,
           byAttribute().map((role) => role.slice(1)),
         )
+        const before = checkOf(target)
         const reply = await take(target.attacker, `${checks}/${target.checkId}`)
         expect([reply.status, reply.body.error?.code], reply.text).toEqual([401, 'UNAUTHORIZED'])
+        expect([before, rolesOf(target)]).toEqual([checkOf(target), byAttribute()])
         expect(await target.dial()).toBe(409)
       }
     },
@@ -123,11 +130,13 @@ describe('A posture check that a policy selects by a role attribute', () => {
     'cannot be removed from the policy by %s, even by an administrator, while the policy selects no other check',
     async (_how, take) => {
       const target = await guarded(permissions, byAttribute)
+      const before = checkOf(target)
       const refused = await take(root, `${checks}/${target.checkId}`)
       expect([400, 409], refused.text).toContain(refused.status)
       expect(refused.body.error?.cause?.['reason']).toBe(
         `the service policies [${target.policyId}] select no other posture check and would ask for none; change their postureCheckRoles first`,
       )
+      expect([before, rolesOf(target)]).toEqual([checkOf(target), byAttribute()])
       expect(await target.dial()).toBe(409)
       await newCheck(
         `other of ${serial}`,

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { type CallerOf, management, type Reply } from '../api/support/caller.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
+import { turnOnMfa } from '../api/support/mfa.ts'
 import { made, newIdentity } from '../api/support/network.ts'
 
 const { controller, root, sessionOf } = await controllerForFile()
@@ -46,7 +47,10 @@ test.each([
   'a caller who may write identities cannot act on an identity that may %s',
   async (_what, permissions) => {
     const helper = sessionOf(helperId)
-    const attempts = await attemptsOn(helper, await holderOf(...permissions))
+    const id = await holderOf(...permissions)
+    const before = [...controller.state.storedRecords()]
+    const attempts = await attemptsOn(helper, id)
+    expect([...controller.state.storedRecords()]).toEqual(before)
     for (const [name, reply] of Object.entries(attempts)) {
       expect(reply.status, `${name}: ${reply.text}`).toBe(401)
       if (name === 'replace') continue
@@ -57,9 +61,13 @@ test.each([
 
 test('a caller who may write identities cannot change an administrator, start a trace of the administrator or remove the second factor', async () => {
   const adminId = await newIdentity(root, 'another administrator', { isAdmin: true })
-  for (const [name, reply] of Object.entries(await attemptsOn(sessionOf(helperId), adminId))) {
+  await turnOnMfa(controller, sessionOf(adminId))
+  const helper = sessionOf(helperId)
+  const before = [...controller.state.storedRecords()]
+  for (const [name, reply] of Object.entries(await attemptsOn(helper, adminId))) {
     expect(reply.status, `${name}: ${reply.text}`).toBe(401)
   }
+  expect([...controller.state.storedRecords()]).toEqual(before)
   const state = await root.call('PUT', `${identities}/${adminId}/trace`, { enabled: false })
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
@@ -80,14 +88,16 @@ test('the enrollment token of an identity with permissions is shown only to admi
   const enrollmentId = await made(root, `${management}/enrollments`, wanted)
   const token = String(controller.state.get('enrollment', enrollmentId)?.['token'])
   const helper = sessionOf(helperId)
-  for (const url of [
-    `${identities}/${id}`,
-    `${identities}?limit=500`,
-    `${identities}/${id}/enrollments`,
-    `${management}/enrollments?limit=500`,
-    `${management}/enrollments/${enrollmentId}`,
-  ]) {
-    expect((await helper.get(url)).text, url).not.toContain(token)
+  for (const [url, status] of [
+    [`${identities}/${id}`, 200],
+    [`${identities}?limit=500`, 200],
+    [`${identities}/${id}/enrollments`, 200],
+    [`${management}/enrollments?limit=500`, 200],
+    [`${management}/enrollments/${enrollmentId}`, 401],
+  ] as const) {
+    const reply = await helper.get(url)
+    expect(reply.status, url).toBe(status)
+    expect(reply.text, url).not.toContain(token)
   }
   expect((await root.get(`${management}/enrollments/${enrollmentId}`)).text).toContain(
     String(token),

@@ -156,6 +156,7 @@ test('the codes, verifiers and tokens of a log-in at a provider are in no log, a
   answerCode = () => Promise.resolve({ error: 'invalid_grant' })
   expect((await redeem(signerId)).text).not.toContain('secret')
   const lines = JSON.stringify(written)
+  expect(lines).toContain('"operation":"redeemProviderCode","outcome":"INVALID_AUTH"')
   for (const secret of ['a-secret-code', 'a-secret-verifier', token.split('.').at(-1) ?? '']) {
     expect(lines).not.toContain(secret)
   }

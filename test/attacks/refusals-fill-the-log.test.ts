@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 
 import { refusedWriteLogLimits } from '../../src/api/http/refused-write-log-quota.ts'
-import { startController } from '../api/support/controller.ts'
+import { CallerOf } from '../api/support/caller.ts'
+import { admin, startController } from '../api/support/controller.ts'
+import { newIdentity } from '../api/support/network.ts'
 
 // The attack: somebody with or without a session causes many refused writes, each of which adds a
 // line to the audit log.
@@ -27,9 +29,16 @@ test('a caller whose writes are rejected repeatedly causes a limited number of l
     const { linesOfOneMax, windowMs } = refusedWriteLogLimits
     await refusedFor('alice-id', linesOfOneMax + 20)
     expect(told).toHaveLength(linesOfOneMax)
+    const other = new CallerOf(controller)
+    await other.logIn(admin)
+    const helper = await newIdentity(other, 'helper')
+    await refusedFor(helper, 3)
+    const count = (identityId: string): number =>
+      told.filter((actor) => actor === identityId).length
+    expect([count('alice-id'), count(helper)]).toEqual([linesOfOneMax, 3])
     controller.clock.advance(windowMs)
     await refusedFor('alice-id', 1)
-    expect(told).toHaveLength(linesOfOneMax + 1)
+    expect([count('alice-id'), count(helper)]).toEqual([linesOfOneMax + 1, 3])
   } finally {
     await controller.close()
   }

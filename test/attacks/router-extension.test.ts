@@ -35,7 +35,9 @@ test('the extension of a router’s certificate is refused if the attacker prese
     // continue its chain.
     { ...likeIssued, certificatePem: likeIssued.certificatePem + router.key.certificatePem },
   ]) {
+    const before = controller.state.get('router', router.id)
     expect(await listener.call({ path, body, by })).toMatchObject(refused)
+    expect(controller.state.get('router', router.id)).toEqual(before)
   }
   dataOf(await listener.call({ path, body, by: router.key }))
 })
@@ -68,8 +70,10 @@ test('a router certificate is refused if it was replaced while its extension was
   const late = listener.call({ path, body: other, by: router.key })
   await isHeld.promise
   dataOf(await listener.call({ path, body, by: next }))
+  const replaced = controller.state.get('router', router.id)
   isReplaced.resolve()
   expect(await late).toMatchObject(refused)
+  expect(controller.state.get('router', router.id)).toEqual(replaced)
 })
 
 test('a pending certificate of another router, or of a router that enrolled again, is refused', async () => {
@@ -82,7 +86,9 @@ test('a pending certificate of another router, or of a router that enrolled agai
   const url = `${management}/edge-routers/${router.id}/re-enroll`
   expect((await attacked.root.call('POST', url)).status).toBe(200)
   const next = { privateKeyPem, certificatePem: String(cert) }
+  const again = controller.state.get('router', router.id)
   expect(await listener.call({ path, body, by: next })).toMatchObject(refused)
+  expect(controller.state.get('router', router.id)).toEqual(again)
 })
 
 test('an expired router certificate cannot be extended', async () => {

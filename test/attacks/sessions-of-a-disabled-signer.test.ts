@@ -42,8 +42,11 @@ test('a write that passed the permission check before the signer was disabled is
   }
   const own = `${client}/current-identity/authenticators/alice-updb`
   const body = { currentPassword: user.password, tags: { too: 'late' } }
+  const before = controller.state.get('authenticator', 'alice-updb')
   expect((await alice.call('PATCH', own, body)).status).toBe(401)
+  expect(controller.state.get('authenticator', 'alice-updb')).toEqual(before)
   await patch('external-jwt-signers', signerId, { enabled: true })
+  expect((await alice.call('PATCH', own, body)).status).toBe(200)
 })
 
 test('deleting an external JWT signer ends the sessions that were opened with its JWTs', async () => {

@@ -59,11 +59,14 @@ test('an enrollment token that expires between its verification and its use enro
 })
 
 test('an enrollment token that was used does not return its certificate to a caller with another key', async () => {
-  const { token } = await newToken({ ott: true })
+  const { identityId, token } = await newToken({ ott: true })
   dataOf(await bring(token))
+  const credentials = await credentialsOf(identityId)
   const again = await bring(token)
-  expect(again.status).toBe(400)
+  expect(again).toMatchObject(refusal(400, 'INVALID_ENROLLMENT_TOKEN'))
   expect(again.text).not.toContain('BEGIN CERTIFICATE')
+  expect(credentials).toHaveLength(1)
+  expect(await credentialsOf(identityId)).toEqual(credentials)
 })
 
 /** Creates a router. @returns its ID and enrollment token. */

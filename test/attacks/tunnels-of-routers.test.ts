@@ -79,12 +79,13 @@ class Tunnel {
       edgeRouterRoles: [`@${routerId}`],
     })
     const router = await routers.connect(routerId)
+    connected.push(router)
     return new Tunnel({ routerId, serviceId, serviceName, dialId, bindId, reachId, router })
   }
 
   /**
-   * Requests a circuit. @returns the error code of the refusal; null if the router receives a
-   * route.
+   * Requests a circuit. A refused request causes no route. @returns the error code of the refusal;
+   * null if the router receives a route.
    */
   async dial(serviceName = this.serviceName): Promise<number | null> {
     const { pipe } = this.router
@@ -92,12 +93,16 @@ class Tunnel {
     const asked = create(CreateTunnelCircuitSchema, { serviceName })
     const body = toBinary(CreateTunnelCircuitSchema, asked)
     const before = pipe.ofType(1005).length
+    const routes = allRoutes()
     pipe.say({ contentType: 20_220, sequence, body })
-    return await eventually(() => {
+    const refused = await eventually(() => {
       const refusal = pipe.ofType(20_002).find(({ headers }) => readInt32(headers, 1) === sequence)
       expect(refusal !== undefined || pipe.ofType(1005).length > before).toBe(true)
       return refusal === undefined ? null : readInt32(refusal.headers, 1014)
     })
+    await settle()
+    expect(allRoutes() - routes).toBe(refused === null ? 1 : 0)
+    return refused
   }
 
   /** Makes the router confirm the last route that it received. */
@@ -128,14 +133,18 @@ class Tunnel {
     await settle()
   }
 
-  /** @returns the error code of the refusal; 0 if the service is hosted. */
+  /**
+   * Requests a terminator. A refused request creates none. @returns the error code of the refusal;
+   * 0 if the service is hosted.
+   */
   async host(id: string, serviceId = this.serviceId): Promise<number> {
     const { pipe } = this.router
     const sequence = this.#next()
     const asked = create(CreateTunnelTerminatorSchema, { address: id, serviceId })
     const body = toBinary(CreateTunnelTerminatorSchema, asked)
+    const before = controller.state.get('terminator', id)
     pipe.say({ contentType: 20_413, sequence, body })
-    return await eventually(() => {
+    const errorCode = await eventually(() => {
       const answer = pipe.ofType(20_414).find(({ headers }) => readInt32(headers, 1) === sequence)
       expect(answer).toBeDefined()
       const said = fromBinary(CreateTunnelTerminatorAnswerSchema, answer?.body ?? body)
@@ -143,6 +152,10 @@ class Tunnel {
       expect(said.result === CreateTerminatorResult.SUCCESS).toBe(said.errorCode === 0)
       return said.errorCode
     })
+    const { routerId } = this
+    const hosted = expect.objectContaining({ id, serviceId, routerId }) as unknown
+    expect(controller.state.get('terminator', id)).toEqual(errorCode === 0 ? hosted : before)
+    return errorCode
   }
 
   terminators(): Promise<readonly Detail[]> {
@@ -161,6 +174,13 @@ class Tunnel {
     this.#sequence += 1
     return this.#sequence
   }
+}
+
+const connected: StolenRouter[] = []
+
+/** Number of routes that all routers have received. */
+function allRoutes(): number {
+  return connected.reduce((count, { pipe }) => count + pipe.ofType(1005).length, 0)
 }
 
 async function manage(method: string, path: string, body?: unknown): Promise<void> {
@@ -252,6 +272,8 @@ test('a router cannot pass a posture check, because routers do not report their 
 
 test('a router whose tunneler is disabled can neither dial nor host', async () => {
   const tunnel = await Tunnel.open()
+  expect(await tunnel.host(`t of ${tunnel.routerId}`)).toBe(0)
+  expect(await tunnel.dial()).toBeNull()
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { isTunnelerEnabled: false })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
   expect(await tunnel.host('t without a tunnel')).toBe(NO_TUNNELS)
@@ -260,6 +282,7 @@ test('a router whose tunneler is disabled can neither dial nor host', async () =
 test('a disabled router cannot dial over its open channel', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
+  expect(await tunnel.dial()).toBeNull()
   await manage('PATCH', `/edge-routers/${tunnel.routerId}`, { disabled: true })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
 })
@@ -267,6 +290,7 @@ test('a disabled router cannot dial over its open channel', async () => {
 test('a router whose identity is disabled cannot dial', async () => {
   const tunnel = await Tunnel.open()
   await tunnel.host(`t of ${tunnel.routerId}`)
+  expect(await tunnel.dial()).toBeNull()
   await manage('POST', `/identities/${tunnel.routerId}/disable`, { durationMinutes: 5 })
   expect(await tunnel.dial()).toBe(NO_TUNNELS)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { CommandKind } from '../../../proto/gen/command_pb.ts'
-import { CallerOf, client, management } from '../../api/support/caller.ts'
+import { CallerOf, client, fabric, management } from '../../api/support/caller.ts'
 import { admin } from '../../api/support/controller.ts'
 import { claimsOf, listed } from '../../api/support/network.ts'
 import { OidcClient, parameterOf, redirectUri, type Tokens } from '../../api/support/oidc.ts'
@@ -29,11 +29,28 @@ test('a second factor that was given in the log-in of one identity does not coun
   expect(queries.status).toBe(401)
 })
 
+const sessionsOf = (identityId: string) =>
+  listed(
+    root,
+    `${management}/api-sessions?filter=${encodeURIComponent(`identity="${identityId}"`)}`,
+  )
+
 test('an authorization code is useless without the PKCE code verifier of the client that requested it', async () => {
-  const { username } = await newPerson()
+  const { id, username } = await newPerson()
   const oidc = newClient()
   const code = await oidc.codeOf(await oidc.passed(username, password))
-  expect((await newClient().redeem(code)).status).toBe(400)
+  const thieves = [newClient(), newClientOf(second)]
+  for (const thief of thieves) {
+    for (const changes of [{}, { code_verifier: '' }]) {
+      const { status, json } = await thief.redeem(code, changes)
+      expect([status, json]).toEqual([400, expect.objectContaining({ error: 'invalid_grant' })])
+      expect(json).not.toHaveProperty('access_token')
+    }
+  }
+  expect(await sessionsOf(id)).toEqual([])
+  // The attempts of the thief do not use up the code.
+  expect((await oidc.redeem(code)).status).toBe(200)
+  expect(await sessionsOf(id)).toHaveLength(1)
 })
 
 test('an authorization code is invalid once the password of its log-in was changed', async () => {
@@ -51,6 +68,7 @@ test('an authorization code is invalid once the password of its log-in was chang
   )
   expect(changed.status, changed.text).toBe(200)
   expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
+  expect(await sessionsOf(id)).toEqual([])
 })
 
 test('the redemption of a second code from one log-in ends the session that the first code opened', async () => {
@@ -190,22 +208,29 @@ test('two codes from one log-in that are redeemed at two controllers at the same
 })
 
 test('authorization codes, log-ins and authorization requests expire', async () => {
-  const { username } = await newPerson()
-  const oidc = newClient()
+  const [{ username }, other] = [await newPerson(), await newPerson()]
+  const [oidc, early] = [newClient(), newClient()]
   const id = await oidc.begin()
-  const step = await oidc.send('POST', '/oidc/login/password', { id, username, password })
-  const code = await oidc.codeOf(step)
-  controller.clock.advance(61_000)
-  expect((await oidc.redeem(code)).status).toBe(400)
+  const logIn = () => oidc.send('POST', '/oidc/login/password', { id, username, password })
+  const step = await logIn()
   const { pathname, search } = new URL(String(step.headers['location']))
+  const code = await oidc.codeOf(step)
+  const earlyCode = await early.codeOf(await early.passed(other.username, password))
+  controller.clock.advance(59_000)
+  expect((await early.redeem(earlyCode)).status).toBe(200)
+  controller.clock.advance(2000)
+  expect(await oidc.redeem(code)).toMatchObject({ status: 400, json: { error: 'invalid_grant' } })
   expect((await oidc.send('GET', pathname + search)).status).toBe(400)
-  controller.clock.advance(10 * 60_000)
-  const late = await oidc.send('POST', '/oidc/login/password', { id, username, password })
-  expect(late.status).toBe(401)
+  // An authorization request is valid for ten minutes, also for a second log-in.
+  controller.clock.advance(8 * 60_000)
+  expect((await logIn()).status).toBe(302)
+  controller.clock.advance(60_000)
+  expect((await logIn()).status).toBe(401)
 })
 
 test('the ID of a log-in gives access to no second-factor step before the password was verified', async () => {
-  const { app } = await newPersonWithCodes()
+  const { id: identityId, app } = await newPersonWithCodes()
+  const before = await sessionsOf(identityId)
   const oidc = newClient()
   const id = await oidc.begin()
   const query = `?id=${encodeURIComponent(id)}`
@@ -213,8 +238,11 @@ test('the ID of a log-in gives access to no second-factor step before the passwo
   const steps = [
     await oidc.send('GET', `/oidc/login/auth-queries${query}`),
     await oidc.send('POST', '/oidc/login/totp', { id, code }),
+    await oidc.send('POST', '/oidc/login/totp', { id, code: app.freshCode() }),
+    await oidc.send('POST', '/oidc/login/totp/enroll', { id }),
   ]
-  expect(steps.map(({ status }) => status)).toEqual([401, 401])
+  expect(steps.map(({ status }) => status)).toEqual([401, 401, 401, 401])
+  expect(await sessionsOf(identityId)).toEqual(before)
 })
 
 test('pages whose address contains the ID of a log-in send no referrer and are not cached', async () => {
@@ -236,7 +264,23 @@ test('a token that was issued to a client cannot manage the network, whatever ri
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn(admin.username, admin.password)
   expect(await oidc.statusAt(ownIdentity, token)).toBe(200)
-  expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
+  const headers = { authorization: `Bearer ${token}` }
+  const services = await listed(root, `${management}/services`)
+  for (const app of [first, second]) {
+    const thief = newClientOf(app)
+    for (const path of [
+      `${management}/identities`,
+      `${fabric}/circuits`,
+      `${fabric}/cluster/list-members`,
+    ]) {
+      expect([path, await thief.statusAt(path, token)]).toEqual([path, 401])
+    }
+    const json = { ...headers, 'content-type': 'application/json' }
+    const body = JSON.stringify({ name: 'of a client', encryptionRequired: true })
+    const refused = await thief.send('POST', `${management}/services`, body, json)
+    expect(refused.status).toBe(401)
+  }
+  expect(await listed(root, `${management}/services`)).toEqual(services)
 })
 
 test('a refresh token is not accepted as an access token', async () => {
@@ -269,5 +313,5 @@ test('a session that waits for its TOTP code is not accessible with a token deri
     statuses.push((await derived.get(`${client}/current-api-session`)).status)
   }
   // The first session belongs to the client that has enabled the second factor.
-  expect(statuses.filter((status) => status === 401)).toHaveLength(1)
+  expect(statuses.toSorted()).toEqual([200, 401])
 })

@@ -19,13 +19,13 @@ const browser = {
   'sec-fetch-mode': 'navigate',
 }
 
-async function newPersonWithoutApp(): Promise<string> {
+async function newPersonWithoutApp(): Promise<{ identityId: string; username: string }> {
   const username = `person ${newShortId()}`
   const body = { name: username, type: 'User', isAdmin: false, authPolicyId }
   const identityId = await made(root, `${management}/identities`, body)
   const credential = { method: 'updb', identityId, username, password }
   await made(root, `${management}/authenticators`, credential)
-  return username
+  return { identityId, username }
 }
 
 async function logIn(oidc: OidcClient, username: string): Promise<string> {
@@ -40,7 +40,7 @@ function enrollmentIn({ text }: OidcReply): string {
 }
 
 test('a wrong code makes the page show the authenticator key again only to a caller that saw the key before', async () => {
-  const username = await newPersonWithoutApp()
+  const { username } = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)
   const page = await oidc.send('POST', enroll, { id }, browser)
@@ -60,7 +60,7 @@ test('a wrong code makes the page show the authenticator key again only to a cal
 })
 
 test('no page shows the authenticator key again once it was verified', async () => {
-  const username = await newPersonWithoutApp()
+  const { username } = await newPersonWithoutApp()
   const oidc = newClient()
   const id = await logIn(oidc, username)
   const page = await oidc.send('POST', enroll, { id }, browser)
@@ -80,12 +80,29 @@ test('no page shows the authenticator key again once it was verified', async () 
 test.each(['', '/verify'])(
   'a form on a foreign page cannot set up an authenticator app at the path enroll%s',
   async (step) => {
-    const username = await newPersonWithoutApp()
+    const { identityId, username } = await newPersonWithoutApp()
     const oidc = newClient()
     const id = await logIn(oidc, username)
-    const foreign = { ...browser, 'sec-fetch-site': 'cross-site' }
-    const refused = await oidc.send('POST', enroll + step, { id, code: '123456' }, foreign)
-    expect(refused.status).toBe(401)
-    expect(refused.text).not.toContain('class="key"')
+    const isEnrolled = (): unknown =>
+      controller.machine
+        .findAll('mfa', 'identityId', identityId)
+        .map(({ isVerified }) => isVerified)
+    let form: Record<string, string> = { id }
+    if (step === '/verify') {
+      const page = await oidc.send('POST', enroll, form, browser)
+      const app = appOfPage(controller, page)
+      form = { ...form, code: app.code(), enrollment: enrollmentIn(page) }
+    }
+    const before = isEnrolled()
+    for (const site of ['cross-site', 'same-site', 'none']) {
+      const foreign = { ...browser, 'sec-fetch-site': site }
+      const refused = await oidc.send('POST', enroll + step, form, foreign)
+      expect([site, refused.status]).toEqual([site, 401])
+      expect(refused.text).not.toContain('class="key"')
+      expect(isEnrolled()).toEqual(before)
+    }
+    // The same form of the own page has an effect.
+    await oidc.send('POST', enroll + step, form, browser)
+    expect(isEnrolled()).toEqual([step === '/verify'])
   },
 )

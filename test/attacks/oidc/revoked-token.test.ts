@@ -12,19 +12,23 @@ import { raiseLevel } from '../../api/support/raise-level.ts'
 const { controller, root } = await controllerForFile()
 await raiseLevel(controller)
 
-async function statusBy(token: string): Promise<number> {
-  const headers = { host: 'any', authorization: `Bearer ${token}` }
-  const answer = await controller.app.inject({ url: `${client}/current-api-session`, headers })
-  return answer.statusCode
+/** Statuses of the uses of an access token. */
+async function statusesBy(token: string): Promise<readonly number[]> {
+  const oidc = new OidcClient(controller)
+  return [
+    await oidc.statusAt(`${client}/current-api-session`, token),
+    await oidc.statusAt('/oidc/userinfo', token),
+    (await oidc.exchange(token, 'access_token', 'access_token')).status,
+  ]
 }
 
 test('a token that is revoked by its ID is refused, even if a controller had verified it before', async () => {
   for (const isKnown of [true, false]) {
     const oidc = new OidcClient(controller)
     const { access_token: token } = await oidc.logIn(admin.username, admin.password)
-    if (isKnown) expect(await statusBy(token)).toBe(200)
+    if (isKnown) expect(await statusesBy(token)).toEqual([200, 200, 200])
     const [id, expiresAt] = [claimsOf(token)['jti'], '2100-01-01T00:00:00Z']
     await made(root, `${management}/revocations`, { id, type: 'JTI', expiresAt })
-    expect(await statusBy(token), `known: ${isKnown}`).toBe(401)
+    expect(await statusesBy(token), `known: ${isKnown}`).toEqual([401, 401, 400])
   }
 })

@@ -95,10 +95,32 @@ describe('the tokens of an OIDC client that requested a certificate during its l
       expect(await thief.statusAt('/oidc/userinfo', tokens.access_token)).toBe(401)
       // A certificate request does not replace a missing certificate.
       const { csr } = await newRequest()
-      const { status, json } = await thief.refresh(tokens.refresh_token, { csr_pem: csr })
-      expect([status, json['error']]).toEqual([400, 'access_denied'])
+      for (const { status, json } of [
+        await thief.refresh(tokens.refresh_token),
+        await thief.refresh(tokens.refresh_token, { csr_pem: csr }),
+        await thief.exchange(tokens.refresh_token, 'refresh_token', 'access_token'),
+        await thief.exchange(tokens.access_token, 'access_token', 'access_token'),
+        await thief.exchange(tokens.access_token, 'access_token', 'id_token'),
+      ]) {
+        expect([status, json['error']]).toEqual([400, 'access_denied'])
+        expect(json).not.toHaveProperty('access_token')
+      }
+      const headers = { authorization: `Bearer ${tokens.access_token}` }
+      for (const [method, url] of [
+        ['GET', `${client}/services`],
+        ['DELETE', `${client}/current-api-session`],
+        ['GET', `${client}/current-api-session/certificates`],
+        ['POST', `${client}/current-identity/mfa`],
+      ] as const) {
+        const { status } = await thief.send(method, url, undefined, headers)
+        expect([method, url, status]).toEqual([method, url, 401])
+      }
     }
     expect(await sessionsOf(id)).toBe(2)
+    expect(await own.statusAt(ownIdentity, tokens.access_token)).toBe(200)
+    expect(
+      (await own.exchange(tokens.access_token, 'access_token', 'id_token')).json,
+    ).toHaveProperty('access_token')
   })
 
   test('are valid, after a refresh, only with the key that was sent in that refresh', async () => {
@@ -128,15 +150,22 @@ describe('the tokens of an OIDC client that requested a certificate during its l
   test('are valid only with the key of the newest certificate, however often the client requests a certificate for another key', async () => {
     const { tokens, key } = await boundLogIn((await newPerson()).username)
     let last = key
+    const earlier: CertificateWithKey[] = []
     for (let at = 0; at < sessionCertificatesMax + 2; at += 1) {
       const asked = await newRequest()
       const answer = await doorOf(last).refresh(tokens.refresh_token, { csr_pem: asked.csr })
       expect(answer.status, answer.text).toBe(200)
+      earlier.push(last)
       last = keyOf(answer, asked)
       controller.clock.advance(1000)
     }
     expect(await doorOf(last).statusAt(ownIdentity, tokens.access_token)).toBe(200)
-    expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+    for (const old of earlier) {
+      expect(await doorOf(old).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+      const { status, json } = await doorOf(old).refresh(tokens.refresh_token)
+      expect([status, json['error']]).toEqual([400, 'access_denied'])
+    }
+    expect((await doorOf(last).refresh(tokens.refresh_token)).status).toBe(200)
   })
 
   test('can be exchanged with the certificate, and the new tokens are bound to another key if requested', async () => {
@@ -152,7 +181,12 @@ describe('the tokens of an OIDC client that requested a certificate during its l
     })
     expect(answer.status).toBe(200)
     const next = keyOf(answer, asked)
-    expect(await doorOf(next).statusAt(ownIdentity, tokensIn(answer).access_token)).toBe(200)
+    const { access_token: access } = tokensIn(answer)
+    expect(claimsOf(access)['z_cfs']).toEqual([printOf(next)])
+    const statuses: number[] = []
+    for (const by of [next, key, null])
+      statuses.push(await doorOf(by).statusAt(ownIdentity, access))
+    expect(statuses).toEqual([200, 401, 401])
   })
 
   test('are also valid with the certificate of the log-in, if the client logged in with a certificate', async () => {
@@ -181,12 +215,21 @@ describe('the tokens of an OIDC client that requested a certificate during its l
     const own = `${client}/current-api-session/certificates`
     const headers = { authorization: `Bearer ${tokens.access_token}` }
     const { json } = await doorOf(key).send('GET', own, undefined, headers)
-    for (const { id } of (json as { readonly data: readonly { readonly id: string }[] }).data) {
+    const certificatesOfSession = json as { readonly data: readonly { readonly id: string }[] }
+    expect(certificatesOfSession.data).toHaveLength(1)
+    for (const { id } of certificatesOfSession.data) {
       expect((await doorOf(key).send('DELETE', `${own}/${id}`, undefined, headers)).status).toBe(
         200,
       )
     }
-    expect(await doorOf(key).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+    const { csr } = await newRequest()
+    for (const by of [key, null]) {
+      expect(await doorOf(by).statusAt(ownIdentity, tokens.access_token)).toBe(401)
+      for (const changes of [{}, { csr_pem: csr }]) {
+        const { status, json } = await doorOf(by).refresh(tokens.refresh_token, changes)
+        expect([status, json['error']]).toEqual([400, 'access_denied'])
+      }
+    }
     const renewed = tokensIn(await doorOf(enrolled).refresh(tokens.refresh_token))
     expect(claimsOf(renewed.access_token)['z_cfs']).toEqual([printOf(enrolled)])
   })
@@ -246,14 +289,17 @@ describe('the tokens of an OIDC client that requested a certificate during its l
   })
 
   test('are issued again with a certificate if the first response was lost and the code is redeemed again', async () => {
-    const { username } = await newPerson()
+    const { id, username } = await newPerson()
     const asked = await newRequest()
     const oidc = newClient()
     const code = await codeFor(oidc, username, asked.csr)
     await oidc.redeem(code)
     const again = await oidc.redeem(code)
     const { access_token: access } = tokensIn(again)
+    expect(claimsOf(access)['z_cfs']).toEqual([printOf(keyOf(again, asked))])
     expect(await doorOf(keyOf(again, asked)).statusAt(ownIdentity, access)).toBe(200)
+    expect(await doorOf(null).statusAt(ownIdentity, access)).toBe(401)
+    expect(await sessionsOf(id)).toBe(1)
   })
 })
 

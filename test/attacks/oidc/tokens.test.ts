@@ -4,8 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import { CallerOf, client, management } from '../../api/support/caller.ts'
-import { admin } from '../../api/support/controller.ts'
-import { claimsOf, made, newService } from '../../api/support/network.ts'
+import { claimsOf, listed, made, newService, shown as detailOf } from '../../api/support/network.ts'
 import { OidcClient, type OidcReply, type Tokens } from '../../api/support/oidc.ts'
 import { memberLeaf, signerOf } from '../../support/member-leaf.ts'
 import { ownIdentity, password, twoControllers } from './support.ts'
@@ -212,6 +211,9 @@ test('a controller of the network cannot be configured as an external JWT signer
     issuer: 'https://idp.example',
   }
   const keys = { jwksEndpoint: 'https://idp.example/keys' }
+  const url = `${management}/external-jwt-signers`
+  const signer = `${url}/${await made(root, url, { ...common, ...keys })}`
+  const before = await detailOf(root, signer)
   for (const [field, fields] of [
     ['issuer', { ...keys, issuer: 'https://localhost:1280/oidc' }],
     ['issuer', { ...keys, issuer: 'https://LOCALHOST:1281' }],
@@ -222,7 +224,13 @@ test('a controller of the network cannot be configured as an external JWT signer
     const body = { ...common, ...fields }
     const refused = await root.call('POST', `${management}/external-jwt-signers`, body)
     expect([refused.status, refused.body.error?.cause?.['field']]).toEqual([400, field])
+    const patched = await root.call('PATCH', signer, fields)
+    expect([patched.status, patched.body.error?.cause?.['field']]).toEqual([400, field])
+    const replaced = await root.call('PUT', signer, body)
+    expect([replaced.status, replaced.body.error?.cause?.['field']]).toEqual([400, field])
   }
+  expect(await detailOf(root, signer)).toEqual(before)
+  expect(await listed(root, `${management}/external-jwt-signers`)).toHaveLength(1)
 })
 
 test('the tokens of an identity that is no longer an administrator give no administrator rights', async () => {
@@ -236,8 +244,12 @@ test('the tokens of an identity that is no longer an administrator give no admin
   const oidc = newClient()
   const { access_token: token } = await oidc.logIn('deputy', password)
   expect(await oidc.statusAt(`${management}/identities`, token)).toBe(200)
-  await root.call('PATCH', `${management}/identities/${id}`, { isAdmin: false })
+  const path = `${management}/identities/${id}`
+  expect((await root.call('PATCH', path, { isAdmin: false })).status).toBe(200)
   // The claim is only a hint: no permission depends on it.
-  expect(await oidc.statusAt(`${management}/identities`, token)).toBe(401)
-  expect(admin.username).toBe('admin')
+  for (const app of [first, second]) {
+    const deputy = new OidcClient({ app })
+    expect(await deputy.statusAt(`${management}/identities`, token)).toBe(401)
+    expect(await deputy.statusAt(ownIdentity, token)).toBe(200)
+  }
 })
