@@ -1,32 +1,7 @@
-// All texts that the console shows.
+// Texts of the frame, of Home and of what several pages share; `page-texts.ts` has those of single
+// pages.
 
-const count = (amount: number, one: string, many: string): string =>
-  `${amount.toLocaleString('en')} ${amount === 1 ? one : many}`
-
-const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
-
-/** Lowercases a title within a sentence; a title like `JWT signers` keeps its capitals. */
-const within = (text: string): string =>
-  /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
-
-/** Texts for the actions in the audit log; each is shown after the name of the actor. */
-const done: Readonly<Record<string, string>> = {
-  create: 'created',
-  patch: 'changed',
-  replace: 'changed',
-  delete: 'deleted',
-  enroll: 'enrolled',
-  'identity-disable': 'disabled',
-  'identity-enable': 'enabled',
-  'session-create': 'logged in',
-  'session-delete': 'logged out',
-  'leadership-transfer': 'transferred leadership to',
-  'member-promote': 'promoted',
-  'member-demote': 'demoted',
-  'member-remove': 'removed',
-  'member-add': 'added',
-  'ticket-create': 'created a ticket:',
-}
+import { count, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
 
 /** A number of seconds in the largest unit that leaves no rest, such as `1 hour`. */
 function durationText(seconds: number): string {
@@ -47,11 +22,6 @@ const NAMES_SHOWN = 4
  * show it.
  */
 const UNLIMITED = 1_000_000_000
-
-/** Latency that a link reports until its routers have measured it. */
-const UNMEASURED_MS = 65_000
-
-const list = new Intl.ListFormat('en', { type: 'conjunction' })
 
 export const texts = {
   product: 'Flotilla',
@@ -996,6 +966,7 @@ export const texts = {
       [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
         ? 'not measured'
         : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    linkStates: { up: 'Up', down: 'Down' },
     filter: 'Filter by name or address',
     ownSession: '(this session)',
     routersOnline: (online: number, all: number) => `${online} of ${all} online`,
@@ -1013,159 +984,6 @@ export const texts = {
       circuits: 'Its connection is closed on both ends.',
       links: 'Its routers connect again.',
     },
-  },
-
-  activity: {
-    lead: 'Who changed what, and what happens now',
-    tabs: { history: 'History', live: 'Live events' },
-    list: 'Changes',
-    details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
-    runDetails: 'Details of these changes',
-    amounts: (amounts: readonly string[]) => list.format(amounts),
-    record: 'Record (name or ID)',
-    actor: 'Changed by (name or ID)',
-    kind: 'Kind',
-    everyKind: 'All kinds',
-    actionLabel: 'Action',
-    actions: [
-      { value: '', text: 'All actions' },
-      { value: 'create', text: 'Created' },
-      { value: 'update', text: 'Changed' },
-      { value: 'delete', text: 'Deleted' },
-    ],
-    range: 'Time',
-    ranges: [
-      { value: '', text: 'All times' },
-      { value: '1', text: 'Last hour' },
-      { value: '24', text: 'Last day' },
-      { value: '168', text: 'Last 7 days' },
-    ],
-    all: 'Include log-ins and changes by routers',
-    none: 'No changes',
-    noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
-    count: (shown: number, all: number) =>
-      `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
-    more: 'Show more',
-    action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
-    verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
-    somebody: 'Somebody',
-    enrollmentToken: 'Enrollment token',
-    partial: 'Secrets changed too; their values are never kept.',
-    empty: 'empty',
-    omitted: (amount: number) =>
-      `${count(amount, 'more record', 'more records')} changed, which you may not read or which were not kept.`,
-    states: {
-      TOO_LARGE: 'The change was too large to keep.',
-      DROPPED: 'The change is no longer kept; newer ones took its place.',
-      NONE: 'The values of this change were not kept.',
-    },
-    entry: 'Entry',
-    at: 'At',
-    address: 'From',
-    reason: 'Reason',
-    also: 'Also',
-    undo: {
-      open: 'Undo …',
-      title: 'Undo this change?',
-      lead: 'The old values are written again, with your rights. Nothing is written before you confirm.',
-      button: 'Undo',
-      done: 'The change is undone',
-      notPossible: 'This change cannot be undone now',
-    },
-  },
-
-  events: {
-    filter: 'Filter events',
-    namespace: 'Namespace',
-    every: 'All namespaces',
-    usage: 'Show traffic reports and session records',
-    by: (name: string) => `by ${name}`,
-    list: 'Events',
-    details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
-    severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
-      Record<string, string>
-    >,
-    routerSeverities: {
-      error: 'Router error',
-      warning: 'Router warning',
-      info: 'Router notice',
-    } as Readonly<Record<string, string>>,
-    types: {
-      'peer.connected': 'Controller connected',
-      'peer.disconnected': 'Controller disconnected',
-      'members.changed': 'Members changed',
-      'leadership.gained': 'Became the leader',
-      'leadership.lost': 'No longer the leader',
-      'state.has_leader': 'Has a leader again',
-      'state.is_leaderless': 'No leader',
-      'state.ro': 'Writes fail',
-      'state.rw': 'Writes succeed again',
-      'sdk-online': 'Online',
-      'sdk-offline': 'Offline',
-      'router-online': 'Router online',
-      'router-offline': 'Router offline',
-      routerLinkNew: 'New link',
-      routerLinkKnown: 'Link reported again',
-      routerLinkDisconnectedDest: 'New link, one end away',
-      fault: 'Link lost',
-      pathUpdated: 'Rerouted',
-      success: 'Logged in',
-      fail: 'Log-in refused',
-      approaching: 'Ends soon',
-      updated: 'Changed',
-    } as Readonly<Record<string, string>>,
-    pause: 'Pause',
-    resume: 'Resume',
-    none: 'No events yet',
-    noneWhat: 'Events appear here as they happen, as long as this tab is open.',
-    gap: 'Some events may be missing: the connection was away for longer than events are kept.',
-    fields: 'All fields of the event',
-  },
-
-  topology: {
-    lead: 'Routers and the links between them',
-    none: 'No routers yet',
-    noneWhat: 'Create an edge router and enroll it.',
-    tooMany: (amount: number) =>
-      `${amount.toLocaleString('en')} routers are too many to draw. Choose one to see its neighbours.`,
-    chooseRouter: 'Choose a router',
-    drawing: (nodes: number, links: number) =>
-      `Drawing of ${count(nodes, 'router', 'routers')} and ${count(links, 'link', 'links')}; the tables below have the same`,
-    notDrawn: 'The drawing failed; the tables below have the same.',
-    offline: (name: string) => `${name} (offline)`,
-    linkLabel: (latencyMs: number, circuits: number) => {
-      const latency =
-        latencyMs >= UNMEASURED_MS
-          ? 'not measured yet'
-          : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms`
-      return circuits === 0 ? latency : `${latency} · ${count(circuits, 'circuit', 'circuits')}`
-    },
-    routerLabel: (name: string, isOnline: boolean) => `${name}, ${isOnline ? 'online' : 'offline'}`,
-    legend: 'Wide link: many circuits',
-    zoomIn: 'Zoom in',
-    zoomOut: 'Zoom out',
-    showAll: 'Show the whole network',
-    details: 'Details',
-    pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
-    onlineSince: 'Online since',
-    offlineSince: 'Offline since',
-    linksOf: (amount: number) => count(amount, 'link', 'links'),
-    hosted: (amount: number) => `${count(amount, 'service', 'services')} hosted here`,
-    byRouter: 'by the router',
-    circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
-    noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
-    showPath: 'Show its path',
-    routers: 'Routers',
-    router: 'Router',
-    state: 'State',
-    linkCount: 'Links',
-    links: 'Links',
-    noLinks: 'No links: routers need an address that others reach, and a router to link to.',
-    between: 'Between',
-    latency: 'Latency',
-    cost: 'Cost',
-    up: 'Up',
-    down: 'Down',
   },
 
   wizards: {
@@ -1248,31 +1066,6 @@ export const texts = {
     stepLine: 'Steps',
     enrollSteps: ['Name', 'Token', 'Online'],
     plainIdentity: 'Create one without an enrollment',
-  },
-
-  import: {
-    lead: 'Creates and changes what the file names; deletes nothing.',
-    drop: 'Drop a file here, or choose one',
-    how: [
-      'Choose a file. Nothing is changed yet.',
-      'Check the changes, and who gains or loses access.',
-      'Make the changes.',
-    ],
-    file: 'File',
-    fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
-    tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',
-    comparing: 'Comparing the file with the network …',
-    faults: (amount: number) =>
-      `${count(amount, 'fault', 'faults')} in the file; nothing was changed:`,
-    fault: (line: number, problem: string) => `Line ${line}: ${problem}`,
-    noChange: 'The network matches the file already.',
-    changes: (amount: number) => count(amount, 'change', 'changes'),
-    button: (amount: number) => `Make ${count(amount, 'change', 'changes')}`,
-    tooMany: 'The effect on access is computed for 64 changes at most. Split the file to see it.',
-    progress: (done: number, all: number) => `${done} of ${all}`,
-    stopped: (done: number, all: number, reason: string) =>
-      `${done} of ${all} changes are made, then: ${reason}. Choose the file again to continue.`,
-    done: (amount: number) => `Made ${count(amount, 'change', 'changes')}`,
   },
 
   password: { show: 'Show', generate: 'Generate' },
@@ -1402,36 +1195,6 @@ export const texts = {
     remove: 'Remove',
     removeOf: (config: string, service: string) => `Remove ${config} of ${service}`,
     chooseBoth: 'Choose a service and a config first',
-  },
-
-  tokenTest: {
-    title: 'Test a token',
-    lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
-    token: 'Token',
-    tokenHint: 'The ID token or access token of an account at the provider: three parts with dots.',
-    pasteFirst: 'Paste a token first',
-    run: 'Test',
-    logsIn: 'The token logs in as',
-    refused: (reason: string) => `The token is refused: ${reason}.`,
-    enrolls: 'It can enroll a new identity.',
-    columns: ['Check', 'Result', 'Token', 'Signer'],
-    states: { passed: 'Passed', failed: 'Failed', unchecked: 'Not reached' } as Readonly<
-      Record<string, string>
-    >,
-    checks: {
-      form: 'Readable',
-      issuer: 'Issuer',
-      signerEnabled: 'Signer enabled',
-      key: 'Key',
-      algorithm: 'Algorithm',
-      signature: 'Signature',
-      audience: 'Audience',
-      time: 'Time',
-      claim: 'Claim that names the identity',
-      identity: 'Identity',
-      policy: 'Authentication policy',
-    } as Readonly<Record<string, string>>,
-    claims: (names: readonly string[]) => `Claims in the token: ${list.format(names)}.`,
   },
 
   backups: {

@@ -11,6 +11,7 @@ import type { IconName } from '../../controls/icon-paths.ts'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { dayText, Time } from '../../controls/time.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
@@ -38,7 +39,7 @@ export function ActivityList({
   /** Called after an undo. */
   readonly onDone?: () => void
 }) {
-  const { activity } = texts
+  const { activity } = pageTexts
   const limit = useSignal(PAGE)
   const undoing = useSignal<AuditDetail | null>(null)
   const loaded = useLoadedData(
@@ -119,7 +120,7 @@ function DayHeading({ at, before }: { readonly at: string; readonly before: stri
 /** Similar entries as one, for example `Admin created 3 configs and 2 services`. */
 function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }) {
   const { first, entries, onUndo } = props
-  const { activity } = texts
+  const { activity } = pageTexts
   const kinds = [...new Set(entries.map(({ entity }) => entity))]
   const amounts = kinds.map((kind) => {
     const found = findKindAtPath(collectionForKind(kind) ?? '')
@@ -166,7 +167,7 @@ function ActionIcon({ action }: { readonly action: string }) {
 }
 
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
-  const { activity } = texts
+  const { activity } = pageTexts
   const { action, entity, entityId, entityName, outcome, changes, omittedChanges } = entry
   const name = visibleText(entityName === '' ? entityId : entityName)
   return (
@@ -221,7 +222,7 @@ export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   const isNamed = entityId !== '' && !action.startsWith('session-')
   return (
     <>
-      <ActorLink actor={entry.actor} /> {texts.activity.action(action)}{' '}
+      <ActorLink actor={entry.actor} /> {pageTexts.activity.action(action)}{' '}
       {entity === 'controller' ? '' : kindDisplayName(entity)}{' '}
       {isNamed ? (
         <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
@@ -244,13 +245,13 @@ const ROUTER_ACTOR = 'router:'
 
 /** Identities and routers have a page; other actors are not linked. */
 export function ActorLink({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
-  if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
+  if (id === '' && name === '') return <span>{pageTexts.activity.somebody}</span>
   if (id.startsWith(ROUTER_ACTOR)) {
     return <RecordName kind="edgeRouter" id={id.slice(ROUTER_ACTOR.length)} name={name} isLinked />
   }
   const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'
   const href = isIdentity ? recordLink('identity', id) : null
-  if (id.startsWith('enrollment:')) return <strong>{texts.activity.enrollmentToken}</strong>
+  if (id.startsWith('enrollment:')) return <strong>{pageTexts.activity.enrollmentToken}</strong>
   const text = visibleText((name === '' ? id : name).replace(/^controller:/, ''))
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }

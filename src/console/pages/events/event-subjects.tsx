@@ -1,7 +1,7 @@
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
-import { texts } from '../../texts.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
 import { eventAuthor, eventKindText, eventRecords, eventSubject } from './event-text.ts'
@@ -39,7 +39,7 @@ export function EventSubjects(props: {
           </span>
         )
       })}
-      {author === '' ? null : <span class="faint"> {texts.events.by(visibleText(author))}</span>}
+      {author === '' ? null : <span class="faint"> {pageTexts.events.by(visibleText(author))}</span>}
     </>
   )
 }

@@ -1,5 +1,6 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
@@ -32,7 +33,7 @@ function ownText<T>(entries: Readonly<Record<string, T>>, value: unknown): T | u
 
 /** The type of an event, in words. */
 export function eventTypeText(event: NetworkEvent): string {
-  const { events } = texts
+  const { events } = pageTexts
   const type = eventTypeName(event)
   if (event.namespace === 'alert') {
     const words = isRouterAlert(event) ? events.routerSeverities : events.severities

@@ -7,6 +7,7 @@ import { Expandable } from '../../controls/expandable.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { EmptyState, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
@@ -19,7 +20,7 @@ const SHOWN_MAX = 200
 
 /** All events, newest first, updated as they arrive. */
 export function EventsPage() {
-  const { events } = texts
+  const { events } = pageTexts
   const typed = useSignal('')
   const namespace = useSignal('')
   const frozen = useSignal<readonly NetworkEvent[] | null>(null)

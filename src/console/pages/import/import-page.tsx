@@ -9,6 +9,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { AccessPreview, previewedCollection } from '../access/preview.tsx'
 import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
@@ -23,7 +24,8 @@ import {
 
 /** Shows the changes that a network file requires and their effect on access, and makes them. */
 export function ImportPage() {
-  const { wizards, import: words } = texts
+  const { wizards } = texts
+  const { import: words } = pageTexts
   const refused = useMissingPermissionReason([])
   const planned = useSignal<NetworkImport | null>(null)
   const problem = useSignal<string | null>(null)
@@ -103,7 +105,7 @@ export function ImportPage() {
 /** A file that the user chooses or drops. */
 function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: File) => void }) {
   const { isBusy, onFile } = props
-  const { import: words } = texts
+  const { import: words } = pageTexts
   const take = (files: FileList | null | undefined): void => {
     const [file] = files ?? []
     if (file !== undefined && !isBusy) onFile(file)
@@ -140,7 +142,7 @@ function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: Fi
 }
 
 function Planned({ plan }: { readonly plan: NetworkImport }) {
-  const { import: words } = texts
+  const { import: words } = pageTexts
   const { faults, steps, previewed } = plan
   if (faults.length > 0) {
     return (

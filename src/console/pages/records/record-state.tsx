@@ -13,7 +13,7 @@ export interface ShownState {
   readonly icon?: IconName
 }
 
-const { cell, home, topology } = texts
+const { cell, home, live } = texts
 
 /** The states of records. A state has the same word, color and icon on all pages. */
 export const recordStates = {
@@ -27,8 +27,8 @@ export const recordStates = {
   enabled: { tone: 'good', word: cell.enabled },
   noHost: { tone: 'warn', word: cell.noHost },
   hostsOffline: { tone: 'bad', word: cell.hostsOffline },
-  up: { tone: 'good', word: topology.up },
-  down: { tone: 'bad', word: topology.down },
+  up: { tone: 'good', word: live.linkStates.up },
+  down: { tone: 'bad', word: live.linkStates.down },
   locked: { tone: 'warn', word: home.words.locked },
   expiresSoon: { tone: 'warn', word: home.words.soon },
   expired: { tone: 'plain', word: home.words.expired, icon: 'minus' },

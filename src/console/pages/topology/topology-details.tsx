@@ -9,6 +9,7 @@ import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { RouterState, StateBadge } from '../records/record-state.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
 import { useIdentityNames } from '../records/record-names.ts'
@@ -31,7 +32,7 @@ interface DetailsProps {
 
 /** Details of the router or link that the user points at or has chosen. */
 export function TopologyDetails({ graph, circuits, target, onChoose }: DetailsProps) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const router = target?.kind === 'router' ? graph.nodes.find(({ id }) => id === target.id) : null
   const link = target?.kind === 'link' ? graph.links.find(({ id }) => id === target.id) : null
   return (
@@ -58,7 +59,8 @@ function RouterDetails(props: {
   readonly circuits: readonly DrawnCircuit[]
   readonly onChoose: (target: TopologyTarget) => void
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { graph, router, circuits, onChoose } = props
   const names = namesOf(graph)
   const links = graph.links.filter(({ from, to }) => from === router.id || to === router.id)
@@ -88,7 +90,7 @@ function RouterDetails(props: {
                 {visibleText(names.get(link.from === router.id ? link.to : link.from) ?? '')}
               </button>
               <span class="faint">
-                {link.isDown ? topology.down : live.milliseconds(link.latencyMs)}
+                {link.isDown ? live.linkStates.down : live.milliseconds(link.latencyMs)}
               </span>
             </li>
           ))}
@@ -105,7 +107,8 @@ function LinkDetails(props: {
   readonly link: GraphLink
   readonly circuits: readonly DrawnCircuit[]
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { graph, link, circuits } = props
   const names = namesOf(graph)
   return (
@@ -135,7 +138,7 @@ function LinkDetails(props: {
 
 /** Number of circuits by service, most first. */
 function ServicesOf({ circuits }: { readonly circuits: readonly DrawnCircuit[] }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const counts = new Map<string, number>()
   for (const { service } of circuits) counts.set(service, (counts.get(service) ?? 0) + 1)
   const rows = [...counts].sort(([a, x], [b, y]) => y - x || a.localeCompare(b, 'en'))
@@ -187,7 +190,7 @@ async function readHosted(routerId: string, signal: AbortSignal) {
 
 /** The services that are hosted at the router, with their hosts. */
 function HostedServices({ routerId }: { readonly routerId: string }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const loaded = useLoadedData(`hosted/${routerId}`, (signal) => readHosted(routerId, signal))
   const { value: page } = loaded.data
   const names = useIdentityNames((page?.hosted ?? []).map(({ hostId }) => hostId))

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { visibleText } from '../../app/visible-text.ts'
 import { IconButton } from '../../controls/button.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import {
   type DrawnCircuit,
@@ -45,7 +46,7 @@ export interface TopologyDrawingProps {
 
 /** Draws the network as SVG. The tables below contain the same information as text. */
 export function TopologyDrawing(props: TopologyDrawingProps) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const { graph } = props
   const places = useSignal<ReadonlyMap<string, Point> | null>(null)
   const fault = useSignal(false)
@@ -78,7 +79,7 @@ export function TopologyDrawing(props: TopologyDrawingProps) {
 
 /** Draws routers and links at the given positions; the user can zoom and move the drawing. */
 function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
   const target = chosen ?? pointed
   const whole = boxOf(points)
@@ -204,7 +205,7 @@ function Router(props: {
       onClick={() => props.onChoose(isChosen ? null : target)}
       onKeyDown={(event) => props.onKey(event, node)}
     >
-      <title>{texts.topology.routerLabel(visibleText(node.name), node.isOnline)}</title>
+      <title>{pageTexts.topology.routerLabel(visibleText(node.name), node.isOnline)}</title>
       <circle
         cx={point.x}
         cy={point.y}
@@ -221,7 +222,8 @@ function Foot(props: {
   readonly onZoom: (factor: number) => void
   readonly onShowAll: () => void
 }) {
-  const { topology, cell } = texts
+  const { cell } = texts
+  const { topology } = pageTexts
   return (
     <figcaption class="drawing-foot">
       <span class="legend">
@@ -257,11 +259,11 @@ function labelOf({ name, isOnline, isEnrolled }: GraphNode): string {
   const text = visibleText(name)
   const clipped =
     text.length <= LABEL_CHARACTERS_MAX ? text : `${text.slice(0, LABEL_CHARACTERS_MAX - 1)}…`
-  return isOnline || !isEnrolled ? clipped : texts.topology.offline(clipped)
+  return isOnline || !isEnrolled ? clipped : pageTexts.topology.offline(clipped)
 }
 
 function linkText(link: GraphLink, circuits: readonly DrawnCircuit[]): string {
-  return texts.topology.linkLabel(link.latencyMs, circuitsOverLink(circuits, link).length)
+  return pageTexts.topology.linkLabel(link.latencyMs, circuitsOverLink(circuits, link).length)
 }
 
 function requestOf(id: string, at: Point | undefined, text: string | undefined) {

@@ -6,6 +6,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { CircuitPathLinks } from '../live/circuit-path-links.tsx'
 import { ClientLink } from '../live/client-link.tsx'
@@ -50,7 +51,7 @@ async function load(signal: AbortSignal): Promise<Topology> {
 
 /** Routers and the links between them, as a drawing and as tables. */
 export function TopologyPage() {
-  const { topology } = texts
+  const { topology } = pageTexts
   const loaded = useLoadedData('topology', load, REFRESH_MS)
   const clients = useIdentityNames(
     (loaded.data.value?.circuits ?? []).map(({ clientId }) => clientId),
@@ -136,7 +137,7 @@ function Neighbourhood(props: {
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   return (
     <Field label={topology.tooMany(props.graph.nodes.length)}>
       {(ids) => (
@@ -165,7 +166,8 @@ function Circuits(props: {
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
@@ -229,7 +231,8 @@ function Circuits(props: {
 
 /** The links of the drawing as a table. */
 function LinkTable({ graph }: { readonly graph: Graph }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
     <div class="columns">
