@@ -20,14 +20,13 @@ const FIRST_REQUESTS_MAX = 12
 /**
  * Groups modules into few chunks, because compression saves a tenth more in a large chunk than in
  * many small ones. The console loads all chunks once a page is idle, so a separate chunk for one
- * page has no advantage. The import and the topology are in separate chunks, because they contain
- * large packages.
+ * page has no advantage. Only the import is in a separate chunk, because it contains large packages.
  */
 const chunkGroups: Rolldown.CodeSplittingGroup[] = [
   {
     name: (id, context) => {
       if (isInFirstLoad(id, context)) return 'first'
-      const isApart = !id.includes('/src/console/') || /\/pages\/(import|topology)\//.test(id)
+      const isApart = !/\/src\/(console|client)\//.test(id) || id.includes('/pages/import/')
       return isApart ? null : 'pages'
     },
     includeDependenciesRecursively: false,
