@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { build, type Rolldown } from 'vite'
+import { build, type Plugin, type Rolldown } from 'vite'
 
 const root = resolve(import.meta.dirname, '..')
 /**
@@ -32,6 +32,19 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
     includeDependenciesRecursively: false,
   },
 ]
+
+/**
+ * Leaves out the modules of the package `yaml` that write YAML: the console only reads network
+ * files, but the classes of the package refer to these modules.
+ */
+const withoutYamlWriter: Plugin = {
+  name: 'without-yaml-writer',
+  load(id) {
+    if (!/\/yaml\/browser\/dist\/stringify\/\w+\.js$/.test(id)) return null
+    const [, names = ''] = /^export \{ (.*) \};$/m.exec(readFileSync(id, 'utf8')) ?? []
+    return `const ${names.replaceAll(', ', ' = undefined, ')} = undefined\nexport { ${names} }`
+  },
+}
 
 const [out] = process.argv.slice(2)
 if (out === undefined) {
@@ -69,6 +82,7 @@ async function bundle(dir: string): Promise<Set<string>> {
     root: join(root, 'src/console'),
     base: '/console/',
     logLevel: 'warn',
+    plugins: [withoutYamlWriter],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir: dir,
