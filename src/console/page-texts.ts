@@ -2,26 +2,50 @@
 
 import { count, list, UNMEASURED_MS } from './text-parts.ts'
 
-/** Texts for the actions in the audit log; each is shown after the name of the actor. */
-const done: Readonly<Record<string, string>> = {
-  create: 'created',
-  patch: 'changed',
-  replace: 'changed',
-  delete: 'deleted',
-  enroll: 'enrolled',
-  'identity-disable': 'disabled',
-  'identity-enable': 'enabled',
-  'session-create': 'logged in',
-  'session-delete': 'logged out',
-  'leadership-transfer': 'transferred leadership to',
-  'member-promote': 'promoted',
-  'member-demote': 'demoted',
-  'member-remove': 'removed',
-  'member-add': 'added',
-  'ticket-create': 'created a ticket:',
+/**
+ * Verbs for the actions in the audit log: after the name of the actor, and after `tried to` if the
+ * action was refused.
+ */
+const verbs: Readonly<Record<string, readonly [done: string, tried: string]>> = {
+  create: ['created', 'create'],
+  patch: ['changed', 'change'],
+  replace: ['changed', 'change'],
+  delete: ['deleted', 'delete'],
+  enroll: ['enrolled', 'enroll'],
+  'identity-disable': ['disabled', 'disable'],
+  'identity-enable': ['enabled', 'enable'],
+  'session-create': ['logged in', 'log in'],
+  'session-delete': ['logged out', 'log out'],
+  'leadership-transfer': ['transferred leadership to', 'transfer leadership to'],
+  'member-promote': ['promoted', 'promote'],
+  'member-demote': ['demoted', 'demote'],
+  'member-remove': ['removed', 'remove'],
+  'member-add': ['added', 'add'],
+  'ticket-create': ['created a ticket:', 'create a ticket:'],
+}
+
+/** Reasons of refusals in the audit log, by error code. */
+const refusals: Readonly<Record<string, string>> = {
+  COULD_NOT_VALIDATE: 'a value is invalid or taken',
+  NOT_FOUND: 'it was deleted before',
+  CAN_NOT_DELETE_REFERENCED_ENTITY: 'it is in use',
+  ENTITY_CAN_NOT_BE_DELETED: 'it cannot be deleted',
+  ENTITY_CAN_NOT_BE_UPDATED: 'it cannot be changed',
 }
 
 export const pageTexts = {
+  bulk: {
+    done: (amount: number) => count(amount, 'record changed', 'records changed'),
+    progress: (made: number, all: number) => `${made} of ${all}`,
+    refused: (amount: number, all: number) =>
+      `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
+    phrase: (amount: string) => `delete ${amount}`,
+    deleteWhat:
+      'They are deleted on every controller. Activity can undo the deletion of most records.',
+    notDeleted: (name: string) => `${name} cannot be deleted. Remove it from the selection.`,
+    notChanged: (name: string, reason: string) => `${name} cannot be changed: ${reason}`,
+  },
+
   import: {
     lead: 'Creates and changes what the file names; deletes nothing.',
     drop: 'Drop a file here, or choose one',
@@ -108,10 +132,20 @@ export const pageTexts = {
     count: (shown: number, all: number) =>
       `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
     more: 'Show more',
-    action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
+    action: (action: string, isRefused: boolean) => {
+      const [past = null, infinitive = null] = verbs[action] ?? []
+      const words = action.replaceAll('-', ' ')
+      return isRefused ? `tried to ${infinitive ?? words}` : (past ?? words)
+    },
+    refused: (code: string) =>
+      refusals[code] === undefined ? 'Refused' : `Refused: ${refusals[code]}`,
+    code: 'Code',
+    enrolled: (method: string) => (method === '' ? 'enrolled' : `enrolled with a ${method}`),
+    device: 'A device',
+    enrolledAmount: (amount: number) =>
+      `${count(amount, 'identity or router', 'identities and routers')} enrolled`,
     verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
     somebody: 'Somebody',
-    enrollmentToken: 'Enrollment token',
     partial: 'Secrets changed too; their values are never kept.',
     empty: 'empty',
     omitted: (amount: number) =>
@@ -138,12 +172,33 @@ export const pageTexts = {
 
   events: {
     filter: 'Filter events',
-    namespace: 'Namespace',
-    every: 'All namespaces',
+    kind: 'Kind',
+    every: 'All kinds',
     usage: 'Show traffic reports and session records',
+    kinds: {
+      accessEnd: 'Access',
+      alert: 'Alarm',
+      apiSession: 'API session',
+      connect: 'Connection',
+      entityChange: 'Record',
+      metrics: 'Measurements',
+      sdk: 'Client',
+      session: 'Service session',
+      usage: 'Traffic',
+    } as Readonly<Record<string, string>>,
+    connectedTo: { ctrl: 'To a controller', router: 'To a router' } as Readonly<
+      Record<string, string>
+    >,
+    unnamed: 'deleted',
+    times: (amount: number) => `${amount}×`,
+    runDetails: (amount: number) => `Details of ${amount} events`,
+    terminators: (amount: number) => count(amount, 'terminator', 'terminators'),
+    lostLinks: (amount: number) => count(amount, 'link', 'links'),
+    names: (names: readonly string[]) => list.format(names),
+    more: (amount: number) => `${amount} more`,
     by: (name: string) => `by ${name}`,
     list: 'Events',
-    details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
+    details: (kind: string, type: string) => `Details: ${kind} ${type}`,
     severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
       Record<string, string>
     >,

@@ -797,7 +797,7 @@ export const texts = {
       `${name} lacks ${list.format(attributes.map((one) => `#${one}`))}`,
     fix: (name: string, attributes: readonly string[]) =>
       `Add ${list.format(attributes.map((one) => `#${one}`))} to ${name}`,
-    fixTitle: (name: string) => `Change the role attributes of ${name}?`,
+    fixTitle: (action: string) => `${action}?`,
     fixVerb: 'Add',
     dial: 'Use (Dial)',
     bind: 'Host (Bind)',
@@ -879,13 +879,6 @@ export const texts = {
     more: (amount: number) => `and ${amount.toLocaleString('en')} more`,
     posture: (amount: number) =>
       count(amount, 'policy changes its posture checks', 'policies change their posture checks'),
-  },
-
-  bulk: {
-    done: (amount: number) => count(amount, 'record changed', 'records changed'),
-    progress: (made: number, all: number) => `${made} of ${all}`,
-    refused: (amount: number, all: number) =>
-      `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
   },
 
   traffic: {
@@ -971,7 +964,22 @@ export const texts = {
     ownSession: '(this session)',
     routersOnline: (online: number, all: number) => `${online} of ${all} online`,
     end: 'End',
-    ended: (id: string) => `Ended ${id}`,
+    ended: (one: string, named: string | null) =>
+      named === null ? `Ended the ${one}` : `Ended the ${one} of ${named}`,
+    one: {
+      'api-sessions': 'API session',
+      sessions: 'service session',
+      circuits: 'circuit',
+      links: 'link',
+    },
+    endOf: (one: string, named: string) => `End the ${one} of ${named}?`,
+    opened: 'opened',
+    rowName: (who: string, service: string, routers: readonly string[]) =>
+      [
+        who,
+        service === '' ? '' : ` to ${service}`,
+        routers.length === 0 ? '' : ` over ${list.format(routers)}`,
+      ].join(''),
     endTitle: {
       'api-sessions': 'End this API session?',
       sessions: 'End this service session?',
@@ -979,7 +987,7 @@ export const texts = {
       links: 'End this link?',
     },
     endWhat: {
-      'api-sessions': 'Its identity is logged out. All that it has open is closed.',
+      'api-sessions': 'It is logged out on every controller, and its open circuits close.',
       sessions: 'Its circuits are closed. Its client may open a new one.',
       circuits: 'Its connection is closed on both ends.',
       links: 'Its routers connect again.',
@@ -1263,7 +1271,7 @@ export const texts = {
       leaderChanges: 'Leader changes',
     } as Readonly<Record<string, string>>,
     value: (amount: number) => amount.toLocaleString('en', { maximumFractionDigits: 1 }),
-    most: (amount: number) =>
-      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}`,
+    most: (amount: number, isCounter: boolean) =>
+      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}${isCounter ? ' a minute' : ''}`,
   },
 } as const

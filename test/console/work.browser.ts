@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Download, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { until } from '../process/support/client.ts'
@@ -201,7 +202,7 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await network.send('DELETE', `services/${id}`)
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: texts.record.delete }).click()
-    await dialog.getByText(texts.bulk.refused(1, 2)).waitFor()
+    await dialog.getByText(pageTexts.bulk.refused(1, 2)).waitFor()
     expect(await network.rowsOf('services', 'name contains "short-lived"')).toEqual([])
   })
 })

@@ -6,6 +6,22 @@ export interface RefusedField {
   readonly reason: string
 }
 
+const OF_CHANGE = /^changes\.(\d+)\.?(?:data\.)?/
+
+/**
+ * The name of the invalid field. In a refusal of a preview, the position of the change precedes it
+ * (`changes.N.data.`).
+ */
+export function refusedFieldName({ field }: RefusedField): string {
+  return field.replace(OF_CHANGE, '')
+}
+
+/** The position of the change that a preview refuses; null: the refusal names none. */
+export function refusedChange({ field }: RefusedField): number | null {
+  const [, at] = OF_CHANGE.exec(field) ?? []
+  return at === undefined ? null : Number(at)
+}
+
 const DUPLICATE = /^duplicate value '.*' in unique index on \w+ store$|must be unique$/s
 
 /**

@@ -64,6 +64,7 @@ function Fix(props: {
           collection,
           id: record.id,
           name: recordReferenceText(record),
+          before: { roleAttributes: own },
           data,
           ifMatch: etag,
         }
@@ -78,7 +79,7 @@ function Fix(props: {
       <FailureNotice error={error.value} />
       {change.value === null ? null : (
         <ChangeDialog
-          title={access.fixTitle(recordReferenceText(record))}
+          title={access.fixTitle(access.fix(recordReferenceText(record), lacks))}
           verb={access.fixVerb}
           changes={[change.value]}
           onClose={() => (change.value = null)}

@@ -1,3 +1,5 @@
+import { type Signal, useSignal } from '@preact/signals'
+
 import { failureText } from '../../app/failure.tsx'
 import { managementDocument } from '../../app/management-document.ts'
 import { useLoadedData } from '../../app/loaded.ts'
@@ -42,9 +44,9 @@ const ROWS = 10
 const OPERATION = '/access/preview'
 
 /** Null if this controller does not offer previews, or the changes have no effect on access. */
-async function load(
+export async function loadAccessEffect(
   changes: readonly PreviewedChange[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<AccessPreviewed | null> {
   const served = await managementDocument()
   if (served.operation('post', OPERATION) === null) return null
@@ -55,7 +57,7 @@ async function load(
     body: { changes: body },
     changesNothing: true,
     timeoutMs: 5_000,
-    signal,
+    ...(signal === undefined ? {} : { signal }),
   })
   return found
 }
@@ -69,15 +71,54 @@ function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   return [{ action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }]
 }
 
+/** The effect of changes on access; null before it is loaded, and if there is none to show. */
+export interface AccessEffectLoad {
+  readonly data: Signal<AccessPreviewed | null>
+  readonly error: Signal<unknown>
+  readonly isLoading: Signal<boolean>
+}
+
+/** Loads the effect of changes on request. */
+export function useAccessEffect(): AccessEffectLoad & {
+  readonly load: (changes: readonly PreviewedChange[]) => Promise<void>
+} {
+  const [data, error] = [useSignal<AccessPreviewed | null>(null), useSignal<unknown>(null)]
+  const isLoading = useSignal(false)
+  return {
+    data,
+    error,
+    isLoading,
+    load: async (changes) => {
+      data.value = null
+      error.value = null
+      isLoading.value = true
+      try {
+        data.value = await loadAccessEffect(changes)
+      } catch (failure) {
+        error.value = failure
+      } finally {
+        isLoading.value = false
+      }
+    },
+  }
+}
+
 /** Shows which pairs would gain or lose access through changes, as computed by the controller. */
 export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
+  const effect = useLoadedData(JSON.stringify(changes), (signal) =>
+    loadAccessEffect(changes, signal),
+  )
+  return <AccessEffectResult effect={effect} />
+}
+
+/** Shows the effect, or why it is not known. */
+export function AccessEffectResult({ effect }: { readonly effect: AccessEffectLoad }) {
   const { preview } = texts
-  const loaded = useLoadedData(JSON.stringify(changes), (signal) => load(changes, signal))
-  if (loaded.error.value !== null)
-    return <Notice tone="warn">{preview.failed(failureText(loaded.error.value))}</Notice>
-  const { value: found } = loaded.data
+  if (effect.error.value !== null)
+    return <Notice tone="warn">{preview.failed(failureText(effect.error.value))}</Notice>
+  const { value: found } = effect.data
   if (found === null) {
-    return loaded.isLoading.value ? <p class="faint small">{preview.loading}</p> : null
+    return effect.isLoading.value ? <p class="faint small">{preview.loading}</p> : null
   }
   return <AccessEffect found={found} />
 }

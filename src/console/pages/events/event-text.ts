@@ -39,6 +39,9 @@ export function eventTypeText(event: NetworkEvent): string {
     const words = isRouterAlert(event) ? events.routerSeverities : events.severities
     return ownText(words, event.fields['severity']) ?? ''
   }
+  if (event.namespace === 'connect') {
+    return ownText(events.connectedTo, event.fields['dst_type']) ?? ''
+  }
   return (
     ownText(events.types, type) ??
     fieldLabel(type.replace(/^service\./, '').replace(/[._-]+/g, ' '))
@@ -69,7 +72,9 @@ export function eventTone(event: NetworkEvent): BadgeTone {
  * Whether an event is about traffic, or about a session that an authentication event reports too.
  * Such events are frequent.
  */
-export function isFrequentEvent({ namespace, fields }: NetworkEvent): boolean {
+export function isFrequentEvent(event: NetworkEvent): boolean {
+  const { namespace, fields } = event
+  if (namespace === 'apiSession') return eventTypeName(event) === 'created'
   if (namespace !== ENTITY_CHANGE) return namespace === 'usage' || namespace === 'metrics'
   return /^(apiS|s)essions$/.test(String(fields['entityType'] ?? fields['entity_type']))
 }
@@ -78,7 +83,12 @@ export function isFrequentEvent({ namespace, fields }: NetworkEvent): boolean {
 export function eventKindText(event: NetworkEvent): string {
   const [record] = event.namespace === ENTITY_CHANGE ? eventRecords(event) : []
   const kind = record === undefined ? null : findKindAtPath(record.path)
-  return kind === null ? fieldLabel(event.namespace) : texts.form.title(kind.one)
+  return kind === null ? namespaceText(event.namespace) : texts.form.title(kind.one)
+}
+
+/** The kind of the events in a namespace, in words. */
+export function namespaceText(namespace: string): string {
+  return ownText(pageTexts.events.kinds, namespace) ?? fieldLabel(namespace)
 }
 
 const ENTITY_CHANGE = 'entityChange'
@@ -116,6 +126,8 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
   if (state !== null && typeof type === 'string' && typeof state['id'] === 'string') {
     const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
     const name = typeof state['name'] === 'string' ? state['name'] : ''
+    // A terminator has no name, but it belongs to a service at a router.
+    if (path === 'terminators') return recordsAt(state, TERMINATOR_RECORDS)
     return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
   }
   const ends = ['src', 'dst'].flatMap((end) => {
@@ -127,7 +139,21 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
     const path = type === 'identities' ? 'identities' : 'service-policies'
     return [{ path, id: String(fields['entity_id']), name: fields['entity_name'] }]
   }
-  return RECORDS.flatMap(([field, path]) => {
+  return recordsAt(fields, RECORDS)
+}
+
+const TERMINATOR_RECORDS = [
+  ['service', 'services'],
+  ['serviceId', 'services'],
+  ['router', 'edge-routers'],
+  ['routerId', 'edge-routers'],
+] as const
+
+function recordsAt(
+  fields: Fields,
+  places: readonly (readonly [field: string, path: string])[],
+): readonly EventRecord[] {
+  return places.flatMap(([field, path]) => {
     const id = fields[field]
     return typeof id === 'string' && id !== '' ? [{ path, id, name: '' }] : []
   })

@@ -6,6 +6,7 @@ import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { isReadOnly } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
+import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
 import { StateBadge } from '../records/record-state.tsx'
@@ -15,6 +16,7 @@ import { CircuitPathLinks } from './circuit-path-links.tsx'
 import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
 import type { LiveDataRow } from './live-data.ts'
+import { liveRowName } from './live-row-name.ts'
 
 export type LiveTableName = keyof typeof texts.live.names
 
@@ -52,7 +54,7 @@ export function LiveTable(props: LiveTableProps) {
   const { name, rows, end, asksFirst, onEnded } = props
   const { live } = texts
   const columns = props.columns.filter((column) => !isUsual(rows, column))
-  const ending = useSignal<string | null>(null)
+  const ending = useSignal<LiveDataRow | null>(null)
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
     error.value = null
@@ -103,12 +105,15 @@ export function LiveTable(props: LiveTableProps) {
                     <Button
                       refused={isReadOnly.value ? texts.banner.refused : null}
                       onClick={() => {
-                        if (asksFirst) ending.value = row.id
+                        if (asksFirst) ending.value = row
                         else endNow(row.id)
                       }}
                     >
                       {live.end}
-                      <span class="visually-hidden"> {row.id}</span>
+                      <span class="visually-hidden">
+                        {' '}
+                        {liveRowName(row, props.names) ?? row.id}
+                      </span>
                     </Button>
                   </td>
                 )}
@@ -120,7 +125,8 @@ export function LiveTable(props: LiveTableProps) {
       {ending.value === null || end === null ? null : (
         <EndDialog
           name={name}
-          id={ending.value}
+          row={ending.value}
+          names={props.names}
           end={end}
           onClose={() => (ending.value = null)}
           onDone={onEnded}
@@ -178,25 +184,31 @@ function latencyMs(nanoseconds: unknown): number {
 
 function EndDialog(props: {
   readonly name: LiveTableName
-  readonly id: string
+  readonly row: LiveDataRow
+  readonly names: ReadonlyMap<string, string>
   readonly end: (id: string) => Promise<void>
   readonly onClose: () => void
   readonly onDone: () => void
 }) {
   const { live } = texts
-  const { name, id, end, onClose, onDone } = props
+  const { name, row, names, end, onClose, onDone } = props
+  const { ipAddress, createdAt } = row
+  const named = liveRowName(row, names)
   return (
     <ConfirmDialog
-      title={live.endTitle[name]}
+      title={named === null ? live.endTitle[name] : live.endOf(live.one[name], named)}
       verb={live.end}
       isDangerous
-      run={async () => await end(id)}
-      done={live.ended(id)}
+      run={() => end(row.id)}
+      done={live.ended(live.one[name], named)}
       onClose={onClose}
       onDone={onDone}
     >
       <p class="soft">{live.endWhat[name]}</p>
-      <p class="mono">{id}</p>
+      <p class="soft small">
+        {typeof ipAddress === 'string' && ipAddress !== '' ? `${visibleText(ipAddress)}, ` : ''}
+        {live.opened} <Time at={String(createdAt)} />
+      </p>
     </ConfirmDialog>
   )
 }

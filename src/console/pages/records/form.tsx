@@ -128,7 +128,7 @@ function hintOf({ help, widget }: FormField): string | undefined {
 }
 
 function Control(props: ControlProps & { readonly ids: InputIds; readonly value: unknown }) {
-  const { field, of, draft, ids, value, onChange, onBadJson } = props
+  const { field, draft, ids, value, onChange, onBadJson } = props
   const onBad = (isBad: boolean): void => onBadJson(field.name, isBad)
   const leaf = { ids, value, onChange }
   const widget: Widget = canWidgetShow(field.widget, value) ? field.widget : { is: 'json' }
@@ -184,15 +184,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
       return <RoleExpiryInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
-      return (
-        <TextInput
-          {...leaf}
-          isSecret={widget.is === 'secret'}
-          // In a nested form, the input is not marked as required: the group around the input may
-          // be closed, and then the browser could not show why it refuses to submit.
-          isRequired={field.isRequired && of !== 'part'}
-        />
-      )
+      return <TextInput {...leaf} isSecret={widget.is === 'secret'} />
     default:
       return <JsonInput {...leaf} onBad={onBad} />
   }
@@ -209,7 +201,7 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
       {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
       {fault === null || below !== null ? null : <span class="fault">{fault.reason}</span>}
       <Members
-        widget={widget}
+        widget={inner === null && !field.isRequired ? withoutStars(widget) : widget}
         value={inner ?? {}}
         fault={below}
         onChange={(changed) =>
@@ -234,6 +226,11 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
       <div class="form">{content}</div>
     </details>
   )
+}
+
+/** The group of an object that is not set: none of its fields needs a value. */
+function withoutStars(widget: GroupWidget): GroupWidget {
+  return { ...widget, fields: widget.fields.map((field) => ({ ...field, isStarred: false })) }
 }
 
 /** The fields of an object, and the names of members for which the schema has no field. */

@@ -10,6 +10,7 @@ export interface InputIds {
   readonly id: string
   readonly 'aria-describedby': string | undefined
   readonly 'aria-invalid': boolean
+  readonly 'aria-required'?: boolean
 }
 
 interface LeafProps {
@@ -18,15 +19,12 @@ interface LeafProps {
   readonly onChange: (value: unknown) => void
 }
 
-export function TextInput(
-  props: LeafProps & { readonly isSecret: boolean; readonly isRequired: boolean },
-) {
-  const { ids, value, isSecret, isRequired, onChange } = props
+export function TextInput(props: LeafProps & { readonly isSecret: boolean }) {
+  const { ids, value, isSecret, onChange } = props
   if (isSecret) {
     return (
       <PasswordInput
         ids={ids}
-        isRequired={isRequired}
         value={toInputText(value)}
         onInput={(typed) => onChange(orNothing(typed))}
       />
@@ -39,7 +37,6 @@ export function TextInput(
       type="text"
       autocomplete="off"
       spellcheck={false}
-      required={isRequired}
       value={toInputText(value)}
       onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     />

@@ -282,6 +282,6 @@ export function changesForSelection(
         ? [...new Set([...own, ...attributes])]
         : own.filter((one) => !attributes.includes(one))
     if (roleAttributes.length === own.length) return []
-    return [{ ...common, data: { roleAttributes } }]
+    return [{ ...common, before: { roleAttributes: own }, data: { roleAttributes } }]
   })
 }

@@ -272,7 +272,6 @@ function ActDialog(props: {
             {(ids) => (
               <PasswordInput
                 ids={ids}
-                isRequired
                 value={password.value}
                 onInput={(typed) => (password.value = typed)}
               />

@@ -3,14 +3,22 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
+import { refusedFieldName } from '../../app/fault-text.ts'
 import { consolePath, registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../access/preview.tsx'
+import {
+  type AccessEffectLoad,
+  AccessEffectResult,
+  hasEffectOnAccess,
+  type PreviewedChange,
+  useAccessEffect,
+} from '../access/preview.tsx'
 import { CurlCommandPanel } from './curl-command-panel.tsx'
 import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
@@ -111,6 +119,13 @@ export function RecordForm(props: RecordFormProps) {
     [isTouched],
   )
   const call = callOf(props, draft.value, changes)
+  const effect = useAccessEffect()
+  const previewed: PreviewedChange = {
+    action: id === null ? 'create' : 'patch',
+    collection: kind.path,
+    id,
+    data: call.body ?? null,
+  }
   const discard = (): void => {
     dropDraft(key)
     draft.value = values
@@ -131,6 +146,15 @@ export function RecordForm(props: RecordFormProps) {
       .finally(() => (isBusy.value = false))
       .catch(() => undefined)
   }
+  /** Opens the review, unless the preview of the change refuses a field. */
+  const review = async (): Promise<void> => {
+    isBusy.value = true
+    error.value = null
+    await effect.load([previewed])
+    isBusy.value = false
+    if (faultOf(effect.error.value, fields) === null) isReviewing.value = true
+    else error.value = effect.error.value
+  }
   const blocked = refused ?? blockedBy(badJson.names.value.size > 0, isDirty, id === null)
   const fault = faultOf(error.value, fields)
   const form = useFaultInSight(error.value, fault !== null && !isReviewing.value)
@@ -139,16 +163,14 @@ export function RecordForm(props: RecordFormProps) {
       <Refusal error={error.value} fields={fields} onReload={onReload} />
     )
   return (
-    <form
-      ref={form}
+    <CheckedForm
+      form={form}
       class="panel record-form"
-      aria-label={texts.form.title(kind.one)}
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (blocked !== null) return
-        if (id === null && !hasEffectOnAccess(kind.path)) return save()
-        error.value = null
-        isReviewing.value = true
+      label={texts.form.title(kind.one)}
+      onSubmit={() => {
+        if (blocked !== null || isBusy.value) return
+        if (id === null && !hasEffectOnAccess(kind.path)) save()
+        else void review()
       }}
     >
       <div class="panel-body form">
@@ -179,12 +201,8 @@ export function RecordForm(props: RecordFormProps) {
           changes={changes}
           call={call}
           fields={fields}
-          previewed={{
-            action: id === null ? 'create' : 'patch',
-            collection: kind.path,
-            id,
-            data: call.body ?? null,
-          }}
+          isNew={id === null}
+          effect={effect}
           isBusy={isBusy.value}
           refusal={refusal}
           hasFault={fault !== null}
@@ -192,7 +210,7 @@ export function RecordForm(props: RecordFormProps) {
           onSave={save}
         />
       ) : null}
-    </form>
+    </CheckedForm>
   )
 }
 
@@ -297,7 +315,8 @@ function Refusal(props: {
 }
 
 function faultOf(error: unknown, fields: readonly FormField[]) {
-  return toFormFault(error instanceof ApiRefusalError ? error.fault : null, fields)
+  const fault = error instanceof ApiRefusalError ? error.fault : null
+  return toFormFault(fault === null ? null : { ...fault, field: refusedFieldName(fault) }, fields)
 }
 
 /** One sentence about a refused save; it names the field by the label that the form shows. */
@@ -313,7 +332,8 @@ function ReviewDialog(props: {
   readonly changes: readonly FormFieldChange[]
   readonly fields: readonly FormField[]
   readonly call: RecordWriteRequest
-  readonly previewed: PreviewedChange
+  readonly isNew: boolean
+  readonly effect: AccessEffectLoad
   readonly isBusy: boolean
   /** The reason why the last attempt was refused. */
   readonly refusal: ComponentChildren
@@ -322,23 +342,29 @@ function ReviewDialog(props: {
   readonly onClose: () => void
   readonly onSave: () => void
 }) {
-  const { changes, fields, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
+  const { changes, fields, call, isNew, effect, isBusy, refusal, hasFault, onClose, onSave } = props
   return (
     <Dialog
       title={texts.form.review}
       onClose={onClose}
       foot={
-        <>
-          <Button onClick={onClose}>{hasFault ? texts.form.correct : texts.cancel}</Button>
-          <Button kind="primary" isBusy={isBusy} onClick={onSave}>
-            {previewed.action === 'create' ? texts.form.create : texts.form.save}
+        hasFault ? (
+          <Button kind="primary" onClick={onClose}>
+            {texts.form.correct}
           </Button>
-        </>
+        ) : (
+          <>
+            <Button onClick={onClose}>{texts.cancel}</Button>
+            <Button kind="primary" isBusy={isBusy} onClick={onSave}>
+              {isNew ? texts.form.create : texts.form.save}
+            </Button>
+          </>
+        )
       }
     >
       {refusal}
-      <ChangedFields changes={changes} fields={fields} isNew={previewed.action === 'create'} />
-      <AccessPreview changes={[previewed]} />
+      <ChangedFields changes={changes} fields={fields} isNew={isNew} />
+      {hasFault ? null : <AccessEffectResult effect={effect} />}
       <CurlCommandPanel call={call} />
     </Dialog>
   )

@@ -14,7 +14,7 @@ import {
 } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 
-type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
+type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid' | 'aria-required'>
 
 function manyOf(kind: string): string {
   return (findKindAtPath(kind)?.many ?? kind).toLowerCase()
@@ -112,6 +112,8 @@ export function ReferenceInput(props: {
       />
       <Picker
         {...ids}
+        // The chosen records are not the text of the input.
+        aria-required={ids['aria-required'] === true && chosen.length === 0}
         placeholder={texts.picker.search(manyOf(kind))}
         load={(typed, signal) => loadRecords(kind, typed, signal)}
         onPick={({ value }) => {
@@ -156,6 +158,7 @@ export function RolesInput(props: {
         />
         <Picker
           {...ids}
+          aria-required={ids['aria-required'] === true && chosen.length === 0}
           placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {

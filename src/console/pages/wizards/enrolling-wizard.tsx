@@ -5,6 +5,7 @@ import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
@@ -92,11 +93,10 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
       <WizardHead name={props.name} />
       <StepLine current={shown === null ? 0 : 1} />
       {shown === null ? (
-        <form
+        <CheckedForm
           class="panel record-form"
-          aria-label={wizards.titles[props.name]}
-          onSubmit={(event) => {
-            event.preventDefault()
+          label={wizards.titles[props.name]}
+          onSubmit={() => {
             if (!isBusy.value && refused === null) void make()
           }}
         >
@@ -132,7 +132,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
               {words.make}
             </Button>
           </div>
-        </form>
+        </CheckedForm>
       ) : (
         <TokenCard
           title={wizards.enrolls(visibleText(madeName.value))}

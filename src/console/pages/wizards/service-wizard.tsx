@@ -5,6 +5,7 @@ import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -81,11 +82,10 @@ export function ServiceWizard() {
   return (
     <>
       <WizardHead name="service" />
-      <form
+      <CheckedForm
         class="panel record-form"
-        aria-label={wizards.titles.service}
-        onSubmit={(event) => {
-          event.preventDefault()
+        label={wizards.titles.service}
+        onSubmit={() => {
           if (!isBusy.value && !isDone.value && !isPartly && refused === null) run()
         }}
       >
@@ -120,7 +120,7 @@ export function ServiceWizard() {
             </>
           )}
         </div>
-      </form>
+      </CheckedForm>
     </>
   )
 }
