@@ -264,6 +264,17 @@ export const pageTexts = {
     showAll: 'Show the whole network',
     details: 'Details',
     pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
+    offlineOf: (offline: number, all: number) =>
+      offline === 0
+        ? `${count(all, 'router', 'routers')}, none offline`
+        : `${offline} of ${count(all, 'router', 'routers')} offline`,
+    slowest: 'Slowest link',
+    pathOf: (service: string, client: string) =>
+      client === '' ? `Path to ${service}` : `${client} to ${service}`,
+    hops: (amount: number) =>
+      amount === 1 ? 'Client and host are at the same router' : `Over ${amount} routers`,
+    unknownRouter: 'a deleted router',
+    allCircuits: (amount: number) => `All ${amount.toLocaleString('en')} circuits`,
     onlineSince: 'Online since',
     offlineSince: 'Offline since',
     linksOf: (amount: number) => count(amount, 'link', 'links'),

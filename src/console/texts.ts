@@ -799,6 +799,11 @@ export const texts = {
       `Add ${list.format(attributes.map((one) => `#${one}`))} to ${name}`,
     fixTitle: (action: string) => `${action}?`,
     fixVerb: 'Add',
+    /** By the collection of the changed record: how many pairs of identity and service it adds. */
+    cost: {
+      identities: (amount: number) => `gains ${count(amount, 'service', 'services')}`,
+      services: (amount: number) => `${count(amount, 'identity gains', 'identities gain')} it`,
+    },
     dial: 'Use (Dial)',
     bind: 'Host (Bind)',
     why: 'What is missing first',
@@ -829,9 +834,9 @@ export const texts = {
     notIntercepted: 'Not intercepted',
     enrolling: 'Enrollment outstanding',
     terminatorAt: (router: string, address: string) =>
-      [router === '' ? 'Terminator' : `At ${router}`, address]
-        .filter((part) => part !== '')
-        .join(', '),
+      [router, address].filter((part) => part !== '').join(', ') || 'Terminator',
+    hostUnknown: 'Hosts',
+    hostedByRouter: 'By a router',
     terminators: (online: number, all: number) =>
       all === 0
         ? 'No terminators'
@@ -1020,29 +1025,36 @@ export const texts = {
       bind: 'Policy: who hosts it',
     },
     fields: {
-      name: { label: 'Name', hint: 'Like wiki' },
+      name: { label: 'Name', hint: undefined, example: 'wiki' },
       protocol: { label: 'Protocol' },
       address: {
         label: 'Address for clients',
-        hint: 'A name or address that tunnels intercept, like wiki.internal',
+        hint: 'A name or address that tunnels intercept.',
+        example: 'wiki.internal',
       },
-      port: { label: 'Port for clients' },
+      port: { label: 'Port' },
       hostAddress: {
         label: 'Address at the host',
-        hint: 'Where the host reaches the server, like 127.0.0.1',
+        hint: 'Where the host reaches the server.',
+        example: '127.0.0.1',
       },
-      hostPort: { label: 'Port at the host' },
+      hostPort: { label: 'Port' },
       dialRoles: {
         label: 'Who may use it',
-        hint: 'Attributes or identities; it can be left empty for now.',
+        hint: 'Attributes or identities. Empty: nobody yet.',
       },
       bindRoles: {
         label: 'Who hosts it',
-        hint: 'The identity that runs beside the server, or of a router with a tunnel.',
+        hint: 'The identity that runs beside the server, or of a router with a tunnel. Empty: nobody yet.',
       },
     },
     make: 'Create all',
-    made: 'Everything is in place:',
+    made: 'Everything is in place.',
+    madeOnly: (missing: readonly string[]) => `Created. ${missing.join(' ')}`,
+    noUsers: (name: string) => `Nobody can use ${name} yet.`,
+    noHosts: (name: string) => `Nothing hosts ${name} yet.`,
+    chooseUsers: 'Choose who uses it',
+    chooseHosts: 'Choose who hosts it',
     partly: 'Created before it failed:',
     madeService: (name: string) => `Created the service ${name}`,
     undo: (amount: number) => `Undo ${count(amount, 'record', 'records')}`,
@@ -1063,11 +1075,29 @@ export const texts = {
     qr: 'QR code of the token, for enrollment on a phone',
     noQr: 'The token is too long for a QR code. Use the file.',
     token: 'Token',
-    command: 'On the device',
     download: (fileName: string) => `Download ${fileName}`,
-    identityCommand: (fileName: string) =>
-      `flotilla identity enroll '${fileName}' --out identity.json`,
-    routerCommand: (fileName: string) => `flotilla router enroll router.yml --jwt '${fileName}'`,
+    /** By kind: label and command of each step on the host, with the token in a file. */
+    commands: {
+      identities: (fileName: string) => [
+        ['On the device', `flotilla identity enroll '${fileName}' --out identity.json`],
+      ],
+      'edge-routers': (fileName: string) => [
+        [
+          '1. On the router’s host, write its configuration. HOST is the name at which clients reach it.',
+          'flotilla router init edge router.yml --advertise HOST',
+        ],
+        ['2. Enroll it with the file', `flotilla router enroll router.yml --jwt '${fileName}'`],
+        ['3. Start it', 'flotilla router run router.yml'],
+      ],
+    },
+    waits: {
+      identities: (name: string) => `Waiting for ${name} to enroll …`,
+      'edge-routers': (name: string) => `Waiting for ${name} to connect …`,
+    },
+    arrived: {
+      identities: (name: string) => `${name} has enrolled.`,
+      'edge-routers': (name: string) => `${name} is online.`,
+    },
     openIdentity: 'Open the identity',
     openRouter: 'Open the router',
     another: 'Enroll another',

@@ -1,3 +1,4 @@
+import { byName } from '../../app/by-name.ts'
 import type { LiveDataRow } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
 import type { Point } from './viewport.ts'
@@ -163,5 +164,5 @@ function numberIn(value: unknown): number {
 
 /** Sorts by name, as people search for routers. The drawing uses the order of ids. */
 export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
-  return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
+  return [...nodes].sort((a, b) => byName(a.name, b.name))
 }

@@ -20,7 +20,8 @@ import { computeLayout } from './computed-layout.ts'
 import type { NodePositions } from './layout.ts'
 import { panBy, type Point, scrollToPoint, type Viewport, zoomBy } from './viewport.ts'
 
-const MARGIN = 70
+/** Room around the outermost routers, for their labels. */
+const MARGIN = 80
 const NODE_RADIUS = 14
 const ZOOM_STEP = 1.5
 const LINK_WIDTH = 1.5
@@ -80,9 +81,15 @@ export function TopologyDrawing(props: TopologyDrawingProps) {
 /** Draws routers and links at the given positions; the user can zoom and move the drawing. */
 function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
   const { topology } = pageTexts
-  const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
+  const { graph, circuits, circuit, pointed, chosen, onChoose } = props
   const target = chosen ?? pointed
-  const whole = boxOf(points)
+  const figure = useRef<HTMLElement>(null)
+  const width = useSignal(WIDTH_MAX)
+  useEffect(() => {
+    if (figure.current !== null) width.value = figure.current.clientWidth
+  }, [])
+  const points = spread(props.points, width.value)
+  const whole = boxOf(points, width.value)
   const chosenView = useSignal<Viewport | null>(null)
   const view = fitting(whole, chosenView.value)
   const svg = useRef<SVGSVGElement>(null)
@@ -121,7 +128,7 @@ function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap
     event.preventDefault()
   }
   return (
-    <figure class="panel drawing">
+    <figure class="panel drawing" ref={figure}>
       <svg
         ref={svg}
         viewBox={`${view.x} ${view.y} ${view.width} ${view.height}`}
@@ -326,7 +333,7 @@ function Line(props: {
     >
       <line {...ends} style={{ strokeWidth: `${width * unit}px` }} />
       <line class="reach" {...ends} style={{ strokeWidth: `${14 * unit}px` }} />
-      {label === undefined ? null : <Label at={label} text={props.text} size={11 * unit} />}
+      {label === undefined ? null : <Label at={label} text={props.text} size={12 * unit} />}
     </g>
   )
 }
@@ -371,19 +378,27 @@ function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
   return new Map(positions.map(([id, x, y]) => [id, { x, y }]))
 }
 
-/**
- * Maximum width of a drawing, so that one with few routers is not enlarged to the page width and
- * its text has normal size.
- */
+/** Width of the drawing before its place on the page is known. */
 const WIDTH_MAX = 960
-const PAGE_MARGINS = 40
-const HEIGHT_MIN = 340
+const HEIGHT_MIN = 380
+/** Few routers are moved apart, at most by this factor, so that they fill the drawing. */
+const SPREAD_MAX = 3
 
-/** The rectangle that contains all points. */
-function boxOf(points: ReadonlyMap<string, Point>): Viewport {
+/** The points, moved apart so that they fill the drawing; its labels keep their size. */
+function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<string, Point> {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
-  const width = Math.min(WIDTH_MAX, innerWidth - PAGE_MARGINS)
+  const factor = (values: readonly number[], room: number): number =>
+    (room - 2 * MARGIN) / Math.max(1, Math.max(...values) - Math.min(...values))
+  const most = Math.min(SPREAD_MAX, factor(xs, width), factor(ys, HEIGHT_MIN))
+  const by = Math.max(1, most)
+  return new Map([...points].map(([id, { x, y }]) => [id, { x: x * by, y: y * by }]))
+}
+
+/** The rectangle that contains all points. */
+function boxOf(points: ReadonlyMap<string, Point>, width: number): Viewport {
+  const all = [...points.values()]
+  const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
   const [left, right] = spanOf(Math.min(...xs), Math.max(...xs), width)
   const [top, bottom] = spanOf(Math.min(...ys), Math.max(...ys), HEIGHT_MIN)
   return { x: left, y: top, width: right - left, height: bottom - top }

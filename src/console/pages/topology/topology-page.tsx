@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { byName } from '../../app/by-name.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
@@ -58,6 +60,7 @@ export function TopologyPage() {
   )
   const chosen = useSignal('')
   const circuitId = useSignal('')
+  const map = useRef<HTMLDivElement>(null)
   const pointed = useSignal<TopologyTarget | null>(null)
   const chosenTarget = useSignal<TopologyTarget | null>(null)
   const { value: shown } = loaded.data
@@ -99,7 +102,7 @@ export function TopologyPage() {
               />
             ) : null}
             {isLarge && chosen.value === '' ? null : (
-              <div class="map">
+              <div class="map" ref={map}>
                 <TopologyDrawing
                   graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
                   circuits={shown.circuits}
@@ -112,19 +115,27 @@ export function TopologyPage() {
                 <TopologyDetails
                   graph={shown.graph}
                   circuits={shown.circuits}
+                  circuit={circuit}
+                  clients={clients}
                   target={chosenTarget.value ?? pointed.value}
                   onChoose={(one) => (chosenTarget.value = one)}
                 />
               </div>
             )}
+            <LinkTable graph={shown.graph} />
             <Circuits
               circuits={shown.circuits}
               clients={clients}
               graph={shown.graph}
               chosen={circuitId.value}
-              onChoose={(id) => (circuitId.value = id)}
+              onChoose={(id) => {
+                circuitId.value = id
+                if (id === '') return
+                // The path is in the drawing, and its routers are named in the details beside it.
+                chosenTarget.value = null
+                map.current?.scrollIntoView({ block: 'center' })
+              }}
             />
-            <LinkTable graph={shown.graph} />
           </>
         )}
       </div>
@@ -159,6 +170,9 @@ function Neighbourhood(props: {
   )
 }
 
+/** Number of circuits in the table; the page Sessions lists all of them. */
+const CIRCUITS_SHOWN = 5
+
 function Circuits(props: {
   readonly circuits: readonly DrawnCircuit[]
   readonly clients: ReadonlyMap<string, string>
@@ -170,10 +184,20 @@ function Circuits(props: {
   const { topology } = pageTexts
   const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
+  // A stable order: circuits through most routers first, because their path is worth a look.
+  const sorted = [...circuits].sort(
+    (a, b) =>
+      b.routers.length - a.routers.length || byName(a.service, b.service) || byName(a.id, b.id),
+  )
   return (
     <section class="panel" aria-labelledby="circuits">
       <div class="panel-head">
         <h2 id="circuits">{topology.circuits(circuits.length)}</h2>
+        {circuits.length > CIRCUITS_SHOWN ? (
+          <a class="small" href={consolePath('live', 'circuits')}>
+            {topology.allCircuits(circuits.length)}
+          </a>
+        ) : null}
       </div>
       {circuits.length === 0 ? (
         <p class="panel-body soft small">{topology.noCircuits}</p>
@@ -193,34 +217,39 @@ function Circuits(props: {
               </tr>
             </thead>
             <tbody>
-              {circuits.map(({ id, service, serviceId, clientId, routers }) => (
-                <tr key={id} class={id === chosen ? 'at' : ''}>
-                  <th scope="row">
-                    <a class="clip" href={consolePath('services', serviceId)}>
-                      {visibleText(service)}
-                    </a>
-                  </th>
-                  <td>
-                    <ClientLink id={clientId} name={clients.get(clientId)} />
-                  </td>
-                  <td class="minor">
-                    <CircuitPathLinks
-                      routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
-                    />
-                  </td>
-                  <td class="actions">
-                    <button
-                      type="button"
-                      class="button quiet"
-                      aria-pressed={id === chosen}
-                      onClick={() => onChoose(id === chosen ? '' : id)}
-                    >
-                      {topology.showPath}
-                      <span class="visually-hidden"> {id}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
+              {sorted
+                .slice(0, CIRCUITS_SHOWN)
+                .map(({ id, service, serviceId, clientId, routers }) => (
+                  <tr key={id} class={id === chosen ? 'at' : ''}>
+                    <th scope="row">
+                      <a class="clip" href={consolePath('services', serviceId)}>
+                        {visibleText(service)}
+                      </a>
+                    </th>
+                    <td>
+                      <ClientLink id={clientId} name={clients.get(clientId)} />
+                    </td>
+                    <td class="minor">
+                      <CircuitPathLinks
+                        routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
+                      />
+                    </td>
+                    <td class="actions">
+                      <button
+                        type="button"
+                        class="button"
+                        aria-pressed={id === chosen}
+                        onClick={() => onChoose(id === chosen ? '' : id)}
+                      >
+                        {topology.showPath}
+                        <span class="visually-hidden">
+                          {' '}
+                          {visibleText(`${service} ${clients.get(clientId) ?? ''}`)}
+                        </span>
+                      </button>
+                    </td>
+                  </tr>
+                ))}
             </tbody>
           </table>
         </div>
@@ -236,39 +265,6 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
     <div class="columns">
-      <section class="panel" aria-labelledby="router-table">
-        <div class="panel-head">
-          <h2 id="router-table">{topology.routers}</h2>
-        </div>
-        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
-          <table class="table">
-            <thead>
-              <tr>
-                <th scope="col">{topology.router}</th>
-                <th scope="col">{topology.state}</th>
-                <th scope="col" class="number">
-                  {topology.linkCount}
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {sortByName(graph.nodes).map(({ id, name, isOnline, isEnrolled }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <a href={consolePath('routers', id)}>{name}</a>
-                  </th>
-                  <td>
-                    <RouterState row={{ isOnline, isVerified: isEnrolled }} />
-                  </td>
-                  <td class="number">
-                    {graph.links.filter(({ from, to }) => from === id || to === id).length}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
       <section class="panel" aria-labelledby="link-table">
         <div class="panel-head">
           <h2 id="link-table">{topology.links}</h2>
@@ -307,6 +303,39 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
             </table>
           </div>
         )}
+      </section>
+      <section class="panel" aria-labelledby="router-table">
+        <div class="panel-head">
+          <h2 id="router-table">{topology.routers}</h2>
+        </div>
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">{topology.router}</th>
+                <th scope="col">{topology.state}</th>
+                <th scope="col" class="number">
+                  {topology.linkCount}
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {sortByName(graph.nodes).map(({ id, name, isOnline, isEnrolled }) => (
+                <tr key={id}>
+                  <th scope="row">
+                    <a href={consolePath('routers', id)}>{name}</a>
+                  </th>
+                  <td>
+                    <RouterState row={{ isOnline, isVerified: isEnrolled }} />
+                  </td>
+                  <td class="number">
+                    {graph.links.filter(({ from, to }) => from === id || to === id).length}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
       </section>
     </div>
   )
