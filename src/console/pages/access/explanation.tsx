@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
-import { byName } from '../../app/by-name.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
@@ -311,24 +311,22 @@ function Terminators(props: { readonly serviceId: string; readonly items: readon
   const nameOf = (id: string): string => visibleText(names.get(id) ?? access.hostedByRouter)
   return (
     <ul class="policies">
-      {ids
-        .sort((a, b) => byName(nameOf(a), nameOf(b)))
-        .map((id) => (
-          <li key={id}>
-            {names.has(id) ? (
-              <a href={consolePath('identities', id)}>{nameOf(id)}</a>
-            ) : (
-              <span>{id === '' ? access.hostUnknown : nameOf(id)}</span>
-            )}
-            {[true, false].map((isOnline) => (
-              <TerminatorLinks
-                key={String(isOnline)}
-                isOnline={isOnline}
-                items={items.filter((one) => hostOf(one) === id && one.isOnline === isOnline)}
-              />
-            ))}
-          </li>
-        ))}
+      {sortByName(ids, nameOf).map((id) => (
+        <li key={id}>
+          {names.has(id) ? (
+            <a href={consolePath('identities', id)}>{nameOf(id)}</a>
+          ) : (
+            <span>{id === '' ? access.hostUnknown : nameOf(id)}</span>
+          )}
+          {[true, false].map((isOnline) => (
+            <TerminatorLinks
+              key={String(isOnline)}
+              isOnline={isOnline}
+              items={items.filter((one) => hostOf(one) === id && one.isOnline === isOnline)}
+            />
+          ))}
+        </li>
+      ))}
     </ul>
   )
 }
@@ -338,21 +336,19 @@ function TerminatorLinks(props: {
   readonly items: readonly Terminator[]
 }) {
   if (props.items.length === 0) return null
-  const links = props.items
-    .map(({ id, router, binding, address }) => ({
-      id,
-      text: texts.access.terminatorAt(
-        router === null ? '' : recordReferenceText(router),
-        // Omits the address of a terminator with the binding `edge`, because this address is only
-        // an ID.
-        binding === 'edge' ? '' : address,
-      ),
-    }))
-    .sort((a, b) => byName(a.text, b.text))
+  const links = props.items.map(({ id, router, binding, address }) => ({
+    id,
+    text: texts.access.terminatorAt(
+      router === null ? '' : recordReferenceText(router),
+      // Omits the address of a terminator with the binding `edge`, because this address is only
+      // an ID.
+      binding === 'edge' ? '' : address,
+    ),
+  }))
   return (
     <span class="chips">
       <OnlineState isOnline={props.isOnline} />
-      {links.map(({ id, text }) => (
+      {sortByName(links, ({ text }) => text).map(({ id, text }) => (
         <a key={id} href={consolePath('terminators', id)}>
           {text}
         </a>

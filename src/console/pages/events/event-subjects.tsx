@@ -1,5 +1,5 @@
 import { consolePath } from '../../app/navigation.ts'
-import { byName } from '../../app/by-name.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { pageTexts } from '../../page-texts.ts'
@@ -43,7 +43,7 @@ export function RunSubjects(props: {
       return name === '' ? [] : [visibleText(name)]
     }),
   )
-  const shown = [...found].sort(byName).slice(0, NAMES_SHOWN)
+  const shown = sortByName([...found], String).slice(0, NAMES_SHOWN)
   const more = found.size - shown.length
   return (
     <>

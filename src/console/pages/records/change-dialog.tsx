@@ -11,7 +11,7 @@ import { Dialog } from '../../controls/dialog.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { pageTexts } from '../../page-texts.ts'
-import { byName } from '../../app/by-name.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { texts } from '../../texts.ts'
 import { AccessEffectResult, loadAccessEffect } from '../access/preview.tsx'
 import { ChangedFields } from './changed-fields.tsx'
@@ -188,7 +188,7 @@ function ChangedValues({ changes }: { readonly changes: readonly RecordChange[] 
       />
     )
   }
-  const names = changes.map(({ name }) => visibleText(name)).sort(byName)
+  const names = sortByName(changes, ({ name }) => name).map(({ name }) => visibleText(name))
   const shown = names.slice(0, NAMES_SHOWN)
   const more = names.length - shown.length
   return (

@@ -1,4 +1,3 @@
-import { byName } from '../../app/by-name.ts'
 import type { LiveDataRow } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
 import type { Point } from './viewport.ts'
@@ -160,9 +159,4 @@ function idIn(value: unknown): string {
 
 function numberIn(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
-}
-
-/** Sorts by name, as people search for routers. The drawing uses the order of ids. */
-export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
-  return [...nodes].sort((a, b) => byName(a.name, b.name))
 }

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { byName } from '../../app/by-name.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
@@ -23,7 +23,6 @@ import {
   type Graph,
   type GraphLink,
   type GraphNode,
-  sortByName,
 } from './graph.ts'
 
 interface DetailsProps {
@@ -68,7 +67,9 @@ function Overview({ graph, onChoose }: Pick<DetailsProps, 'graph' | 'onChoose'>)
   const { live } = texts
   const { topology } = pageTexts
   const names = namesOf(graph)
-  const enrolled = sortByName(graph.nodes).filter(({ isEnrolled }) => isEnrolled)
+  const enrolled = sortByName(graph.nodes, ({ name }) => name).filter(
+    ({ isEnrolled }) => isEnrolled,
+  )
   const offline = enrolled.filter(({ isOnline }) => !isOnline)
   const [slowest] = graph.links
     .filter(({ isDown }) => !isDown)
@@ -279,7 +280,7 @@ async function readHosted(routerId: string, signal: AbortSignal) {
       hosted.set(serviceId, { serviceId, service: name, hostIds: new Set([hostId]) })
     } else known.hostIds.add(hostId)
   }
-  return [...hosted.values()].sort((a, b) => byName(a.service, b.service))
+  return sortByName([...hosted.values()], ({ service }) => service)
 }
 
 /** The services that are hosted at the router, with their hosts. */
@@ -298,10 +299,10 @@ function HostedServices({ routerId }: { readonly routerId: string }) {
         <li key={one.serviceId}>
           <a href={consolePath('services', one.serviceId)}>{visibleText(one.service)}</a>
           <span class="faint">
-            {[...one.hostIds]
-              .map((id) => visibleText(names.get(id) ?? topology.byRouter))
-              .sort(byName)
-              .join(', ')}
+            {sortByName(
+              [...one.hostIds].map((id) => visibleText(names.get(id) ?? topology.byRouter)),
+              String,
+            ).join(', ')}
           </span>
         </li>
       ))}

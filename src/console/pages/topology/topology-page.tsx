@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { byName } from '../../app/by-name.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
@@ -16,7 +16,6 @@ import { type LiveDataRow, readFabricRows } from '../live/live-data.ts'
 import { TopologyDetails } from './topology-details.tsx'
 import { TopologyDrawing, type TopologyTarget } from './topology-drawing.tsx'
 import {
-  sortByName,
   type DrawnCircuit,
   readCircuits,
   DRAWN_NODES_MAX,
@@ -185,9 +184,8 @@ function Circuits(props: {
   const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   // A stable order: circuits through most routers first, because their path is worth a look.
-  const sorted = [...circuits].sort(
-    (a, b) =>
-      b.routers.length - a.routers.length || byName(a.service, b.service) || byName(a.id, b.id),
+  const sorted = [...sortByName(circuits, ({ service, id }) => `${service} ${id}`)].sort(
+    (a, b) => b.routers.length - a.routers.length,
   )
   return (
     <section class="panel" aria-labelledby="circuits">
@@ -320,19 +318,21 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
               </tr>
             </thead>
             <tbody>
-              {sortByName(graph.nodes).map(({ id, name, isOnline, isEnrolled }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <a href={consolePath('routers', id)}>{name}</a>
-                  </th>
-                  <td>
-                    <RouterState row={{ isOnline, isVerified: isEnrolled }} />
-                  </td>
-                  <td class="number">
-                    {graph.links.filter(({ from, to }) => from === id || to === id).length}
-                  </td>
-                </tr>
-              ))}
+              {sortByName(graph.nodes, ({ name }) => name).map(
+                ({ id, name, isOnline, isEnrolled }) => (
+                  <tr key={id}>
+                    <th scope="row">
+                      <a href={consolePath('routers', id)}>{name}</a>
+                    </th>
+                    <td>
+                      <RouterState row={{ isOnline, isVerified: isEnrolled }} />
+                    </td>
+                    <td class="number">
+                      {graph.links.filter(({ from, to }) => from === id || to === id).length}
+                    </td>
+                  </tr>
+                ),
+              )}
             </tbody>
           </table>
         </div>
