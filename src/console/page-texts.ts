@@ -34,6 +34,27 @@ const refusals: Readonly<Record<string, string>> = {
 }
 
 export const pageTexts = {
+  /** Help for members of the data of a config. */
+  configHints: {
+    addresses: 'Names, IP addresses or networks that clients call, such as wiki.internal.',
+    sourceIp: 'Usually empty. Address from which the host calls the server.',
+    sources: 'Usually empty. Only clients with these local addresses are intercepted.',
+    dialOptions: 'Usually empty. For example, the identity that must host the service.',
+  },
+
+  startHere: { title: 'Start here', done: 'Done' },
+
+  specialInputs: {
+    allControllers: 'All controllers',
+    enrollments: {
+      ott: 'One-time token',
+      ottca: 'Token and a certificate of a CA',
+      updb: 'Password, chosen at the enrollment',
+      none: 'None',
+    },
+    enrollmentOf: { ottca: 'Certificate authority', updb: 'User name' },
+  },
+
   bulk: {
     done: (amount: number) => count(amount, 'record changed', 'records changed'),
     progress: (made: number, all: number) => `${made} of ${all}`,
@@ -49,6 +70,8 @@ export const pageTexts = {
   import: {
     lead: 'Creates and changes what the file names; deletes nothing.',
     drop: 'Drop a file here, or choose one',
+    chosen: (name: string, changes: number | null) =>
+      changes === null ? name : `${name} · ${count(changes, 'change', 'changes')}`,
     how: [
       'Choose a file. Nothing is changed yet.',
       'Check the changes, and who gains or loses access.',

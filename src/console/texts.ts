@@ -253,13 +253,13 @@ export const texts = {
       signers: (amount: number) =>
         `The certificate of ${count(amount, 'JWT signer', 'JWT signers')} expires within 30 days`,
       expiring: (amount: number) =>
-        `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
+        `${count(amount, 'enrollment expires', 'enrollments expire')} within an hour`,
       expired: (amount: number) =>
         `${count(amount, 'enrollment has', 'enrollments have')} expired unused`,
       created: 'created ',
       wentOffline: 'went offline ',
       neverSeen: (amount: number) =>
-        `${count(amount, 'identity was', 'identities were')} never seen`,
+        `${count(amount, 'identity', 'identities')} older than a week, never seen`,
       unseen: (amount: number) =>
         `${count(amount, 'identity was', 'identities were')} not seen for 90 days`,
     },
@@ -722,6 +722,7 @@ export const texts = {
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
     advanced: 'Advanced',
+    targets: { service: 'Services', router: 'Routers', other: 'Others' },
     semantic: 'Match',
     moreOptions: 'More options',
     disabledRouter: 'The router takes part in nothing until it is enabled again.',
@@ -1203,9 +1204,10 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
     audienceHint: 'The claim aud of its tokens, usually the client ID.',
+    keysHeading: 'Keys: an address or a certificate',
+    logInHeading: 'Log in from the console',
     jwksHint: 'Where the provider publishes its keys.',
-    certHint:
-      'In place of the address of the keys: the certificate that verifies its tokens, as PEM.',
+    certHint: 'Without an address: the certificate that verifies its tokens, as PEM.',
     nameHint: 'People choose the provider by this name when they log in.',
     incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
     lookUp: 'Look up the provider',

@@ -41,6 +41,8 @@ export interface PreviewedChange {
 }
 
 const ROWS = 10
+/** Rows that are read, so that the shown ones include each right. */
+const READ_ROWS = 100
 const OPERATION = '/access/preview'
 
 /** Null if this controller does not offer previews, or the changes have no effect on access. */
@@ -53,13 +55,23 @@ export async function loadAccessEffect(
   const body = changes.flatMap(bodyOf)
   if (body.length === 0) return null
   const { data: found } = await consoleApiClient.served('POST /edge/management/v1/access/preview', {
-    query: { limit: String(ROWS) },
+    query: { limit: String(READ_ROWS) },
     body: { changes: body },
     changesNothing: true,
     timeoutMs: 5_000,
     ...(signal === undefined ? {} : { signal }),
   })
-  return found
+  return { ...found, rows: rowsOfEachRight(found.rows) }
+}
+
+/** The first rows, among them at least one of each right that is given or taken. */
+function rowsOfEachRight(rows: AccessPreviewed['rows']): AccessPreviewed['rows'] {
+  const seen = new Set<string>()
+  const first = rows.filter(({ change, right }) => {
+    const key = `${change} ${right}`
+    return !seen.has(key) && seen.add(key)
+  })
+  return [...first, ...rows.filter((row) => !first.includes(row))].slice(0, ROWS)
 }
 
 /** A change as an item of the preview request; [] if it has no effect on access. */

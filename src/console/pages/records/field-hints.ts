@@ -17,6 +17,8 @@ export interface FieldHint {
   readonly isRequired?: boolean
   /** True: the form of an existing record does not show it. */
   readonly isFixed?: boolean
+  readonly placeholder?: string
+  readonly heading?: string
 }
 
 export const referenceWidget = (kind: string): Widget => ({ is: 'reference', kind })
@@ -73,6 +75,7 @@ export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
     optionTexts: texts.posture.semantics,
   }),
   processes: ofPosture('PROCESS_MULTI', {
+    initial: [{ osType: 'Linux' }],
     fields: {
       osType: { label: 'System' },
       path: { help: texts.posture.path },
@@ -81,7 +84,7 @@ export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
     },
   }),
   timeoutSeconds: ofPosture('MFA', {
-    label: 'Valid for, in seconds',
+    label: 'Seconds of validity',
     help: texts.posture.timeout,
     initial: -1,
   }),

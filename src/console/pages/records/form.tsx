@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { Fragment } from 'preact'
 import { useRef } from 'preact/hooks'
 
 import { ExpiryInput } from '../../controls/expiry-input.tsx'
@@ -29,6 +30,7 @@ import {
   toInputText,
   TextInput,
 } from './leaf-inputs.tsx'
+import { ControllerInput, EnrollmentInput, PermissionsInput } from './special-inputs.tsx'
 import { hasExpiringAttributes, RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
@@ -58,19 +60,21 @@ export function FormFields(props: FormProps) {
           (field) => isFieldShown(field, draft) && !(field.isFixed === true && of === 'record'),
         )
         .map((field) => (
-          <FormControl
-            key={field.name}
-            field={
-              required.includes(field.name)
-                ? { ...field, isRequired: true, isStarred: true }
-                : field
-            }
-            draft={draft}
-            fault={fault?.name === field.name ? fault : null}
-            of={of}
-            onChange={(value) => onChange(withMember(draft, field.name, value))}
-            onBadJson={onBadJson}
-          />
+          <Fragment key={field.name}>
+            {field.heading === undefined ? null : <h3 class="form-heading">{field.heading}</h3>}
+            <FormControl
+              field={
+                required.includes(field.name)
+                  ? { ...field, isRequired: true, isStarred: true }
+                  : field
+              }
+              draft={draft}
+              fault={fault?.name === field.name ? fault : null}
+              of={of}
+              onChange={(value) => onChange(withMember(draft, field.name, value))}
+              onBadJson={onBadJson}
+            />
+          </Fragment>
         ))}
     </>
   )
@@ -107,6 +111,8 @@ function FormControl(props: ControlProps) {
         return <OneOf {...props} options={widget.options} />
       case 'configData':
         return <ConfigData {...props} />
+      case 'enrollment':
+        return <EnrollmentInput label={label} value={value} fault={fault} onChange={onChange} />
       default:
     }
   }
@@ -178,13 +184,19 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           onChange={onChange}
         />
       )
+    case 'permissions':
+      return <PermissionsInput {...leaf} />
+    case 'controller':
+      return <ControllerInput {...leaf} />
     case 'end':
       return <ExpiryInput ids={ids} value={value} about="" onChange={onChange} />
     case 'roleEnds':
       return <RoleExpiryInput ids={ids} draft={draft} value={value} onChange={onChange} />
     case 'text':
     case 'secret':
-      return <TextInput {...leaf} isSecret={widget.is === 'secret'} />
+      return (
+        <TextInput {...leaf} isSecret={widget.is === 'secret'} placeholder={field.placeholder} />
+      )
     default:
       return <JsonInput {...leaf} onBad={onBad} />
   }
@@ -277,7 +289,7 @@ function Members(
 }
 
 /** If there are fewer unused fields than this, they are shown among the other fields. */
-const UNUSED_MIN = 5
+const UNUSED_MIN = 3
 
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === false || value === ''

@@ -13,14 +13,16 @@ export interface InputIds {
   readonly 'aria-required'?: boolean
 }
 
-interface LeafProps {
+export interface LeafProps {
   readonly ids: InputIds
   readonly value: unknown
   readonly onChange: (value: unknown) => void
 }
 
-export function TextInput(props: LeafProps & { readonly isSecret: boolean }) {
-  const { ids, value, isSecret, onChange } = props
+export function TextInput(
+  props: LeafProps & { readonly isSecret: boolean; readonly placeholder?: string | undefined },
+) {
+  const { ids, value, isSecret, placeholder, onChange } = props
   if (isSecret) {
     return (
       <PasswordInput
@@ -37,6 +39,7 @@ export function TextInput(props: LeafProps & { readonly isSecret: boolean }) {
       type="text"
       autocomplete="off"
       spellcheck={false}
+      placeholder={placeholder}
       value={toInputText(value)}
       onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     />

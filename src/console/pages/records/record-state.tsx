@@ -23,7 +23,7 @@ export const recordStates = {
   /** A disconnected identity; not a fault, because a person may have closed the laptop. */
   away: { tone: 'plain', word: cell.offline, icon: 'minus' },
   notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
-  disabled: { tone: 'warn', word: cell.disabled },
+  disabled: { tone: 'plain', word: cell.disabled, icon: 'ban' },
   enabled: { tone: 'good', word: cell.enabled },
   noHost: { tone: 'warn', word: cell.noHost },
   hostsOffline: { tone: 'bad', word: cell.hostsOffline },

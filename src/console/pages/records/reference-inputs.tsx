@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks'
 
 import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
+import { within } from '../../text-parts.ts'
 import { texts } from '../../texts.ts'
 import { findKindAtPath } from './kinds.ts'
 import {
@@ -17,7 +18,7 @@ import { rowTitle } from './row-title.ts'
 type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid' | 'aria-required'>
 
 function manyOf(kind: string): string {
-  return (findKindAtPath(kind)?.many ?? kind).toLowerCase()
+  return within(findKindAtPath(kind)?.many ?? kind)
 }
 
 async function loadRecords(
