@@ -165,8 +165,7 @@ export const pageTexts = {
     code: 'Code',
     enrolled: (method: string) => (method === '' ? 'enrolled' : `enrolled with a ${method}`),
     device: 'A device',
-    enrolledAmount: (amount: number) =>
-      `${count(amount, 'identity or router', 'identities and routers')} enrolled`,
+    enrolledAmounts: (amounts: readonly string[]) => `${list.format(amounts)} enrolled`,
     verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
     somebody: 'Somebody',
     partial: 'Secrets changed too; their values are never kept.',
@@ -212,7 +211,7 @@ export const pageTexts = {
     connectedTo: { ctrl: 'To a controller', router: 'To a router' } as Readonly<
       Record<string, string>
     >,
-    unnamed: 'deleted',
+    unnamed: '–',
     times: (amount: number) => `${amount}×`,
     runDetails: (amount: number) => `Details of ${amount} events`,
     terminators: (amount: number) => count(amount, 'terminator', 'terminators'),

@@ -176,7 +176,6 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
     await page.locator('.fault').first().waitFor()
     expect(await page.getByLabel('Name *').getAttribute('aria-invalid')).toBe('true')
   })
@@ -207,7 +206,13 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Address for clients *').fill('git.internal')
     await page.getByLabel('Address at the host *').fill('127.0.0.1')
     await page.getByRole('button', { name: 'Create all' }).click()
-    await page.getByText('Everything is in place').waitFor()
+    await page
+      .getByText(
+        texts.wizards.madeOnly([texts.wizards.noUsers('git'), texts.wizards.noHosts('git')]),
+      )
+      .waitFor()
+    expect(await page.getByRole('link', { name: texts.wizards.chooseUsers }).count()).toBe(1)
+    await page.getByRole('link', { name: 'git intercept' }).waitFor()
     const [git] = await rowsOf('services', 'name = "git"')
     expect(git?.['configs']).toHaveLength(2)
     expect(await rowsOf('service-policies', 'name contains "git "')).toHaveLength(2)

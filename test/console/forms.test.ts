@@ -252,8 +252,8 @@ test('a character that changes the text direction is shown as a visible code', (
 
 test('the name of a field is displayed as separate words', () => {
   expect(
-    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
-  ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
+    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'serviceHostingCosts'].map(fieldLabel),
+  ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Service hosting costs'])
 })
 
 test('text that the user types becomes a filter in which quotes are escaped', () => {

@@ -120,31 +120,40 @@ function DayHeading({ at, before }: { readonly at: string; readonly before: stri
 
 /**
  * A summary of similar entries, for example `Admin created 3 configs and 2 services, 4 identities
- * and routers enrolled`.
+ * enrolled`.
  */
 export function RunSummary({ entries }: Pick<EntryRun, 'entries'>) {
   const { activity } = pageTexts
   const others = entries.filter((entry) => !isEnrollment(entry))
   const [first] = others
-  const enrolled = entries.length - others.length
-  const kinds = [...new Set(others.map(({ entity }) => entity))]
-  const amounts = kinds.map((kind) => {
-    const found = findKindAtPath(collectionForKind(kind) ?? '')
-    const amount = others.filter(({ entity }) => entity === kind).length
-    return texts.count(amount, found?.one ?? kind, found?.many ?? kind)
-  })
+  // An identity enrolls by creating its first authenticator.
+  const enrolled = amountsOf(
+    entries
+      .filter(isEnrollment)
+      .map(({ entity }) => (entity === 'authenticator' ? 'identity' : entity)),
+  )
   return (
     <>
       {first === undefined ? null : (
         <>
           <ActorLink actor={first.actor} />{' '}
-          {activity.action(first.action, first.outcome !== 'done')} {activity.amounts(amounts)}
+          {activity.action(first.action, first.outcome !== 'done')}{' '}
+          {activity.amounts(amountsOf(others.map(({ entity }) => entity)))}
         </>
       )}
-      {first === undefined || enrolled === 0 ? '' : ', '}
-      {enrolled === 0 ? '' : activity.enrolledAmount(enrolled)}
+      {first === undefined || enrolled.length === 0 ? '' : ', '}
+      {enrolled.length === 0 ? '' : activity.enrolledAmounts(enrolled)}
     </>
   )
+}
+
+/** The number of records of each kind, for example `3 configs`. */
+function amountsOf(kinds: readonly string[]): readonly string[] {
+  return [...new Set(kinds)].map((kind) => {
+    const found = findKindAtPath(collectionForKind(kind) ?? '')
+    const amount = kinds.filter((one) => one === kind).length
+    return texts.count(amount, found?.one ?? kind, found?.many ?? kind)
+  })
 }
 
 function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }) {

@@ -81,8 +81,7 @@ export function isFrequentEvent(event: NetworkEvent): boolean {
 
 /** The subject of an event in words: the kind of a changed record, otherwise the namespace. */
 export function eventKindText(event: NetworkEvent): string {
-  const [record] = event.namespace === ENTITY_CHANGE ? eventRecords(event) : []
-  const kind = record === undefined ? null : findKindAtPath(record.path)
+  const kind = event.namespace === ENTITY_CHANGE ? findKindAtPath(changedPath(event)) : null
   return kind === null ? namespaceText(event.namespace) : texts.form.title(kind.one)
 }
 
@@ -100,6 +99,13 @@ export interface EventRecord {
   readonly id: string
   /** Name of the record; '' if the event does not contain the name. */
   readonly name: string
+}
+
+/** Collection of the record that changed; '' if the event names none. */
+function changedPath({ fields }: NetworkEvent): string {
+  const type = String(fields['entityType'] ?? fields['entity_type'] ?? '')
+  const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return path === 'routers' ? 'edge-routers' : path
 }
 
 /** Collections of the two records that a connection connects, by their type in the event. */
@@ -124,11 +130,11 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
     objectAt(fields, 'initialState', 'initial_state')
   const type = fields['entityType'] ?? fields['entity_type']
   if (state !== null && typeof type === 'string' && typeof state['id'] === 'string') {
-    const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    const path = changedPath(event)
     const name = typeof state['name'] === 'string' ? state['name'] : ''
     // A terminator has no name, but it belongs to a service at a router.
     if (path === 'terminators') return recordsAt(state, TERMINATOR_RECORDS)
-    return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
+    return [{ path, id: state['id'], name }]
   }
   const ends = ['src', 'dst'].flatMap((end) => {
     const path = ownText(ENDS, fields[`${end}_type`])

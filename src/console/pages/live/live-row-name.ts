@@ -2,13 +2,15 @@ import { visibleText } from '../../app/visible-text.ts'
 import { texts } from '../../texts.ts'
 import { isObject } from '../records/json-values.ts'
 import { pathRouters } from './circuit-path.ts'
-import type { LiveDataRow } from './live-data.ts'
 
 /**
  * Names a session or circuit by its identity, service and routers, such as `laptop-04 to git over
  * router1`; null if the name of the identity is not known.
  */
-export function liveRowName(row: LiveDataRow, names: ReadonlyMap<string, string>): string | null {
+export function liveRowName(
+  row: Readonly<Record<string, unknown>>,
+  names: ReadonlyMap<string, string>,
+): string | null {
   const { identity, service } = row
   const id = String(row['identityId'] ?? row['clientId'] ?? '')
   const who = names.get(id) ?? (isObject(identity) ? identity['name'] : undefined)

@@ -16,6 +16,7 @@ const labels: Readonly<Record<string, string>> = {
   extJwt: 'External JWT',
   cert: 'Certificate',
   certPem: 'Certificate',
+  sdkInfo: 'Client',
   serverCertPem: 'Server certificate',
   unverifiedCertPem: 'Certificate that waits for its proof',
   unverifiedFingerprint: 'Fingerprint of the waiting certificate',

@@ -114,7 +114,7 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
       <WizardHead name={props.name} />
       <StepLine current={shown === null ? 0 : hasArrived ? 2 : 1} />
       {shown === null ? null : (
-        <div class="record-form" role="status">
+        <div class="record-form waits" role="status">
           <Notice tone={hasArrived ? 'good' : 'plain'}>
             {hasArrived ? wizards.arrived[kind](title) : wizards.waits[kind](title)}
           </Notice>
