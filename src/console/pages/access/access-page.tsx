@@ -207,15 +207,11 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
               <tr>
                 <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
                 {shownSides.map((side) => (
-                  <th scope="col" key={side}>
+                  <th scope="col" key={side} class={classOfSide(side, shownSides)}>
                     {access[side]}
                   </th>
                 ))}
-                {hasPolicies ? (
-                  <th scope="col" class={shownSides.length > 1 ? 'minor' : ''}>
-                    {access.grantedBy}
-                  </th>
-                ) : null}
+                {hasPolicies ? <th scope="col">{access.grantedBy}</th> : null}
                 {hasReasons ? (
                   <th scope="col" class="minor">
                     {access.why}
@@ -263,6 +259,11 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
 }
 
 const sides = ['dial', 'bind'] as const
+
+/** A narrow window shows the policies instead of the right to host, which few identities have. */
+function classOfSide(side: (typeof sides)[number], shown: readonly string[]): string {
+  return side === 'bind' && shown.length > 1 ? 'minor' : ''
+}
 
 /** States of the identities in the rows; null if they are not known. */
 function useIdentityStates(
@@ -397,12 +398,16 @@ function PairRow({
         </a>
       </th>
       {shownSides.map((side) => (
-        <td key={side}>
-          <DirectionBadge direction={row[side]} isEnrolled={isEnrolled} />
+        <td key={side} class={classOfSide(side, shownSides)}>
+          <DirectionBadge
+            direction={row[side]}
+            isEnrolled={isEnrolled}
+            hasOther={row.dial.isGranted || row.bind.isGranted}
+          />
         </td>
       ))}
       {hasPolicies ? (
-        <td class={shownSides.length > 1 ? 'minor' : ''}>
+        <td>
           <GrantingPolicies row={row} />
         </td>
       ) : null}
@@ -445,11 +450,19 @@ function DirectionBadge(props: {
   readonly direction: AccessDirection
   /** False: the identity has nothing to log in with yet. */
   readonly isEnrolled: boolean
+  /** Whether the other right is granted: a row is then listed because of that one. */
+  readonly hasOther: boolean
 }) {
   const { access } = texts
-  const { direction, isEnrolled } = props
+  const { direction, isEnrolled, hasOther } = props
   if (direction.isReachable && !isEnrolled) return <StateBadge state="notEnrolled" />
   if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
   if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>
-  return <span class="faint">{access.notGranted}</span>
+  if (!hasOther) return <span class="faint">{access.notGranted}</span>
+  return (
+    <span class="faint" title={access.notGranted}>
+      <span aria-hidden="true">–</span>
+      <span class="visually-hidden">{access.notGranted}</span>
+    </span>
+  )
 }

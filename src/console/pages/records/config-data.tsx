@@ -44,9 +44,9 @@ const dataHints: Readonly<Record<string, Readonly<Record<string, FieldHint>>>> =
     protocols: { initial: ['tcp'] },
     addresses: { help: configHints.addresses },
     portRanges: { initial: [{}] },
-    sourceIp: { help: configHints.sourceIp },
-    allowedSourceAddresses: { help: configHints.sources },
-    dialOptions: { help: configHints.dialOptions },
+    sourceIp: { help: configHints.sourceIp, isRare: true },
+    allowedSourceAddresses: { help: configHints.sources, isRare: true },
+    dialOptions: { help: configHints.dialOptions, isRare: true },
   },
   'host.v1': { protocol: { initial: 'tcp' }, address: {}, port: {} },
 }

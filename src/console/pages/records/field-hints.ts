@@ -19,6 +19,7 @@ export interface FieldHint {
   readonly isFixed?: boolean
   readonly placeholder?: string
   readonly heading?: string
+  readonly isRare?: boolean
 }
 
 export const referenceWidget = (kind: string): Widget => ({ is: 'reference', kind })

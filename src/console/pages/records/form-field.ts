@@ -67,6 +67,8 @@ export interface FormField {
   readonly isFixed?: boolean
   /** Example of a value, or the value that is used if the field is empty. */
   readonly placeholder?: string
+  /** True: of the optional members of an object, one that few records need. */
+  readonly isRare?: boolean
   /** Heading above the first of several fields that belong together. */
   readonly heading?: string
 }

@@ -104,6 +104,7 @@ function fieldOf(
     ...(hint.shownIf === undefined ? {} : { shownIf: hint.shownIf }),
     ...(hint.isFixed === undefined ? {} : { isFixed: hint.isFixed }),
     ...(hint.placeholder === undefined ? {} : { placeholder: hint.placeholder }),
+    ...(hint.isRare === undefined ? {} : { isRare: hint.isRare }),
     ...(hint.heading === undefined ? {} : { heading: hint.heading }),
   }
 }

@@ -270,7 +270,8 @@ function Members(
   const unusedNow = fields.filter(
     ({ name }) => unused.current?.has(name) === true && !required.includes(name),
   )
-  const rare = unusedNow.length < UNUSED_MIN ? [] : unusedNow
+  const rare =
+    unusedNow.length < UNUSED_MIN ? unusedNow.filter(({ isRare }) => isRare === true) : unusedNow
   const others = Object.keys(value).filter((one) => !fields.some(({ name }) => name === one))
   return (
     <>
@@ -289,7 +290,7 @@ function Members(
 }
 
 /** If there are fewer unused fields than this, they are shown among the other fields. */
-const UNUSED_MIN = 3
+const UNUSED_MIN = 5
 
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === false || value === ''

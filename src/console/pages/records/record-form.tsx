@@ -187,7 +187,8 @@ export function RecordForm(props: RecordFormProps) {
         <CurlCommandPanel call={call} />
       </div>
       <FormFoot
-        refusal={isReviewing.value ? null : refusal}
+        // A fault at a field is shown there, and has the focus.
+        refusal={isReviewing.value || fault !== null ? null : refusal}
         unsaved={changes.length}
         leaveTo={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}
         onDiscard={discard}

@@ -381,8 +381,10 @@ function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
 /** Width of the drawing before its place on the page is known. */
 const WIDTH_MAX = 960
 const HEIGHT_MIN = 380
-/** Few routers are moved apart, at most by this factor, so that they fill the drawing. */
+/** Few routers are moved apart, by a factor in this range, so that they fill the drawing. */
 const SPREAD_MAX = 3
+const SPREAD_MIN = 0.5
+const FEW_ROUTERS = 12
 
 /** The points, moved apart so that they fill the drawing; its labels keep their size. */
 function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<string, Point> {
@@ -391,7 +393,8 @@ function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<
   const factor = (values: readonly number[], room: number): number =>
     (room - 2 * MARGIN) / Math.max(1, Math.max(...values) - Math.min(...values))
   const most = Math.min(SPREAD_MAX, factor(xs, width), factor(ys, HEIGHT_MIN))
-  const by = Math.max(1, most)
+  // Only few routers can be moved together without overlaps.
+  const by = Math.max(points.size <= FEW_ROUTERS ? SPREAD_MIN : 1, most)
   return new Map([...points].map(([id, { x, y }]) => [id, { x: x * by, y: y * by }]))
 }
 
