@@ -6,19 +6,17 @@ export interface RefusedField {
   readonly reason: string
 }
 
-const OF_CHANGE = /^changes\.(\d+)\.?(?:data\.)?/
+/** A refusal of a preview begins with the position of the change: `changes.N.data.` or `changes.N: `. */
+const OF_CHANGE = /^changes\.(\d+)(?:\.data)?(?:\.|: |$)/
 
-/**
- * The name of the invalid field. In a refusal of a preview, the position of the change precedes it
- * (`changes.N.data.`).
- */
-export function refusedFieldName({ field }: RefusedField): string {
-  return field.replace(OF_CHANGE, '')
+/** The name of a field or the text of a refusal, without the position of the change. */
+export function withoutChangePosition(text: string): string {
+  return text.replace(OF_CHANGE, '')
 }
 
-/** The position of the change that a preview refuses; null: the refusal names none. */
-export function refusedChange({ field }: RefusedField): number | null {
-  const [, at] = OF_CHANGE.exec(field) ?? []
+/** The position of the change that a preview refuses; null: the text names none. */
+export function refusedChange(text: string): number | null {
+  const [, at] = OF_CHANGE.exec(text) ?? []
   return at === undefined ? null : Number(at)
 }
 

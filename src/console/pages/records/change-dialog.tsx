@@ -157,8 +157,8 @@ function kindWords(collection = ''): readonly [one: string, many: string] {
 
 /** Why the controller would refuse one of the changes, with the name of its record. */
 function impossibleChange(changes: readonly RecordChange[], error: unknown): string | null {
-  const fault = error instanceof ApiRefusalError ? error.fault : null
-  const change = changes[(fault === null ? null : refusedChange(fault)) ?? changes.length]
+  if (!(error instanceof ApiRefusalError)) return null
+  const change = changes[refusedChange(error.fault?.field ?? error.detail) ?? changes.length]
   if (change === undefined) return null
   const name = visibleText(change.name)
   const { bulk } = pageTexts

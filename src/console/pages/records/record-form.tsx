@@ -3,7 +3,7 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
-import { refusedFieldName } from '../../app/fault-text.ts'
+import { withoutChangePosition } from '../../app/fault-text.ts'
 import { consolePath, registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
@@ -317,7 +317,10 @@ function Refusal(props: {
 
 function faultOf(error: unknown, fields: readonly FormField[]) {
   const fault = error instanceof ApiRefusalError ? error.fault : null
-  return toFormFault(fault === null ? null : { ...fault, field: refusedFieldName(fault) }, fields)
+  return toFormFault(
+    fault === null ? null : { ...fault, field: withoutChangePosition(fault.field) },
+    fields,
+  )
 }
 
 /** One sentence about a refused save; it names the field by the label that the form shows. */
