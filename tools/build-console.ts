@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { build, type Rolldown } from 'vite'
+import { build, type Plugin, type Rolldown } from 'vite'
 
 const root = resolve(import.meta.dirname, '..')
 /**
@@ -20,14 +20,13 @@ const FIRST_REQUESTS_MAX = 12
 /**
  * Groups modules into few chunks, because compression saves a tenth more in a large chunk than in
  * many small ones. The console loads all chunks once a page is idle, so a separate chunk for one
- * page has no advantage. The import and the topology are in separate chunks, because they contain
- * large packages.
+ * page has no advantage. Only the import is in a separate chunk, because it contains large packages.
  */
 const chunkGroups: Rolldown.CodeSplittingGroup[] = [
   {
     name: (id, context) => {
       if (isInFirstLoad(id, context)) return 'first'
-      const isApart = !id.includes('/src/console/') || /\/pages\/(import|topology)\//.test(id)
+      const isApart = !/\/src\/(console|client)\//.test(id) || id.includes('/pages/import/')
       return isApart ? null : 'pages'
     },
     includeDependenciesRecursively: false,
@@ -35,17 +34,31 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
 ]
 
 /**
- * Leaves out the part of the package `yaml` that writes YAML, 6 kB after gzip, because the console
- * only reads it.
+ * Leaves out the modules of the package `yaml` that create and write YAML: the console only reads
+ * network files, but the classes of the package refer to these modules.
  */
-const withoutYamlWriter: Rolldown.Plugin = {
+const withoutYamlWriter: Plugin = {
   name: 'without-yaml-writer',
   load(id) {
-    const path =
-      /\/yaml\/browser\/dist\/stringify\/(stringify(?:Collection|Document|Pair|String))\.js$/
-    const [, name] = path.exec(id) ?? []
-    if (name === undefined) return null
-    return `export function ${name}() { throw new Error('the console writes no YAML') }`
+    if (!/\/yaml\/browser\/dist\/(?:stringify\/\w+|doc\/(?:createNode|anchors))\.js$/.test(id)) {
+      return null
+    }
+    const [, names = ''] = /^export \{ (.*) \};$/m.exec(readFileSync(id, 'utf8')) ?? []
+    return `const ${names.replaceAll(', ', ' = undefined, ')} = undefined\nexport { ${names} }`
+  },
+}
+
+/**
+ * Leaves out status, retry and default message of problems: the code that the import shares with the
+ * controller only creates problems with a fault, and all other problems come from the API.
+ */
+const withoutProblemDetails: Plugin = {
+  name: 'without-problem-details',
+  enforce: 'pre',
+  transform(code, id) {
+    if (!id.endsWith('/src/lib/problems.ts')) return null
+    const details = /\b(?:http: \d+|retry: '[\w-]+'|message:\s*(?:'[^'\n]*'|"[^"\n]*"|`[^`]*`)),?/g
+    return code.replaceAll(details, '')
   },
 }
 
@@ -85,7 +98,7 @@ async function bundle(dir: string): Promise<Set<string>> {
     root: join(root, 'src/console'),
     base: '/console/',
     logLevel: 'warn',
-    plugins: [withoutYamlWriter],
+    plugins: [withoutYamlWriter, withoutProblemDetails],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir: dir,

@@ -1,32 +1,7 @@
-// All texts that the console shows.
+// Texts of the frame, of Home and of what several pages share; `page-texts.ts` has those of single
+// pages.
 
-const count = (amount: number, one: string, many: string): string =>
-  `${amount.toLocaleString('en')} ${amount === 1 ? one : many}`
-
-const upperFirst = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1)
-
-/** Lowercases a title within a sentence; a title like `JWT signers` keeps its capitals. */
-const within = (text: string): string =>
-  /^[A-Z][a-z]/.test(text) ? text.slice(0, 1).toLowerCase() + text.slice(1) : text
-
-/** Texts for the actions in the audit log; each is shown after the name of the actor. */
-const done: Readonly<Record<string, string>> = {
-  create: 'created',
-  patch: 'changed',
-  replace: 'changed',
-  delete: 'deleted',
-  enroll: 'enrolled',
-  'identity-disable': 'disabled',
-  'identity-enable': 'enabled',
-  'session-create': 'logged in',
-  'session-delete': 'logged out',
-  'leadership-transfer': 'transferred leadership to',
-  'member-promote': 'promoted',
-  'member-demote': 'demoted',
-  'member-remove': 'removed',
-  'member-add': 'added',
-  'ticket-create': 'created a ticket:',
-}
+import { count, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
 
 /** A number of seconds in the largest unit that leaves no rest, such as `1 hour`. */
 function durationText(seconds: number): string {
@@ -47,11 +22,6 @@ const NAMES_SHOWN = 4
  * show it.
  */
 const UNLIMITED = 1_000_000_000
-
-/** Latency that a link reports until its routers have measured it. */
-const UNMEASURED_MS = 65_000
-
-const list = new Intl.ListFormat('en', { type: 'conjunction' })
 
 export const texts = {
   product: 'Flotilla',
@@ -285,13 +255,13 @@ export const texts = {
       signers: (amount: number) =>
         `The certificate of ${count(amount, 'JWT signer', 'JWT signers')} expires within 30 days`,
       expiring: (amount: number) =>
-        `${count(amount, 'enrollment expires', 'enrollments expire')} within a day`,
+        `${count(amount, 'enrollment expires', 'enrollments expire')} within an hour`,
       expired: (amount: number) =>
         `${count(amount, 'enrollment has', 'enrollments have')} expired unused`,
       created: 'created ',
       wentOffline: 'went offline ',
       neverSeen: (amount: number) =>
-        `${count(amount, 'identity was', 'identities were')} never seen`,
+        `${count(amount, 'identity', 'identities')} older than a week, never seen`,
       unseen: (amount: number) =>
         `${count(amount, 'identity was', 'identities were')} not seen for 90 days`,
     },
@@ -773,6 +743,7 @@ export const texts = {
     saved: 'Saved',
     created: (one: string) => `Created the ${one}`,
     advanced: 'Advanced',
+    targets: { service: 'Services', router: 'Routers', other: 'Others' },
     semantic: 'Match',
     moreOptions: 'More options',
     disabledRouter: 'The router takes part in nothing until it is enabled again.',
@@ -848,8 +819,13 @@ export const texts = {
       `${name} lacks ${list.format(attributes.map((one) => `#${one}`))}`,
     fix: (name: string, attributes: readonly string[]) =>
       `Add ${list.format(attributes.map((one) => `#${one}`))} to ${name}`,
-    fixTitle: (name: string) => `Change the role attributes of ${name}?`,
+    fixTitle: (action: string) => `${action}?`,
     fixVerb: 'Add',
+    /** By the collection of the changed record: how many pairs of identity and service it adds. */
+    cost: {
+      identities: (amount: number) => `gains ${count(amount, 'service', 'services')}`,
+      services: (amount: number) => `${count(amount, 'identity gains', 'identities gain')} it`,
+    },
     dial: 'Use (Dial)',
     bind: 'Host (Bind)',
     why: 'What is missing first',
@@ -880,9 +856,9 @@ export const texts = {
     notIntercepted: 'Not intercepted',
     enrolling: 'Enrollment outstanding',
     terminatorAt: (router: string, address: string) =>
-      [router === '' ? 'Terminator' : `At ${router}`, address]
-        .filter((part) => part !== '')
-        .join(', '),
+      [router, address].filter((part) => part !== '').join(', ') || 'Terminator',
+    hostUnknown: 'Hosts',
+    hostedByRouter: 'By a router',
     terminators: (online: number, all: number) =>
       all === 0
         ? 'No terminators'
@@ -930,13 +906,6 @@ export const texts = {
     more: (amount: number) => `and ${amount.toLocaleString('en')} more`,
     posture: (amount: number) =>
       count(amount, 'policy changes its posture checks', 'policies change their posture checks'),
-  },
-
-  bulk: {
-    done: (amount: number) => count(amount, 'record changed', 'records changed'),
-    progress: (made: number, all: number) => `${made} of ${all}`,
-    refused: (amount: number, all: number) =>
-      `${count(amount, 'change was', 'changes were')} refused, of ${all}:`,
   },
 
   traffic: {
@@ -1021,6 +990,7 @@ export const texts = {
       [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
         ? 'not measured'
         : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    linkStates: { up: 'Up', down: 'Down' },
     filter: 'Filter by name or address',
     ownSession: '(this session)',
     methods: {
@@ -1035,7 +1005,22 @@ export const texts = {
     showOne: 'Show the newest only',
     routersOnline: (online: number, all: number) => `${online} of ${all} online`,
     end: 'End',
-    ended: (id: string) => `Ended ${id}`,
+    ended: (one: string, named: string | null) =>
+      named === null ? `Ended the ${one}` : `Ended the ${one} of ${named}`,
+    one: {
+      'api-sessions': 'API session',
+      sessions: 'service session',
+      circuits: 'circuit',
+      links: 'link',
+    },
+    endOf: (one: string, named: string) => `End the ${one} of ${named}?`,
+    opened: 'opened',
+    rowName: (who: string, service: string, routers: readonly string[]) =>
+      [
+        who,
+        service === '' ? '' : ` to ${service}`,
+        routers.length === 0 ? '' : ` over ${list.format(routers)}`,
+      ].join(''),
     endTitle: {
       'api-sessions': 'End this API session?',
       sessions: 'End this service session?',
@@ -1043,164 +1028,11 @@ export const texts = {
       links: 'End this link?',
     },
     endWhat: {
-      'api-sessions': 'Its identity is logged out. All that it has open is closed.',
+      'api-sessions': 'It is logged out on every controller, and its open circuits close.',
       sessions: 'Its circuits are closed. Its client may open a new one.',
       circuits: 'Its connection is closed on both ends.',
       links: 'Its routers connect again.',
     },
-  },
-
-  activity: {
-    lead: 'Who changed what, and what happens now',
-    tabs: { history: 'History', live: 'Live events' },
-    list: 'Changes',
-    details: (action: string, kind: string, name: string) => `Details: ${action} ${kind} ${name}`,
-    runDetails: 'Details of these changes',
-    amounts: (amounts: readonly string[]) => list.format(amounts),
-    record: 'Record (name or ID)',
-    actor: 'Changed by (name or ID)',
-    kind: 'Kind',
-    everyKind: 'All kinds',
-    actionLabel: 'Action',
-    actions: [
-      { value: '', text: 'All actions' },
-      { value: 'create', text: 'Created' },
-      { value: 'update', text: 'Changed' },
-      { value: 'delete', text: 'Deleted' },
-    ],
-    range: 'Time',
-    ranges: [
-      { value: '', text: 'All times' },
-      { value: '1', text: 'Last hour' },
-      { value: '24', text: 'Last day' },
-      { value: '168', text: 'Last 7 days' },
-    ],
-    all: 'Include log-ins and changes by routers',
-    none: 'No changes',
-    noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
-    count: (shown: number, all: number) =>
-      `${shown.toLocaleString('en')} of ${count(all, 'entry', 'entries')}`,
-    more: 'Show more',
-    action: (action: string) => done[action] ?? action.replaceAll('-', ' '),
-    verbs: { create: 'Creates', update: 'Changes', delete: 'Deletes' },
-    somebody: 'Somebody',
-    enrollmentToken: 'Enrollment token',
-    partial: 'Secrets changed too; their values are never kept.',
-    empty: 'empty',
-    omitted: (amount: number) =>
-      `${count(amount, 'more record', 'more records')} changed, which you may not read or which were not kept.`,
-    states: {
-      TOO_LARGE: 'The change was too large to keep.',
-      DROPPED: 'The change is no longer kept; newer ones took its place.',
-      NONE: 'The values of this change were not kept.',
-    },
-    entry: 'Entry',
-    at: 'At',
-    address: 'From',
-    reason: 'Reason',
-    also: 'Also',
-    undo: {
-      open: 'Undo …',
-      title: 'Undo this change?',
-      lead: 'The old values are written again, with your rights. Nothing is written before you confirm.',
-      button: 'Undo',
-      done: 'The change is undone',
-      notPossible: 'This change cannot be undone now',
-    },
-  },
-
-  events: {
-    filter: 'Filter events',
-    namespace: 'Namespace',
-    every: 'All namespaces',
-    usage: 'Show traffic reports and session records',
-    by: (name: string) => `by ${name}`,
-    list: 'Events',
-    details: (namespace: string, type: string) => `Details: ${namespace} ${type}`,
-    severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
-      Record<string, string>
-    >,
-    routerSeverities: {
-      error: 'Router error',
-      warning: 'Router warning',
-      info: 'Router notice',
-    } as Readonly<Record<string, string>>,
-    types: {
-      'peer.connected': 'Controller connected',
-      'peer.disconnected': 'Controller disconnected',
-      'members.changed': 'Members changed',
-      'leadership.gained': 'Became the leader',
-      'leadership.lost': 'No longer the leader',
-      'state.has_leader': 'Has a leader again',
-      'state.is_leaderless': 'No leader',
-      'state.ro': 'Writes fail',
-      'state.rw': 'Writes succeed again',
-      'sdk-online': 'Online',
-      'sdk-offline': 'Offline',
-      'router-online': 'Router online',
-      'router-offline': 'Router offline',
-      routerLinkNew: 'New link',
-      routerLinkKnown: 'Link reported again',
-      routerLinkDisconnectedDest: 'New link, one end away',
-      fault: 'Link lost',
-      pathUpdated: 'Rerouted',
-      success: 'Logged in',
-      fail: 'Log-in refused',
-      approaching: 'Ends soon',
-      updated: 'Changed',
-    } as Readonly<Record<string, string>>,
-    pause: 'Pause',
-    resume: 'Resume',
-    none: 'No events yet',
-    noneWhat: 'Events appear here as they happen, as long as this tab is open.',
-    gap: 'Some events may be missing: the connection was away for longer than events are kept.',
-    fields: 'All fields of the event',
-  },
-
-  topology: {
-    lead: 'Routers and the links between them',
-    none: 'No routers yet',
-    noneWhat: 'Create an edge router and enroll it.',
-    tooMany: (amount: number) =>
-      `${amount.toLocaleString('en')} routers are too many to draw. Choose one to see its neighbours.`,
-    chooseRouter: 'Choose a router',
-    drawing: (nodes: number, links: number) =>
-      `Drawing of ${count(nodes, 'router', 'routers')} and ${count(links, 'link', 'links')}; the tables below have the same`,
-    notDrawn: 'The drawing failed; the tables below have the same.',
-    offline: (name: string) => `${name} (offline)`,
-    linkLabel: (latencyMs: number, circuits: number) => {
-      const latency =
-        latencyMs >= UNMEASURED_MS
-          ? 'not measured yet'
-          : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms`
-      return circuits === 0 ? latency : `${latency} · ${count(circuits, 'circuit', 'circuits')}`
-    },
-    routerLabel: (name: string, isOnline: boolean) => `${name}, ${isOnline ? 'online' : 'offline'}`,
-    legend: 'Wide link: many circuits',
-    zoomIn: 'Zoom in',
-    zoomOut: 'Zoom out',
-    showAll: 'Show the whole network',
-    details: 'Details',
-    pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
-    onlineSince: 'Online since',
-    offlineSince: 'Offline since',
-    linksOf: (amount: number) => count(amount, 'link', 'links'),
-    hosted: (amount: number) => `${count(amount, 'service', 'services')} hosted here`,
-    byRouter: 'by the router',
-    circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
-    noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
-    showPath: 'Show its path',
-    routers: 'Routers',
-    router: 'Router',
-    state: 'State',
-    linkCount: 'Links',
-    links: 'Links',
-    noLinks: 'No links: routers need an address that others reach, and a router to link to.',
-    between: 'Between',
-    latency: 'Latency',
-    cost: 'Cost',
-    up: 'Up',
-    down: 'Down',
   },
 
   wizards: {
@@ -1229,29 +1061,36 @@ export const texts = {
       bind: 'Policy: who hosts it',
     },
     fields: {
-      name: { label: 'Name', hint: 'Like wiki' },
+      name: { label: 'Name', hint: undefined, example: 'wiki' },
       protocol: { label: 'Protocol' },
       address: {
         label: 'Address for clients',
-        hint: 'A name or address that tunnels intercept, like wiki.internal',
+        hint: 'A name or address that tunnels intercept.',
+        example: 'wiki.internal',
       },
-      port: { label: 'Port for clients' },
+      port: { label: 'Port' },
       hostAddress: {
         label: 'Address at the host',
-        hint: 'Where the host reaches the server, like 127.0.0.1',
+        hint: 'Where the host reaches the server.',
+        example: '127.0.0.1',
       },
-      hostPort: { label: 'Port at the host' },
+      hostPort: { label: 'Port' },
       dialRoles: {
         label: 'Who may use it',
-        hint: 'Attributes or identities; it can be left empty for now.',
+        hint: 'Attributes or identities. Empty: nobody yet.',
       },
       bindRoles: {
         label: 'Who hosts it',
-        hint: 'The identity that runs beside the server, or of a router with a tunnel.',
+        hint: 'The identity that runs beside the server, or of a router with a tunnel. Empty: nobody yet.',
       },
     },
     make: 'Create all',
-    made: 'Everything is in place:',
+    made: 'Everything is in place.',
+    madeOnly: (missing: readonly string[]) => `Created. ${missing.join(' ')}`,
+    noUsers: (name: string) => `Nobody can use ${name} yet.`,
+    noHosts: (name: string) => `Nothing hosts ${name} yet.`,
+    chooseUsers: 'Choose who uses it',
+    chooseHosts: 'Choose who hosts it',
     partly: 'Created before it failed:',
     madeService: (name: string) => `Created the service ${name}`,
     undo: (amount: number) => `Undo ${count(amount, 'record', 'records')}`,
@@ -1272,42 +1111,35 @@ export const texts = {
     qr: 'QR code of the token, for enrollment on a phone',
     noQr: 'The token is too long for a QR code. Use the file.',
     token: 'Token',
-    command: 'On the device',
     download: (fileName: string) => `Download ${fileName}`,
-    identityCommand: (fileName: string) =>
-      `flotilla identity enroll '${fileName}' --out identity.json`,
-    routerCommand: (fileName: string) => `flotilla router enroll router.yml --jwt '${fileName}'`,
+    /** By kind: label and command of each step on the host, with the token in a file. */
+    commands: {
+      identities: (fileName: string) => [
+        ['On the device', `flotilla identity enroll '${fileName}' --out identity.json`],
+      ],
+      'edge-routers': (fileName: string) => [
+        [
+          '1. On the router’s host, write its configuration. HOST is the name at which clients reach it.',
+          'flotilla router init edge router.yml --advertise HOST',
+        ],
+        ['2. Enroll it with the file', `flotilla router enroll router.yml --jwt '${fileName}'`],
+        ['3. Start it', 'flotilla router run router.yml'],
+      ],
+    },
+    waits: {
+      identities: (name: string) => `Waiting for ${name} to enroll …`,
+      'edge-routers': (name: string) => `Waiting for ${name} to connect …`,
+    },
+    arrived: {
+      identities: (name: string) => `${name} has enrolled.`,
+      'edge-routers': (name: string) => `${name} is online.`,
+    },
     openIdentity: 'Open the identity',
     openRouter: 'Open the router',
     another: 'Enroll another',
     stepLine: 'Steps',
     enrollSteps: ['Name', 'Token', 'Online'],
     plainIdentity: 'Create one without an enrollment',
-  },
-
-  import: {
-    lead: 'Creates and changes what the file names; deletes nothing.',
-    drop: 'Drop a file here, or choose one',
-    how: [
-      'Choose a file. Nothing is changed yet.',
-      'Check the changes, and who gains or loses access.',
-      'Make the changes.',
-    ],
-    file: 'File',
-    fileHint: 'YAML or JSON, as “flotilla export” writes it, at most 4 MB.',
-    tooLarge: 'The file is larger than 4 MB. Use flotilla apply.',
-    comparing: 'Comparing the file with the network …',
-    faults: (amount: number) =>
-      `${count(amount, 'fault', 'faults')} in the file; nothing was changed:`,
-    fault: (line: number, problem: string) => `Line ${line}: ${problem}`,
-    noChange: 'The network matches the file already.',
-    changes: (amount: number) => count(amount, 'change', 'changes'),
-    button: (amount: number) => `Make ${count(amount, 'change', 'changes')}`,
-    tooMany: 'The effect on access is computed for 64 changes at most. Split the file to see it.',
-    progress: (done: number, all: number) => `${done} of ${all}`,
-    stopped: (done: number, all: number, reason: string) =>
-      `${done} of ${all} changes are made, then: ${reason}. Choose the file again to continue.`,
-    done: (amount: number) => `Made ${count(amount, 'change', 'changes')}`,
   },
 
   password: { show: 'Show', generate: 'Generate' },
@@ -1407,9 +1239,10 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
     audienceHint: 'The claim aud of its tokens, usually the client ID.',
+    keysHeading: 'Keys: an address or a certificate',
+    logInHeading: 'Log in from the console',
     jwksHint: 'Where the provider publishes its keys.',
-    certHint:
-      'In place of the address of the keys: the certificate that verifies its tokens, as PEM.',
+    certHint: 'Without an address: the certificate that verifies its tokens, as PEM.',
     nameHint: 'People choose the provider by this name when they log in.',
     incomplete: 'Fill in all values. The tenant is a UUID, and an address begins with https.',
     lookUp: 'Look up the provider',
@@ -1437,36 +1270,6 @@ export const texts = {
     remove: 'Remove',
     removeOf: (config: string, service: string) => `Remove ${config} of ${service}`,
     chooseBoth: 'Choose a service and a config first',
-  },
-
-  tokenTest: {
-    title: 'Test a token',
-    lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
-    token: 'Token',
-    tokenHint: 'The ID token or access token of an account at the provider: three parts with dots.',
-    pasteFirst: 'Paste a token first',
-    run: 'Test',
-    logsIn: 'The token logs in as',
-    refused: (reason: string) => `The token is refused: ${reason}.`,
-    enrolls: 'It can enroll a new identity.',
-    columns: ['Check', 'Result', 'Token', 'Signer'],
-    states: { passed: 'Passed', failed: 'Failed', unchecked: 'Not reached' } as Readonly<
-      Record<string, string>
-    >,
-    checks: {
-      form: 'Readable',
-      issuer: 'Issuer',
-      signerEnabled: 'Signer enabled',
-      key: 'Key',
-      algorithm: 'Algorithm',
-      signature: 'Signature',
-      audience: 'Audience',
-      time: 'Time',
-      claim: 'Claim that names the identity',
-      identity: 'Identity',
-      policy: 'Authentication policy',
-    } as Readonly<Record<string, string>>,
-    claims: (names: readonly string[]) => `Claims in the token: ${list.format(names)}.`,
   },
 
   backups: {
@@ -1535,7 +1338,7 @@ export const texts = {
       leaderChanges: 'Leader changes',
     } as Readonly<Record<string, string>>,
     value: (amount: number) => amount.toLocaleString('en', { maximumFractionDigits: 1 }),
-    most: (amount: number) =>
-      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}`,
+    most: (amount: number, isCounter: boolean) =>
+      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}${isCounter ? ' a minute' : ''}`,
   },
 } as const

@@ -311,6 +311,13 @@ test('an explanation names the policy for which the identity lacks the fewest ro
   // policy can add an ID to it.
   await dial('named', 'AnyOf', [`@${await newIdentity(root, 'another')}`], ['#near-docs'])
   expect(await nearest()).toEqual({ name: 'near', identityLacks: [], serviceLacks: ['internal'] })
+  await dial('as near', 'AnyOf', ['#engineers'], ['#near-docs'])
+  // With equally many attributes, a change of the identity grants less than one of the service.
+  expect(await nearest()).toEqual({
+    name: 'as near',
+    identityLacks: ['engineers'],
+    serviceLacks: [],
+  })
   await dial('granting', 'AnyOf', ['#people'], ['#near-docs'])
   expect(await nearest()).toBeNull()
 })

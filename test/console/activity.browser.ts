@@ -2,13 +2,14 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { consoleNetwork, shots } from './support/console-network.ts'
 
 // Goal: an operator finds out who changed what, and undoes a change, without the command line.
 
-const { activity } = texts
+const { activity } = pageTexts
 const attack = '<img src=x onerror="alert(1)">'
 const made = { policyId: '', serviceId: '', goneId: '' }
 
@@ -111,13 +112,13 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
 
   test('shows live events with linked record names, and traffic reports only on request', async () => {
     const page = await network.open(1, 'activity/live')
-    await page.getByLabel(texts.events.filter).fill('printer')
+    await page.getByLabel(pageTexts.events.filter).fill('printer')
     const id = await network.create('services', { name: 'printer', encryptionRequired: true })
     const link = page.locator('.event-list').getByRole('link', { name: 'printer' })
     await link.waitFor()
     expect(await link.getAttribute('href')).toBe(`/console/services/${id}`)
-    await page.locator('.event-list', { hasText: texts.events.by('Default Admin') }).waitFor()
-    expect(await page.getByLabel(texts.events.usage).isChecked()).toBe(false)
+    await page.locator('.event-list', { hasText: pageTexts.events.by('Default Admin') }).waitFor()
+    expect(await page.getByLabel(pageTexts.events.usage).isChecked()).toBe(false)
   })
 
   test('shows its reader only readable records, and an undo without permission shows the reason of the refusal', async () => {

@@ -10,6 +10,7 @@ import { permissivePrimaryRules } from '../../src/entities/parts/auth-policy-fac
 import { until } from '../process/support/client.ts'
 import { dataOf, Enrolling, newRequest } from '../process/support/enrolling.ts'
 import { codeOf } from '../support/totp.ts'
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import {
   axeFindings,
@@ -175,7 +176,6 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const page = await open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click()
     await page.locator('.fault').first().waitFor()
     expect(await page.getByLabel('Name *').getAttribute('aria-invalid')).toBe('true')
   })
@@ -206,7 +206,13 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Address for clients *').fill('git.internal')
     await page.getByLabel('Address at the host *').fill('127.0.0.1')
     await page.getByRole('button', { name: 'Create all' }).click()
-    await page.getByText('Everything is in place').waitFor()
+    await page
+      .getByText(
+        texts.wizards.madeOnly([texts.wizards.noUsers('git'), texts.wizards.noHosts('git')]),
+      )
+      .waitFor()
+    expect(await page.getByRole('link', { name: texts.wizards.chooseUsers }).count()).toBe(1)
+    await page.getByRole('link', { name: 'git intercept' }).waitFor()
     const [git] = await rowsOf('services', 'name = "git"')
     expect(git?.['configs']).toHaveLength(2)
     expect(await rowsOf('service-policies', 'name contains "git "')).toHaveLength(2)
@@ -469,17 +475,17 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       // All tabs share the session of the first one.
       await page.goto(url(1))
       await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
-      await page.getByRole('link', { name: texts.activity.tabs.live, exact: true }).click()
+      await page.getByRole('link', { name: pageTexts.activity.tabs.live, exact: true }).click()
       tabs.push(page)
     }
     const heard = (page: Page): Promise<void> => page.locator('.event-name').first().waitFor()
-    for (const page of tabs) await page.getByLabel(texts.events.filter).fill('seen by all')
+    for (const page of tabs) await page.getByLabel(pageTexts.events.filter).fill('seen by all')
     await create('services', { name: 'seen by all', encryptionRequired: true })
     await Promise.all(tabs.map(heard))
     // The tab that receives the event stream is one of those that are closed.
     await Promise.all(tabs.slice(0, 7).map((page) => page.close()))
     const last = tabs[7] ?? first
-    await last.getByLabel(texts.events.filter).fill('seen by the last')
+    await last.getByLabel(pageTexts.events.filter).fill('seen by the last')
     await create('services', { name: 'seen by the last', encryptionRequired: true })
     await heard(last)
   })

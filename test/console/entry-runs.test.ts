@@ -23,3 +23,13 @@ test('fewer changes, or changes in different minutes, stay separate', () => {
   const later = [9, 8].map((index) => entry(index, 'ada', 'create', '2026-11-01T10:01:00.000Z'))
   expect(sizes([...later, ...four])).toEqual([1, 1, 1, 1, 1, 1])
 })
+
+test('enrollments among the creations of a minute are part of their run', () => {
+  const rows = [6, 5, 4, 3, 2, 1].map((index) =>
+    entry(index, index % 2 === 0 ? `enrollment:${index}` : 'ada', 'create'),
+  )
+  expect(sizes(rows)).toEqual([6])
+  expect(
+    sizes([entry(7, 'enrollment:7', 'create'), entry(6, 'ada', 'delete'), ...rows.slice(1)]),
+  ).toEqual([1, 1, 5])
+})

@@ -61,6 +61,17 @@ describe('an event about a changed record', () => {
       true,
       false,
     ])
+    const logIns = ['created', 'deleted'].map((type) => event('apiSession', { event_type: type }))
+    expect(logIns.map(isFrequentEvent)).toEqual([true, false])
+  })
+
+  test('about a terminator names its service and router, also after the deletion', () => {
+    const initialState = { id: 't1', serviceId: 's1', routerId: 'r1' }
+    const deleted = event('entityChange', { entityType: 'terminators', initialState })
+    expect(eventRecords(deleted).map(({ path, id }) => `${path}/${id}`)).toEqual([
+      'services/s1',
+      'edge-routers/r1',
+    ])
   })
 })
 

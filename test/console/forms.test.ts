@@ -252,8 +252,8 @@ test('a character that changes the text direction is shown as a visible code', (
 
 test('the name of a field is displayed as separate words', () => {
   expect(
-    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'maxIdleTimeMillis'].map(fieldLabel),
-  ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Max idle time millis'])
+    ['isTunnelerEnabled', 'authPolicyId', 'jwksEndpoint', 'serviceHostingCosts'].map(fieldLabel),
+  ).toEqual(['Tunneler enabled', 'Auth policy ID', 'JWKS endpoint', 'Service hosting costs'])
 })
 
 test('text that the user types becomes a filter in which quotes are escaped', () => {
@@ -267,10 +267,11 @@ test('text that the user types becomes a filter in which quotes are escaped', ()
   )
 })
 
-test('the line of a chart is interrupted where a measurement is missing', () => {
-  expect(sparklinePath([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0M30.0 6.0')
+test('the line of a chart connects the measured values, and can end before the last ones', () => {
+  expect(sparklinePath([0, 2, null, 1], 30, 12)).toBe('M0.0 11.0L10.0 1.0L30.0 6.0')
+  expect(sparklinePath([0, 2, null, 1], 30, 12, 2)).toBe('M0.0 11.0L10.0 1.0')
   expect(sparklinePath([null], 30, 12)).toBe('')
-  expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3 })
+  expect(summarizeValues([null, 3, 1, null])).toEqual({ last: 1, most: 3, sum: 4 })
 })
 
 test('the address of a list page contains the filters, sorting and page number', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
 import { consoleNetwork } from './support/console-network.ts'
@@ -58,7 +59,7 @@ describe.skipIf(browserMissing !== null)('The console’s import', () => {
   test('creates 50 services with their configs after it has shown the changes and their effect on access', async () => {
     const page = await network.open(1)
     const operator = new Operator(page)
-    const { import: words } = texts
+    const { import: words } = pageTexts
     await operator.click(page.getByRole('link', { name: texts.pages.wizards, exact: true }))
     await operator.click(page.getByRole('link', { name: texts.wizards.titles.import }))
     await operator.chooseFile(page.getByLabel(words.file, { exact: true }), fileOf(servicesFile()))
@@ -82,7 +83,7 @@ describe.skipIf(browserMissing !== null)('The console’s import', () => {
 
   test('shows the line of each fault, and changes nothing', async () => {
     const page = await network.open(1, 'wizards/import')
-    const { import: words } = texts
+    const { import: words } = pageTexts
     const text = `version: 1
 services:
   - name: broken
@@ -111,7 +112,7 @@ servicePolicies:
 
   test('continues with the remaining changes after one change was refused', async () => {
     const page = await network.open(1, 'wizards/import')
-    const { import: words } = texts
+    const { import: words } = pageTexts
     const operator = new Operator(page)
     const field = page.getByLabel(words.file, { exact: true })
     const text = (protocol: string) => `version: 1

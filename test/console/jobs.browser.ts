@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { until } from '../process/support/client.ts'
 import { axeFindings, browserMissing } from './support/console-browser.ts'
@@ -189,12 +190,12 @@ describe.skipIf(browserMissing !== null)('An operator who uses the console', () 
     await change.getByText('Default Admin').first().waitFor()
     await operator.click(change.locator('.expand'))
     await change.locator('.was', { hasText: '#engineering' }).waitFor()
-    await operator.click(change.getByRole('button', { name: texts.activity.undo.open }))
+    await operator.click(change.getByRole('button', { name: pageTexts.activity.undo.open }))
     const dialog = page.getByRole('dialog')
     await dialog.getByText(texts.preview.counts(texts.preview.names.dial, 20, 0)).waitFor()
-    const undo = dialog.getByRole('button', { name: texts.activity.undo.button, exact: true })
+    const undo = dialog.getByRole('button', { name: pageTexts.activity.undo.button, exact: true })
     await operator.click(undo)
-    await page.getByText(texts.activity.undo.done).waitFor()
+    await page.getByText(pageTexts.activity.undo.done).waitFor()
     expectEffort(operator, { clicks: 4, keys: 11 })
     const { identityRoles } = await network.recordOf(
       'service-policies',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { orderByName } from '../../src/console/app/name-order.ts'
+import { sortByName } from '../../src/console/app/name-order.ts'
 import { groupCircuits } from '../../src/console/pages/live/circuit-groups.ts'
 import { differingColumns } from '../../src/console/pages/live/live-columns.ts'
 import {
@@ -17,7 +17,7 @@ import { listFacets } from '../../src/console/pages/records/list-facets.ts'
 
 test('names with numbers are sorted by these numbers', () => {
   const names = ['router10', 'router9', 'Router1', 'admin']
-  expect(orderByName(names, (name) => name)).toEqual(['admin', 'Router1', 'router9', 'router10'])
+  expect(sortByName(names, (name) => name)).toEqual(['admin', 'Router1', 'router9', 'router10'])
 })
 
 const circuit = (id: string, second: number, clientId = 'ada', hostId = 'host') => ({

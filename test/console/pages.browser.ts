@@ -3,6 +3,7 @@ import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { newCa } from '../support/authorities.ts'
@@ -507,7 +508,7 @@ describe.skipIf(browserMissing !== null)('Activity in the console', () => {
       await network.create('services', { name: `bulk-${at}`, encryptionRequired: true })
     }
     const page = await network.open(1, 'activity')
-    const run = page.getByRole('button', { name: texts.activity.runDetails }).first()
+    const run = page.getByRole('button', { name: pageTexts.activity.runDetails }).first()
     await run.waitFor()
     await run.click()
     await page.getByRole('link', { name: 'bulk-6' }).waitFor()

@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { refusalReasons } from '../../src/lib/refusal-reason.ts'
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { ecKey, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { axeFindings, browserMissing, logIn } from './support/console-browser.ts'
@@ -70,8 +71,8 @@ async function lookUp(page: Page, at: string): Promise<void> {
 }
 
 async function testToken(page: Page, token: string): Promise<void> {
-  await page.getByLabel(texts.tokenTest.token, { exact: true }).fill(token)
-  await page.getByRole('button', { name: texts.tokenTest.run, exact: true }).click()
+  await page.getByLabel(pageTexts.tokenTest.token, { exact: true }).fill(token)
+  await page.getByRole('button', { name: pageTexts.tokenTest.run, exact: true }).click()
 }
 
 /** Texts of the cells in the row of a check. */
@@ -102,11 +103,11 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
     await operator.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Another OpenID provider' }).waitFor()
     const token = await tokens.token('ada@localhost')
-    const field = page.getByLabel(texts.tokenTest.token, { exact: true })
+    const field = page.getByLabel(pageTexts.tokenTest.token, { exact: true })
     await operator.click(field)
     await operator.paste(field, token)
-    await operator.click(page.getByRole('button', { name: texts.tokenTest.run, exact: true }))
-    await page.getByText(texts.tokenTest.logsIn).waitFor()
+    await operator.click(page.getByRole('button', { name: pageTexts.tokenTest.run, exact: true }))
+    await page.getByText(pageTexts.tokenTest.logsIn).waitFor()
     await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
     expect(operator.effort.clicks).toBeLessThanOrEqual(5)
     expect(operator.effort.keys).toBeLessThanOrEqual(60)
@@ -136,16 +137,16 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
       externalAuthUrl: issuer,
     })
     await testToken(page, await tokens.token('ada@localhost'))
-    await page.getByText(texts.tokenTest.logsIn).waitFor()
+    await page.getByText(pageTexts.tokenTest.logsIn).waitFor()
     await page.getByRole('link', { name: 'ada', exact: true }).waitFor()
-    const passed = texts.tokenTest.states['passed']
+    const passed = pageTexts.tokenTest.states['passed']
     expect(await rowOf(page, 'Audience')).toEqual(['Audience aud', passed, 'overlay', 'overlay'])
     expect(await axeFindings(page)).toEqual([])
     await page.screenshot({ path: join(shots, 'token-test.png'), fullPage: true })
 
     await testToken(page, await tokens.token('ada@localhost', { claims: { aud: 'other' } }))
-    await page.getByText(texts.tokenTest.refused(refusalReasons.TOKEN_AUDIENCE)).waitFor()
-    const failed = texts.tokenTest.states['failed']
+    await page.getByText(pageTexts.tokenTest.refused(refusalReasons.TOKEN_AUDIENCE)).waitFor()
+    const failed = pageTexts.tokenTest.states['failed']
     expect(await rowOf(page, 'Audience')).toEqual(['Audience aud', failed, 'other', 'overlay'])
     await testToken(page, await tokens.token('nobody@localhost'))
     await page.getByText(/no identity has the ID or external ID/).waitFor()
@@ -159,7 +160,7 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
     const requested: string[] = []
     page.on('request', (request) => requested.push(request.url()))
     await testToken(page, token)
-    await page.getByText(texts.tokenTest.logsIn).waitFor()
+    await page.getByText(pageTexts.tokenTest.logsIn).waitFor()
     const stored = await page.evaluate<string>(
       'JSON.stringify([{ ...sessionStorage }, { ...localStorage }, location.href])',
     )
@@ -199,7 +200,7 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
     await logIn(page, network.url(1), account)
     const { id } = await network.recordOf('external-jwt-signers', 'staff')
     await page.goto(network.url(1, `external-jwt-signers/${id}`))
-    const button = page.getByRole('button', { name: texts.tokenTest.run, exact: true })
+    const button = page.getByRole('button', { name: pageTexts.tokenTest.run, exact: true })
     expect(await button.getAttribute('title')).toBe(texts.failure.notAllowed)
     await page.goto(network.url(1, 'wizards/signer'))
     await page.getByText(texts.failure.notAllowed).waitFor()

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { texts } from '../../src/console/texts.ts'
 import { until } from '../process/support/client.ts'
-import { browserMissing, logIn, overflows } from './support/console-browser.ts'
+import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { consoleNetwork, management } from './support/console-network.ts'
 
 // Goal: forms, lists and dialogs show each fault where it is visible, and never let a person change
@@ -41,21 +41,28 @@ async function pageOf(account: { username: string; password: string }): Promise<
 }
 
 describe.skipIf(browserMissing !== null)('A form in the console', () => {
-  test('shows a refused save in the dialog, and then at the faulty field, which becomes visible', async () => {
+  test('shows a refused value at its field without opening the review, and the field becomes visible', async () => {
     const page = await network.open(1, 'services/new')
     await page.getByLabel('Name *').fill('wiki')
     await page.getByText(texts.form.advanced, { exact: true }).click()
-    await page.getByLabel('Idle time, in milliseconds').fill('5')
+    await page.getByLabel('Idle time').fill('5')
     await page.getByRole('button', { name: texts.form.create, exact: true }).click()
-    const dialog = page.getByRole('dialog')
-    await dialog.getByRole('button', { name: texts.form.create }).click()
-    await dialog.getByText(`Name: ${texts.faults.duplicate}`, { exact: true }).waitFor()
-    await page.evaluate('scrollTo(0, document.body.scrollHeight)')
-    await dialog.getByRole('button', { name: texts.form.correct }).click()
     await page.locator('.fault', { hasText: texts.faults.duplicate }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
     expect(await page.evaluate('document.activeElement.value')).toBe('wiki')
     expect(await page.evaluate(focusIsInSight)).toBe(true)
-    await page.locator('.form-foot').getByText(texts.faults.duplicate).waitFor()
+    expect(await page.getByText(texts.faults.duplicate).count()).toBe(1)
+  })
+
+  test('marks each empty required field itself, and moves the focus to the first', async () => {
+    const page = await network.open(1, 'cas/new')
+    await page.getByRole('button', { name: texts.form.create, exact: true }).click()
+    await page.locator('.fault', { hasText: texts.faults.required }).nth(1).waitFor()
+    expect(await page.evaluate('document.activeElement.labels[0].textContent')).toContain('Name')
+    expect(await page.getByLabel('Certificate *').getAttribute('aria-invalid')).toBe('true')
+    await page.getByLabel('Name *').fill('devices')
+    await expect.poll(() => page.locator('.fault').count()).toBe(1)
+    expect(await axeFindings(page)).toEqual([])
   })
 
   test('opens the group of a faulty field, and shows the fault at that field', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { permissivePrimaryRules } from '../../src/entities/parts/auth-policy-factors.ts'
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { ecKey, jwkOf, KeyServer, TestProvider } from '../support/identity-provider.ts'
 import { browserMissing } from './support/console-browser.ts'
@@ -141,8 +142,8 @@ describe.skipIf(browserMissing !== null)(
       await network.logIn(page, `external-jwt-signers/${ids['external-jwt-signers']}`)
       const tokens = new TestProvider('https://idp.test', 'overlay', Date.now, key)
       const token = await tokens.token(attack, { claims: { [attack]: attack, aud: attack } })
-      await page.getByLabel(texts.tokenTest.token, { exact: true }).fill(token)
-      await page.getByRole('button', { name: texts.tokenTest.run, exact: true }).click()
+      await page.getByLabel(pageTexts.tokenTest.token, { exact: true }).fill(token)
+      await page.getByRole('button', { name: pageTexts.tokenTest.run, exact: true }).click()
       await page.getByRole('rowheader', { name: /^Audience/ }).waitFor()
       expect(await page.evaluate('globalThis.pwned')).toBeUndefined()
     })
@@ -154,7 +155,7 @@ describe.skipIf(browserMissing !== null)(
         services: [{ name: `${attack} 2`, encryptionRequired: true, [attack]: attack }],
       })
       const file = { name: `${attack}.json`, mimeType: 'text/plain', buffer: Buffer.from(text) }
-      await page.getByLabel(texts.import.file, { exact: true }).setInputFiles(file)
+      await page.getByLabel(pageTexts.import.file, { exact: true }).setInputFiles(file)
       await page.getByText('globalThis.pwned').first().waitFor()
       expect(await page.evaluate('globalThis.pwned')).toBeUndefined()
     })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { until } from '../process/support/client.ts'
 import { axeFindings, browserMissing, overflows } from './support/console-browser.ts'
@@ -22,7 +23,7 @@ const network = consoleNetwork(async (made: ConsoleNetwork) => {
   }
 })
 
-const { topology } = texts
+const { topology } = pageTexts
 
 function routerIn(page: Page, name: string, isOnline = true) {
   return page.getByRole('button', { name: topology.routerLabel(name, isOnline), exact: true })
@@ -67,7 +68,7 @@ describe.skipIf(browserMissing !== null)('The console’s Topology page', () => 
     await details.getByRole('button', { name: 'router2' }).click()
     await details.getByRole('heading', { name: /router1|router2/ }).waitFor()
     await details.getByText(topology.cost, { exact: true }).waitFor()
-    expect(await details.getByText(topology.up, { exact: true }).count()).toBe(1)
+    expect(await details.getByText(texts.live.linkStates.up, { exact: true }).count()).toBe(1)
   })
 
   test('can be zoomed by buttons and keys, moved, and reset to show everything', async () => {

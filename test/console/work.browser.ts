@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { Download, Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
+import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
 import { issueLeaf, validityStartingAt } from '../../src/pki/authority/authority.ts'
 import { until } from '../process/support/client.ts'
@@ -99,9 +100,15 @@ describe.skipIf(browserMissing !== null)('The access page of the console', () =>
     await page.getByText(texts.access.lacks('laptop-07', ['engineering'])).waitFor()
     await page.getByRole('link', { name: 'wiki for engineering laptops' }).waitFor()
     expect(await axeFindings(page)).toEqual([])
-    await page.getByRole('button', { name: texts.access.fix('laptop-07', ['engineering']) }).click()
+    const cost = texts.access.cost.identities(1)
+    await page
+      .getByRole('button', { name: `${texts.access.fix('laptop-07', ['engineering'])} (${cost})` })
+      .click()
     const dialog = page.getByRole('dialog')
     await dialog.getByText('+ laptop-07 may use wiki').waitFor()
+    const title = texts.access.fixTitle(texts.access.fix('laptop-07', ['engineering']))
+    expect(await dialog.getByRole('heading', { name: title }).count()).toBe(1)
+    expect(await dialog.locator('.diff .is').innerText()).toContain('#engineering')
     await dialog.getByRole('button', { name: texts.access.fixVerb, exact: true }).click()
     await page.getByText('1 policy grants it').waitFor()
     const { roleAttributes } = await network.recordOf('identities', 'laptop-07')
@@ -186,6 +193,19 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     }
   })
 
+  test('names a selected record that cannot be deleted, and offers no deletion then', async () => {
+    const page = await network.open(1, 'identities')
+    for (const name of ['Default Admin', 'laptop-01']) {
+      await page.getByLabel(texts.list.select(name)).check()
+    }
+    const bar = page.getByRole('region', { name: texts.list.selected(2) })
+    await bar.getByRole('button', { name: texts.record.delete }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText(pageTexts.bulk.notDeleted('Default Admin')).waitFor()
+    const button = dialog.getByRole('button', { name: texts.record.delete })
+    expect(await button.getAttribute('aria-disabled')).toBe('true')
+  })
+
   test('shows which of the selected records could not be changed', async () => {
     for (const name of ['short-lived 1', 'short-lived 2']) {
       await network.create('services', { name, encryptionRequired: true })
@@ -197,11 +217,14 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
       .getByRole('region', { name: texts.list.selected(2) })
       .getByRole('button', { name: texts.record.delete })
       .click()
+    await page.getByText(texts.preview.none).waitFor()
     const { id } = await network.recordOf('services', 'short-lived 1')
     await network.send('DELETE', `services/${id}`)
     const dialog = page.getByRole('dialog')
+    const phrase = pageTexts.bulk.phrase('2 services')
+    await dialog.getByLabel(texts.manage.typeThis(phrase)).fill(phrase)
     await dialog.getByRole('button', { name: texts.record.delete }).click()
-    await dialog.getByText(texts.bulk.refused(1, 2)).waitFor()
+    await dialog.getByText(pageTexts.bulk.refused(1, 2)).waitFor()
     expect(await network.rowsOf('services', 'name contains "short-lived"')).toEqual([])
   })
 })

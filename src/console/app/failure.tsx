@@ -6,7 +6,7 @@ import {
 import { Button, LinkButton } from '../controls/button.tsx'
 import { EmptyState, Notice } from '../controls/status.tsx'
 import { texts } from '../texts.ts'
-import { faultText } from './fault-text.ts'
+import { faultText, withoutChangePosition } from './fault-text.ts'
 
 /** One sentence about the error. */
 export function failureText(error: unknown): string {
@@ -18,12 +18,9 @@ export function failureText(error: unknown): string {
   if (error.code === 'CLUSTER_NO_LEADER') return failure.noLeader
   if (error.code === 'NODE_QUARANTINED') return failure.quarantined
   const { fault, message, detail } = error
-  // In errors of a preview, the position of the change precedes the name of the field
-  // (`changes.N.data.`); the user must see only the field.
-  const field = fault?.field.replace(/^changes\.\d+\.(?:data\.)?/, '') ?? ''
-  if (fault !== null) return texts.faults.at(field, faultText(fault))
+  if (fault !== null) return texts.faults.at(withoutChangePosition(fault.field), faultText(fault))
   // Prefers the detail, because the general message says only that something is wrong.
-  return detail === '' ? message : detail
+  return detail === '' ? message : withoutChangePosition(detail)
 }
 
 /** Replaces a page that could not be loaded. */

@@ -6,6 +6,20 @@ export interface RefusedField {
   readonly reason: string
 }
 
+/** Position of the change at the start of a refused preview: `changes.N.data.`, `changes.N: `. */
+const OF_CHANGE = /^changes\.(\d+)(?:\.data)?(?:\.|: |$)/
+
+/** The name of a field or the text of a refusal, without the position of the change. */
+export function withoutChangePosition(text: string): string {
+  return text.replace(OF_CHANGE, '')
+}
+
+/** The position of the change that a preview refuses; null: the text names none. */
+export function refusedChange(text: string): number | null {
+  const [, at] = OF_CHANGE.exec(text) ?? []
+  return at === undefined ? null : Number(at)
+}
+
 const DUPLICATE = /^duplicate value '.*' in unique index on \w+ store$|must be unique$/s
 
 /**

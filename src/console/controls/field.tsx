@@ -1,5 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useContext, useId } from 'preact/hooks'
+
+import { texts } from '../texts.ts'
+import { EmptyInputs } from './checked-form.tsx'
 
 export interface FieldProps {
   readonly label: string
@@ -15,11 +18,14 @@ export function Field(
       readonly id: string
       readonly 'aria-describedby': string | undefined
       readonly 'aria-invalid': boolean
+      readonly 'aria-required': boolean
     }) => ComponentChildren
   },
 ) {
   const id = useId()
-  const { label, hint, fault, isRequired = false, children } = props
+  const { label, hint, isRequired = false, children } = props
+  const isEmpty = useContext(EmptyInputs)?.value.has(id) === true
+  const fault = isEmpty ? texts.faults.required : props.fault
   const hasFault = fault !== undefined && fault !== null
   const described = [hint === undefined ? '' : `${id}-hint`, hasFault ? `${id}-fault` : '']
   return (
@@ -37,6 +43,7 @@ export function Field(
         id,
         'aria-describedby': described.filter((one) => one !== '').join(' ') || undefined,
         'aria-invalid': hasFault,
+        'aria-required': isRequired,
       })}
       {hint === undefined ? null : (
         <span class="hint" id={`${id}-hint`}>
@@ -77,7 +84,6 @@ export function TextField(
           name={props.name}
           autocomplete={props.autocomplete ?? 'off'}
           placeholder={props.placeholder}
-          required={props.isRequired}
           autofocus={props.isFocused}
           inputmode={props.inputMode}
           spellcheck={false}

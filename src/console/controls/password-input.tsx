@@ -11,11 +11,10 @@ export function PasswordInput(props: {
     readonly 'aria-describedby': string | undefined
     readonly 'aria-invalid': boolean
   }
-  readonly isRequired: boolean
   readonly value: string
   readonly onInput: (value: string) => void
 }) {
-  const { ids, isRequired, value, onInput } = props
+  const { ids, value, onInput } = props
   const isShown = useSignal(false)
   const { password } = texts
   return (
@@ -28,7 +27,6 @@ export function PasswordInput(props: {
         type={(isShown.value ? 'text' : 'password') as 'text'}
         autocomplete="new-password"
         spellcheck={false}
-        required={isRequired}
         value={value}
         onInput={({ currentTarget }) => onInput(currentTarget.value)}
       />

@@ -35,6 +35,7 @@ export interface PickerProps {
   readonly isFocused?: boolean
   readonly 'aria-describedby'?: string | undefined
   readonly 'aria-invalid'?: boolean
+  readonly 'aria-required'?: boolean
 }
 
 const PAUSE_MS = 150
@@ -145,6 +146,7 @@ export function Picker(props: PickerProps) {
         }
         aria-describedby={props['aria-describedby']}
         aria-invalid={props['aria-invalid']}
+        aria-required={props['aria-required']}
         placeholder={placeholder}
         autofocus={props.isFocused}
         value={typed.value}

@@ -42,9 +42,18 @@ export function nearestPolicy(
     const serviceLacks = lackingAttributes(service, policy.serviceRoles, policy.semantic)
     if (identityLacks === null || serviceLacks === null) continue
     const found = { policy, identityLacks, serviceLacks }
-    if (nearest === null || lackCount(found) < lackCount(nearest)) nearest = found
+    if (nearest === null || isNearer(found, nearest)) nearest = found
   }
   return nearest
+}
+
+/**
+ * Whether a policy needs fewer role attributes, or as many, but fewer at the service: an attribute
+ * of a service gives it to all identities of a policy.
+ */
+function isNearer(found: NearestPolicy, than: NearestPolicy): boolean {
+  const difference = lackCount(found) - lackCount(than)
+  return difference === 0 ? found.serviceLacks.length < than.serviceLacks.length : difference < 0
 }
 
 function lackCount({ identityLacks, serviceLacks }: NearestPolicy): number {

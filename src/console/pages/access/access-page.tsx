@@ -11,7 +11,8 @@ import { Icon } from '../../controls/icon.tsx'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
-import { suggestRecords } from '../records/record-data.ts'
+import { readRows, suggestRecords } from '../records/record-data.ts'
+import { identityState, type RecordStateName, StateBadge } from '../records/record-state.tsx'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
 import { rowTitle } from '../records/row-title.ts'
 import {
@@ -190,6 +191,9 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
   const isOfIdentity = query.identity !== ''
   const hasReasons = page.rows.some((row) => firstMissingRequirement(row) !== undefined)
   const hasPolicies = page.rows.some((row) => grantingPolicies(row).length > 0)
+  const granted = sides.filter((side) => page.rows.some((row) => row[side].isGranted))
+  const shownSides = granted.length === 0 ? sides : granted
+  const states = useIdentityStates(isOfIdentity ? [] : page.rows)
   const go = (offset: number) => (): void => onQuery({ ...query, offset })
   return (
     <section class="panel" aria-label={texts.pages.access}>
@@ -202,13 +206,12 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
             <thead>
               <tr>
                 <th scope="col">{isOfIdentity ? access.service : access.identity}</th>
-                <th scope="col">{access.dial}</th>
-                <th scope="col">{access.bind}</th>
-                {hasPolicies ? (
-                  <th scope="col" class="minor">
-                    {access.grantedBy}
+                {shownSides.map((side) => (
+                  <th scope="col" key={side} class={classOfSide(side, shownSides)}>
+                    {access[side]}
                   </th>
-                ) : null}
+                ))}
+                {hasPolicies ? <th scope="col">{access.grantedBy}</th> : null}
                 {hasReasons ? (
                   <th scope="col" class="minor">
                     {access.why}
@@ -222,6 +225,8 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                   key={`${row.identity.id} ${row.service.id}`}
                   row={row}
                   isOfIdentity={isOfIdentity}
+                  sides={shownSides}
+                  isEnrolled={states?.get(row.identity.id) !== 'notEnrolled'}
                   hasPolicies={hasPolicies}
                   hasReasons={hasReasons}
                 />
@@ -251,6 +256,27 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
       ) : null}
     </section>
   )
+}
+
+const sides = ['dial', 'bind'] as const
+
+/** A narrow window shows the policies instead of the right to host, which few identities have. */
+function classOfSide(side: (typeof sides)[number], shown: readonly string[]): string {
+  return side === 'bind' && shown.length > 1 ? 'minor' : ''
+}
+
+/** States of the identities in the rows; null if they are not known. */
+function useIdentityStates(
+  rows: readonly AccessExplained[],
+): ReadonlyMap<string, RecordStateName> | null {
+  const ids = rows.map(({ identity }) => identity.id)
+  const loaded = useLoadedData(`states/${ids.join(' ')}`, async (signal) => {
+    if (ids.length === 0) return new Map<string, RecordStateName>()
+    const filter = `id in [${ids.map((id) => JSON.stringify(id)).join(', ')}]`
+    const found = await readRows('identities', filter, signal)
+    return new Map(found.rows.map((row) => [row.id, identityState(row)]))
+  })
+  return loaded.data.value
 }
 
 function NoPairs({ query }: { readonly query: AccessQuery }) {
@@ -349,11 +375,15 @@ function ExportButton({
 function PairRow({
   row,
   isOfIdentity,
+  sides: shownSides,
+  isEnrolled,
   hasPolicies,
   hasReasons,
 }: {
   readonly row: AccessExplained
   readonly isOfIdentity: boolean
+  readonly sides: readonly (typeof sides)[number][]
+  readonly isEnrolled: boolean
   /** Whether a row of the table has a policy that the user may read. */
   readonly hasPolicies: boolean
   /** Whether a row of the table has a reason why it is not reachable. */
@@ -367,14 +397,17 @@ function PairRow({
           {recordReferenceText(other)}
         </a>
       </th>
-      <td>
-        <DirectionBadge direction={row.dial} />
-      </td>
-      <td>
-        <DirectionBadge direction={row.bind} />
-      </td>
+      {shownSides.map((side) => (
+        <td key={side} class={classOfSide(side, shownSides)}>
+          <DirectionBadge
+            direction={row[side]}
+            isEnrolled={isEnrolled}
+            hasOther={row.dial.isGranted || row.bind.isGranted}
+          />
+        </td>
+      ))}
       {hasPolicies ? (
-        <td class="minor">
+        <td>
           <GrantingPolicies row={row} />
         </td>
       ) : null}
@@ -413,9 +446,23 @@ function GrantingPolicies({ row }: { readonly row: AccessExplained }) {
   )
 }
 
-export function DirectionBadge({ direction }: { readonly direction: AccessDirection }) {
+function DirectionBadge(props: {
+  readonly direction: AccessDirection
+  /** False: the identity has nothing to log in with yet. */
+  readonly isEnrolled: boolean
+  /** Whether the other right is granted: a row is then listed because of that one. */
+  readonly hasOther: boolean
+}) {
   const { access } = texts
+  const { direction, isEnrolled, hasOther } = props
+  if (direction.isReachable && !isEnrolled) return <StateBadge state="notEnrolled" />
   if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
   if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>
-  return <span class="faint">{access.notGranted}</span>
+  if (!hasOther) return <span class="faint">{access.notGranted}</span>
+  return (
+    <span class="faint" title={access.notGranted}>
+      <span aria-hidden="true">–</span>
+      <span class="visually-hidden">{access.notGranted}</span>
+    </span>
+  )
 }

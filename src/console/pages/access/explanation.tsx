@@ -1,13 +1,20 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
+import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
+import { sortByName } from '../../app/name-order.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
+import { visibleText } from '../../app/visible-text.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { Badge } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
+import { quoteFilterText } from '../records/filters.ts'
 import { findKindAtPath } from '../records/kinds.ts'
+import { readRows, ROWS_MAX } from '../records/record-data.ts'
+import { useIdentityNames } from '../records/record-names.ts'
 import type {
   AccessExplained,
   AccessExplainedIdentity as Ref,
@@ -271,23 +278,7 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
           <p class="small soft">
             {access.terminators(terminators.onlineCount, terminators.totalCount)}
           </p>
-          <ul class="policies">
-            {terminators.items.map((one) => (
-              <li key={one.id}>
-                <span class="chips">
-                  <OnlineState isOnline={one.isOnline} />
-                  <a href={consolePath('terminators', one.id)}>
-                    {access.terminatorAt(
-                      one.router === null ? '' : recordReferenceText(one.router),
-                      // Omits the address of a terminator with the binding `edge`, because this
-                      // address is only an ID.
-                      one.binding === 'edge' ? '' : one.address,
-                    )}
-                  </a>
-                </span>
-              </li>
-            ))}
-          </ul>
+          <Terminators serviceId={service.id} items={terminators.items} />
         </>
       )}
       {(row.configs ?? []).flatMap((config) =>
@@ -298,6 +289,71 @@ function ServiceLink({ row, side }: { readonly row: AccessExplained; readonly si
         )),
       )}
     </ChainLink>
+  )
+}
+
+type Terminator = NonNullable<AccessExplained['terminators']>['items'][number]
+
+/** The terminators of a service, by the identity that hosts it. */
+function Terminators(props: { readonly serviceId: string; readonly items: readonly Terminator[] }) {
+  const { access } = texts
+  const { serviceId, items } = props
+  const loaded = useLoadedData(`hosts/${serviceId}/${items.length}`, async (signal) => {
+    const filter = `service = ${quoteFilterText(serviceId)}`
+    const { rows } = await readRows('terminators', filter, signal, ROWS_MAX, FABRIC_API_PATH)
+    return new Map(rows.map((row) => [row.id, String(row['hostId'] ?? '')]))
+  })
+  // Without the permission to read hosts, the terminators are in one group.
+  const hosts = loaded.data.value
+  const hostOf = ({ id }: Terminator): string => hosts?.get(id) ?? ''
+  const ids = [...new Set(items.map(hostOf))]
+  const names = useIdentityNames(ids)
+  const nameOf = (id: string): string => visibleText(names.get(id) ?? access.hostedByRouter)
+  return (
+    <ul class="policies">
+      {sortByName(ids, nameOf).map((id) => (
+        <li key={id}>
+          {names.has(id) ? (
+            <a href={consolePath('identities', id)}>{nameOf(id)}</a>
+          ) : (
+            <span>{id === '' ? access.hostUnknown : nameOf(id)}</span>
+          )}
+          {[true, false].map((isOnline) => (
+            <TerminatorLinks
+              key={String(isOnline)}
+              isOnline={isOnline}
+              items={items.filter((one) => hostOf(one) === id && one.isOnline === isOnline)}
+            />
+          ))}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function TerminatorLinks(props: {
+  readonly isOnline: boolean
+  readonly items: readonly Terminator[]
+}) {
+  if (props.items.length === 0) return null
+  const links = props.items.map(({ id, router, binding, address }) => ({
+    id,
+    text: texts.access.terminatorAt(
+      router === null ? '' : recordReferenceText(router),
+      // Omits the address of a terminator with the binding `edge`, because this address is only
+      // an ID.
+      binding === 'edge' ? '' : address,
+    ),
+  }))
+  return (
+    <span class="chips">
+      <OnlineState isOnline={props.isOnline} />
+      {sortByName(links, ({ text }) => text).map(({ id, text }) => (
+        <a key={id} href={consolePath('terminators', id)}>
+          {text}
+        </a>
+      ))}
+    </span>
   )
 }
 

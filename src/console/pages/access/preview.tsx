@@ -1,3 +1,5 @@
+import { type Signal, useSignal } from '@preact/signals'
+
 import { failureText } from '../../app/failure.tsx'
 import { managementDocument } from '../../app/management-document.ts'
 import { useLoadedData } from '../../app/loaded.ts'
@@ -6,7 +8,7 @@ import type {
   AccessPreviewed,
   AccessPreviewedPostureChangesPolicy,
 } from '../../client/served-types.ts'
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { recordReferenceText } from './explain-data.ts'
@@ -40,25 +42,37 @@ export interface PreviewedChange {
 }
 
 const ROWS = 10
+/** Rows that are read, so that the shown ones include each right. */
+const READ_ROWS = 100
 const OPERATION = '/access/preview'
 
 /** Null if this controller does not offer previews, or the changes have no effect on access. */
-async function load(
+export async function loadAccessEffect(
   changes: readonly PreviewedChange[],
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<AccessPreviewed | null> {
   const served = await managementDocument()
   if (served.operation('post', OPERATION) === null) return null
   const body = changes.flatMap(bodyOf)
   if (body.length === 0) return null
   const { data: found } = await consoleApiClient.served('POST /edge/management/v1/access/preview', {
-    query: { limit: String(ROWS) },
+    query: { limit: String(READ_ROWS) },
     body: { changes: body },
     changesNothing: true,
     timeoutMs: 5_000,
-    signal,
+    ...(signal === undefined ? {} : { signal }),
   })
-  return found
+  return { ...found, rows: rowsOfEachRight(found.rows) }
+}
+
+/** The first rows, among them at least one of each right that is given or taken. */
+function rowsOfEachRight(rows: AccessPreviewed['rows']): AccessPreviewed['rows'] {
+  const seen = new Set<string>()
+  const first = rows.filter(({ change, right }) => {
+    const key = `${change} ${right}`
+    return !seen.has(key) && seen.add(key)
+  })
+  return [...first, ...rows.filter((row) => !first.includes(row))].slice(0, ROWS)
 }
 
 /** A change as an item of the preview request; [] if it has no effect on access. */
@@ -70,15 +84,54 @@ function bodyOf({ collection, action, id, data }: PreviewedChange): object[] {
   return [{ action, kind, ...(id === null ? {} : { id }), ...(data === null ? {} : { data }) }]
 }
 
+/** The effect of changes on access; null before it is loaded, and if there is none to show. */
+export interface AccessEffectLoad {
+  readonly data: Signal<AccessPreviewed | null>
+  readonly error: Signal<unknown>
+  readonly isLoading: Signal<boolean>
+}
+
+/** Loads the effect of changes on request. */
+export function useAccessEffect(): AccessEffectLoad & {
+  readonly load: (changes: readonly PreviewedChange[]) => Promise<void>
+} {
+  const [data, error] = [useSignal<AccessPreviewed | null>(null), useSignal<unknown>(null)]
+  const isLoading = useSignal(false)
+  return {
+    data,
+    error,
+    isLoading,
+    load: async (changes) => {
+      data.value = null
+      error.value = null
+      isLoading.value = true
+      try {
+        data.value = await loadAccessEffect(changes)
+      } catch (failure) {
+        error.value = failure
+      } finally {
+        isLoading.value = false
+      }
+    },
+  }
+}
+
 /** Shows which pairs would gain or lose access through changes, as computed by the controller. */
 export function AccessPreview({ changes }: { readonly changes: readonly PreviewedChange[] }) {
+  const effect = useLoadedData(JSON.stringify(changes), (signal) =>
+    loadAccessEffect(changes, signal),
+  )
+  return <AccessEffectResult effect={effect} />
+}
+
+/** Shows the effect, or why it is not known. */
+export function AccessEffectResult({ effect }: { readonly effect: AccessEffectLoad }) {
   const { preview } = texts
-  const loaded = useLoadedData(JSON.stringify(changes), (signal) => load(changes, signal))
-  if (loaded.error.value !== null)
-    return <Notice tone="warn">{preview.failed(failureText(loaded.error.value))}</Notice>
-  const { value: found } = loaded.data
+  if (effect.error.value !== null)
+    return <Notice tone="warn">{preview.failed(failureText(effect.error.value))}</Notice>
+  const { value: found } = effect.data
   if (found === null) {
-    return loaded.isLoading.value ? <p class="faint small">{preview.loading}</p> : null
+    return effect.isLoading.value ? <p class="faint small">{preview.loading}</p> : null
   }
   return <AccessEffect found={found} />
 }
@@ -95,7 +148,7 @@ export function AccessEffect({ found }: { readonly found: AccessPreviewed }) {
         <>
           <Numbers counts={found.counts} />
           <ul class="preview-rows">
-            {orderByName(found.rows, effectOrder).map((row, at) => (
+            {sortByName(found.rows, effectOrder).map((row, at) => (
               <li key={at} class={row.change}>
                 {rowText(row)}
               </li>

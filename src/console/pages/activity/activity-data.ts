@@ -110,7 +110,7 @@ const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
  * see, and without the terminators of routers.
  */
 const NEWEST_CHANGES = {
-  limit: '10',
+  limit: '50',
   filter: `not (action contains "session" or ${BY_ROUTERS})`,
 }
 

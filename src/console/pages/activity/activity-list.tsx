@@ -11,9 +11,11 @@ import type { IconName } from '../../controls/icon-paths.ts'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import { Expandable } from '../../controls/expandable.tsx'
 import { dayText, Time } from '../../controls/time.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
-import { fieldLabel } from '../records/form-model.ts'
+import { columnLabel, fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
+import { useRecordNames } from '../records/record-names.ts'
 import {
   collectionForKind,
   type HistoryQuery,
@@ -21,7 +23,7 @@ import {
   fetchHistory,
   recordLink,
 } from './activity-data.ts'
-import { type EntryRun, groupRuns } from './entry-runs.ts'
+import { type EntryRun, groupRuns, isEnrollment } from './entry-runs.ts'
 import { kindDisplayName, RecordChanges, RecordName } from './record-changes.tsx'
 import { UndoDialog } from './undo-dialog.tsx'
 
@@ -38,7 +40,7 @@ export function ActivityList({
   /** Called after an undo. */
   readonly onDone?: () => void
 }) {
-  const { activity } = texts
+  const { activity } = pageTexts
   const limit = useSignal(PAGE)
   const undoing = useSignal<AuditDetail | null>(null)
   const loaded = useLoadedData(
@@ -116,25 +118,55 @@ function DayHeading({ at, before }: { readonly at: string; readonly before: stri
   return <h2 class="day soft small">{shown}</h2>
 }
 
-/** Similar entries as one, for example `Admin created 3 configs and 2 services`. */
-function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }) {
-  const { first, entries, onUndo } = props
-  const { activity } = texts
-  const kinds = [...new Set(entries.map(({ entity }) => entity))]
-  const amounts = kinds.map((kind) => {
+/**
+ * A summary of similar entries, for example `Admin created 3 configs and 2 services, 4 identities
+ * enrolled`.
+ */
+export function RunSummary({ entries }: Pick<EntryRun, 'entries'>) {
+  const { activity } = pageTexts
+  const others = entries.filter((entry) => !isEnrollment(entry))
+  const [first] = others
+  // An identity enrolls by creating its first authenticator.
+  const enrolled = amountsOf(
+    entries
+      .filter(isEnrollment)
+      .map(({ entity }) => (entity === 'authenticator' ? 'identity' : entity)),
+  )
+  return (
+    <>
+      {first === undefined ? null : (
+        <>
+          <ActorLink actor={first.actor} />{' '}
+          {activity.action(first.action, first.outcome !== 'done')}{' '}
+          {activity.amounts(amountsOf(others.map(({ entity }) => entity)))}
+        </>
+      )}
+      {first === undefined || enrolled.length === 0 ? '' : ', '}
+      {enrolled.length === 0 ? '' : activity.enrolledAmounts(enrolled)}
+    </>
+  )
+}
+
+/** The number of records of each kind, for example `3 configs`. */
+function amountsOf(kinds: readonly string[]): readonly string[] {
+  return [...new Set(kinds)].map((kind) => {
     const found = findKindAtPath(collectionForKind(kind) ?? '')
-    const amount = entries.filter(({ entity }) => entity === kind).length
+    const amount = kinds.filter((one) => one === kind).length
     return texts.count(amount, found?.one ?? kind, found?.many ?? kind)
   })
+}
+
+function Run(props: EntryRun & { readonly onUndo: (entry: AuditDetail) => void }) {
+  const { first, entries, onUndo } = props
+  const { activity } = pageTexts
   return (
     <Expandable
       label={activity.runDetails}
       head={
         <>
-          <ActionIcon action={first.action} />
+          <ActionIcon entry={first} />
           <span class="activity-what">
-            <ActorLink actor={first.actor} /> {activity.action(first.action)}{' '}
-            {activity.amounts(amounts)}
+            <RunSummary entries={entries} />
           </span>
           <span class="activity-time faint">
             <Time at={first.at} isClock />
@@ -156,8 +188,9 @@ const actionIcons: Readonly<Record<string, readonly [name: IconName, tone: strin
 }
 
 /** The kind of an action as an icon; the words beside it say the same. */
-function ActionIcon({ action }: { readonly action: string }) {
-  const [name, tone] = actionIcons[action] ?? ['dot', 'plain']
+function ActionIcon({ entry: { action, outcome } }: { readonly entry: AuditDetail }) {
+  const [name, tone] =
+    outcome === 'done' ? (actionIcons[action] ?? ['dot', 'plain']) : (['ban', 'plain'] as const)
   return (
     <span class={`action-icon ${tone}`}>
       <Icon name={name} />
@@ -166,18 +199,21 @@ function ActionIcon({ action }: { readonly action: string }) {
 }
 
 function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo: () => void }) {
-  const { activity } = texts
+  const { activity } = pageTexts
   const { action, entity, entityId, entityName, outcome, changes, omittedChanges } = entry
   const name = visibleText(entityName === '' ? entityId : entityName)
   return (
     <Expandable
-      label={activity.details(activity.action(action), kindDisplayName(entity), name)}
+      label={activity.details(
+        activity.action(action, outcome !== 'done'),
+        kindDisplayName(entity),
+        name,
+      )}
       head={
         <>
-          <ActionIcon action={action} />
+          <ActionIcon entry={entry} />
           <span class="activity-what">
-            <ChangeSummary entry={entry} />{' '}
-            {outcome === 'done' ? null : <Badge tone="warn">{outcome}</Badge>}
+            <ChangeSummary entry={entry} /> <RefusalBadge entry={entry} />
             <span class="activity-fields faint">{fieldNames(entry)}</span>
           </span>
           <span class="activity-time faint">
@@ -199,6 +235,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
             <Fact name={activity.at} value={<Time at={entry.at} isExact />} />
             <Fact name={activity.address} value={entry.address} />
             <Fact name={activity.reason} value={visibleText(entry.reason)} />
+            <Fact name={activity.code} value={outcome === 'done' ? '' : outcome} />
             <Fact name={activity.also} value={entry.also.join(', ')} />
           </dl>
           {isUndoable(entry) ? (
@@ -217,15 +254,47 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
 /** The actor, the action and the record of a change, with links. */
 export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   const { action, entity, entityId, entityName, exists } = entry
-  // The ID of a session is omitted, because it has no meaning for a person.
-  const isNamed = entityId !== '' && !action.startsWith('session-')
+  if (isEnrollment(entry)) return <Enrolled entry={entry} />
+  const isRefused = entry.outcome !== 'done'
+  // The ID of a session, or of a record that was never created, has no meaning for a person.
+  const isIdOnly = action.startsWith('session-') || (isRefused && action === 'create')
   return (
     <>
-      <ActorLink actor={entry.actor} /> {texts.activity.action(action)}{' '}
+      <ActorLink actor={entry.actor} /> {pageTexts.activity.action(action, isRefused)}{' '}
       {entity === 'controller' ? '' : kindDisplayName(entity)}{' '}
-      {isNamed ? (
+      {entityName !== '' || (entityId !== '' && !isIdOnly) ? (
         <RecordName kind={entity} id={entityId} name={entityName} isLinked={exists} />
       ) : null}
+    </>
+  )
+}
+
+/** The reason of a refusal; nothing for an action that was done. */
+export function RefusalBadge({ entry: { outcome } }: { readonly entry: AuditDetail }) {
+  if (outcome === 'done') return null
+  return <Badge>{pageTexts.activity.refused(outcome)}</Badge>
+}
+
+/** An enrollment, with the name of the identity or router that enrolled. */
+function Enrolled({ entry }: { readonly entry: AuditDetail }) {
+  const { activity } = pageTexts
+  const { entity, entityId, entityName, exists } = entry
+  const path = collectionForKind(entity) ?? ''
+  const known = useRecordNames(entityName === '' && exists ? [{ path, id: entityId }] : [])
+  // The title of an authenticator is the name of its identity, and its method in parentheses.
+  const title = entityName === '' ? (known.get(`${path}/${entityId}`) ?? '') : entityName
+  const [, name = title, method = ''] = /^(.*) \((.*)\)$/s.exec(title) ?? []
+  const href = exists ? recordLink(entity, entityId) : null
+  return (
+    <>
+      {name === '' ? (
+        activity.device
+      ) : href === null ? (
+        <strong>{visibleText(name)}</strong>
+      ) : (
+        <a href={href}>{visibleText(name)}</a>
+      )}{' '}
+      {activity.enrolled(method)}
     </>
   )
 }
@@ -244,22 +313,24 @@ const ROUTER_ACTOR = 'router:'
 
 /** Identities and routers have a page; other actors are not linked. */
 export function ActorLink({ actor: { id, name } }: { readonly actor: AuditDetail['actor'] }) {
-  if (id === '' && name === '') return <span>{texts.activity.somebody}</span>
+  if (id === '' && name === '') return <span>{pageTexts.activity.somebody}</span>
   if (id.startsWith(ROUTER_ACTOR)) {
     return <RecordName kind="edgeRouter" id={id.slice(ROUTER_ACTOR.length)} name={name} isLinked />
   }
   const isIdentity = !/[: ]/.test(id) && name !== '' && id !== 'bootstrap'
   const href = isIdentity ? recordLink('identity', id) : null
-  if (id.startsWith('enrollment:')) return <strong>{texts.activity.enrollmentToken}</strong>
   const text = visibleText((name === '' ? id : name).replace(/^controller:/, ''))
   return href === null ? <strong>{text}</strong> : <a href={href}>{text}</a>
 }
 
 const FIELDS_SHOWN = 4
 
-function fieldNames({ action, fields }: AuditDetail): string {
-  if (action !== 'patch' && action !== 'replace') return ''
+function fieldNames(entry: AuditDetail): string {
+  const { action, entity, fields } = entry
+  if ((action !== 'patch' && action !== 'replace') || isEnrollment(entry)) return ''
+  const kind = findKindAtPath(collectionForKind(entity) ?? '')
+  const labels = fields.map((name) => (kind === null ? fieldLabel(name) : columnLabel(kind, name)))
   const more = fields.length - FIELDS_SHOWN
-  const shown = fields.slice(0, FIELDS_SHOWN).map(fieldLabel).join(', ')
+  const shown = labels.slice(0, FIELDS_SHOWN).join(', ')
   return more > 0 ? `${shown}, +${more}` : shown
 }

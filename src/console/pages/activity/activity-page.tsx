@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks'
 import { currentCaller, hasPermission } from '../../app/management-document.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { EventsPage } from '../events/events-page.tsx'
 import { findKindAtPath } from '../records/kinds.ts'
@@ -20,7 +21,8 @@ import { ActivityList } from './activity-list.tsx'
 
 /** The history of all records, and the events as they happen. */
 export function ActivityPage({ name }: { readonly name: string | null }) {
-  const { activity, pages } = texts
+  const { pages } = texts
+  const { activity } = pageTexts
   const mayFollow = hasPermission('ops.read')
   const mayRead = historyPaths.some((path) =>
     hasPermission(`${findKindAtPath(path)?.permission}.read`),
@@ -63,7 +65,7 @@ function readQuery(): HistoryQuery {
 const TYPING_MS = 250
 
 function History() {
-  const { activity } = texts
+  const { activity } = pageTexts
   const query = readQuery()
   const set = (change: Partial<HistoryQuery>): void => {
     const given = Object.entries({ ...readQuery(), ...change }).filter(([, value]) => value !== '')

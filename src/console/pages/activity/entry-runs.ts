@@ -9,11 +9,26 @@ export interface EntryRun {
   readonly entries: readonly AuditDetail[]
 }
 
-/** Whether two entries are the same action of the same actor in the same minute. */
-function isSameRun(a: AuditDetail, b: AuditDetail): boolean {
-  const key = ({ actor, action, at, outcome }: AuditDetail): string =>
-    [actor.id, action, at.slice(0, 16), outcome].join(' ')
-  return key(a) === key(b)
+/** Whether an identity or router enrolled: the actor is its enrollment. */
+export function isEnrollment({ actor: { id }, outcome }: AuditDetail): boolean {
+  return id.startsWith('enrollment:') && outcome === 'done'
+}
+
+/**
+ * Whether an entry belongs to a run: it is the same action of the same actor in the same minute, or
+ * an enrollment among creations, because each new identity enrolls soon after its creation.
+ */
+function belongsTo(run: readonly AuditDetail[], entry: AuditDetail): boolean {
+  const key = ({ actor, action, outcome }: AuditDetail): string =>
+    [actor.id, action, outcome].join(' ')
+  if (run[0]?.at.slice(0, 16) !== entry.at.slice(0, 16)) return false
+  const first = run.find((one) => !isEnrollment(one))
+  if (isEnrollment(entry)) return first === undefined || isCreation(first)
+  return first === undefined ? isCreation(entry) : key(first) === key(entry)
+}
+
+function isCreation({ action, outcome }: AuditDetail): boolean {
+  return action === 'create' && outcome === 'done'
 }
 
 /** Joins similar entries that follow each other, if they are many. */
@@ -21,8 +36,7 @@ export function groupRuns(rows: readonly AuditDetail[]): readonly EntryRun[] {
   const runs: AuditDetail[][] = []
   for (const row of rows) {
     const last = runs.at(-1)
-    const [first] = last ?? []
-    if (last !== undefined && first !== undefined && isSameRun(first, row)) last.push(row)
+    if (last !== undefined && belongsTo(last, row)) last.push(row)
     else runs.push([row])
   }
   return runs.flatMap((entries): EntryRun[] => {

@@ -1,13 +1,15 @@
 import { useLoadedData } from '../../app/loaded.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
-import { Badge, Skeleton } from '../../controls/status.tsx'
+import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { fetchRecentChanges } from './activity-data.ts'
-import { ChangeSummary } from './activity-list.tsx'
+import { ChangeSummary, RefusalBadge, RunSummary } from './activity-list.tsx'
+import { groupRuns } from './entry-runs.ts'
 
 const REFRESH_MS = 10_000
+const SHOWN_MAX = 10
 
 /** Shows the newest entries of the audit log. */
 export function RecentChangesPanel() {
@@ -33,17 +35,24 @@ export function RecentChangesPanel() {
         </div>
       ) : null}
       <ul class="feed">
-        {(rows ?? []).map((row) => (
-          <li key={row.index}>
-            <span class="feed-text">
-              <ChangeSummary entry={row} />{' '}
-              {row.outcome === 'done' ? null : <Badge tone="warn">{row.outcome}</Badge>}
-            </span>
-            <span class="faint tiny">
-              <Time at={row.at} />
-            </span>
-          </li>
-        ))}
+        {groupRuns(rows ?? [])
+          .slice(0, SHOWN_MAX)
+          .map(({ first, entries }) => (
+            <li key={first.index}>
+              <span class="feed-text">
+                {entries.length > 1 ? (
+                  <RunSummary entries={entries} />
+                ) : (
+                  <>
+                    <ChangeSummary entry={first} /> <RefusalBadge entry={first} />
+                  </>
+                )}
+              </span>
+              <span class="faint tiny">
+                <Time at={first.at} />
+              </span>
+            </li>
+          ))}
       </ul>
     </section>
   )

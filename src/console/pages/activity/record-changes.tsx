@@ -1,6 +1,6 @@
 import { visibleBlock, visibleText, visibleValue } from '../../app/visible-text.ts'
 import { exactTimeText } from '../../controls/time.tsx'
-import { texts } from '../../texts.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { DiffRows } from '../records/diff-rows.tsx'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
@@ -19,11 +19,11 @@ export function RecordChanges({ changes }: { readonly changes: readonly ChangedR
       {changes.map((change) => (
         <section class="changed-record" key={`${change.kind}/${change.id}`}>
           <p class="changed-title small">
-            {texts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
+            {pageTexts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
             <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
           </p>
           <FieldDiff change={change} />
-          {change.isPartial ? <p class="faint small">{texts.activity.partial}</p> : null}
+          {change.isPartial ? <p class="faint small">{pageTexts.activity.partial}</p> : null}
         </section>
       ))}
     </>
@@ -127,7 +127,7 @@ export function valueText(value: unknown): string {
     return visibleValue(value)
   }
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
-    return value.length === 0 ? texts.activity.empty : value.map(visibleText).join(', ')
+    return value.length === 0 ? pageTexts.activity.empty : value.map(visibleText).join(', ')
   }
   return visibleBlock(JSON.stringify(value, null, 2))
 }

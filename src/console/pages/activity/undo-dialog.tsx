@@ -4,6 +4,7 @@ import { useLoadedData } from '../../app/loaded.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { AccessEffect } from '../access/preview.tsx'
 import { previewUndo, sendUndo } from './activity-data.ts'
@@ -16,7 +17,7 @@ export function UndoDialog(props: {
   readonly onDone: () => void
 }) {
   const { entry, onClose, onDone } = props
-  const { undo } = texts.activity
+  const { undo } = pageTexts.activity
   const loaded = useLoadedData(`undo/${entry.index}`, (signal) => previewUndo(entry.index, signal))
   const { value: preview } = loaded.data
   const run = async (): Promise<void> => {
@@ -43,7 +44,7 @@ export function UndoDialog(props: {
           <p class="soft small">{undo.lead}</p>
           <RecordChanges changes={preview.changes} />
           {preview.omittedChanges > 0 ? (
-            <p class="faint small">{texts.activity.omitted(preview.omittedChanges)}</p>
+            <p class="faint small">{pageTexts.activity.omitted(preview.omittedChanges)}</p>
           ) : null}
           {preview.access === null ? null : <AccessEffect found={preview.access} />}
         </>

@@ -163,7 +163,7 @@ function MemberRow(props: {
       <td class="number minor">{contactText(member)}</td>
       <td class="minor">{member.version === '' ? '–' : member.version}</td>
       <td class="actions">
-        <Button kind="quiet" onClick={() => manage(member.id)}>
+        <Button onClick={() => manage(member.id)}>
           {cluster.manage}
           <span class="visually-hidden"> {member.id}</span>
         </Button>

@@ -40,24 +40,30 @@ export function ClusterHistoryPanel() {
       </div>
       <ul class="figures">
         {names.map((name) => (
-          <FigureLine key={name} title={history.names[name] ?? name} values={figures[name] ?? []} />
+          <FigureLine key={name} name={name} values={figures[name] ?? []} />
         ))}
       </ul>
     </section>
   )
 }
 
+/** Figures that count events of each minute; their sum is the figure of the hour. */
+const counters: ReadonlySet<string> = new Set(['logIns', 'leaderChanges'])
+
 /** A line chart, with a description in words. */
-function FigureLine({ title, values }: { readonly title: string; readonly values: Figure }) {
-  const { last, most } = summarizeValues(values)
+function FigureLine({ name, values }: { readonly name: string; readonly values: Figure }) {
+  const { history } = texts
+  const isCounter = counters.has(name)
+  const { last, most, sum } = summarizeValues(values)
+  const value = isCounter && most !== null ? sum : last
   return (
     <li>
-      <span class="tiny faint">{title}</span>
-      <span class="figure-number">{last === null ? '–' : texts.history.value(last)}</span>
+      <span class="tiny faint">{history.names[name] ?? name}</span>
+      <span class="figure-number">{value === null ? '–' : history.value(value)}</span>
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
         <path d={sparklinePath(values, WIDTH, HEIGHT)} />
       </svg>
-      <span class="tiny faint">{most === null ? '' : texts.history.most(most)}</span>
+      <span class="tiny faint">{most === null ? '' : history.most(most, isCounter)}</span>
     </li>
   )
 }

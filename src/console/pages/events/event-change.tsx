@@ -1,4 +1,5 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { entityFieldChanges } from './event-text.ts'
 
@@ -30,7 +31,7 @@ export function EventChange({ event }: { readonly event: NetworkEvent }) {
           ))}
         </dl>
       )}
-      <pre class="json" tabIndex={0} aria-label={texts.events.fields}>
+      <pre class="json" tabIndex={0} aria-label={pageTexts.events.fields}>
         {JSON.stringify(event.fields, null, 2)}
       </pre>
     </>

@@ -1,14 +1,56 @@
 import { consolePath } from '../../app/navigation.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
-import { texts } from '../../texts.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
+import type { EventRun } from './event-runs.ts'
 import { eventAuthor, eventKindText, eventRecords, eventSubject } from './event-text.ts'
 
 /** Names of the records that events are about, by `collection/id`. */
 export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<string, string> {
   return useRecordNames(events.flatMap(eventRecords).filter(({ name }) => name === ''))
+}
+
+const NAMES_SHOWN = 3
+
+/** The common text of the events of a run, and the names of the records in which they differ. */
+export function RunSubjects(props: {
+  readonly run: EventRun
+  readonly names: ReadonlyMap<string, string>
+}) {
+  const { run, names } = props
+  const { events: words } = pageTexts
+  const { first, events } = run
+  if (first.namespace === 'router') {
+    const amount = (namespace: string): number =>
+      events.filter((event) => event.namespace === namespace).length
+    const [terminators, links] = [amount('terminator'), amount('link')]
+    return (
+      <>
+        <EventSubjects event={first} names={names} />
+        {terminators === 0 ? '' : ` · ${words.terminators(terminators)}`}
+        {links === 0 ? '' : ` · ${words.lostLinks(links)}`}
+      </>
+    )
+  }
+  const found = new Set(
+    events.flatMap((event) => {
+      const [record] = eventRecords(event)
+      if (record === undefined) return []
+      const name = record.name || (names.get(`${record.path}/${record.id}`) ?? '')
+      return name === '' ? [] : [visibleText(name)]
+    }),
+  )
+  const shown = sortByName([...found], String).slice(0, NAMES_SHOWN)
+  const more = found.size - shown.length
+  return (
+    <>
+      <span class="count">{words.times(events.length)}</span>{' '}
+      {words.names(more > 0 ? [...shown, words.more(more)] : shown)}
+    </>
+  )
 }
 
 /** The records that an event is about, by name and linked, and its author. */
@@ -24,7 +66,7 @@ export function EventSubjects(props: {
       {records.length === 0 ? <span class="faint">{visibleText(eventSubject(event))}</span> : null}
       {records.map(({ path, id, name }, at) => {
         const found = name === '' ? (names.get(`${path}/${id}`) ?? '') : name
-        const text = found === '' ? id : visibleText(found)
+        const text = found === '' ? pageTexts.events.unnamed : visibleText(found)
         const kind = findKindAtPath(path)
         return (
           <span key={`${path}/${id}`}>
@@ -35,11 +77,19 @@ export function EventSubjects(props: {
               : eventKindText(event).toLowerCase() === kind.one.toLowerCase()
                 ? ''
                 : `${kind.one} `}
-            {kind === null || found === '' ? text : <a href={consolePath(path, id)}>{text}</a>}
+            {kind === null || found === '' ? (
+              <span class="faint" title={id}>
+                {text}
+              </span>
+            ) : (
+              <a href={consolePath(path, id)}>{text}</a>
+            )}
           </span>
         )
       })}
-      {author === '' ? null : <span class="faint"> {texts.events.by(visibleText(author))}</span>}
+      {author === '' ? null : (
+        <span class="faint"> {pageTexts.events.by(visibleText(author))}</span>
+      )}
     </>
   )
 }

@@ -1,5 +1,6 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { fieldLabel } from '../records/form-model.ts'
 import { findKindAtPath } from '../records/kinds.ts'
@@ -32,11 +33,14 @@ function ownText<T>(entries: Readonly<Record<string, T>>, value: unknown): T | u
 
 /** The type of an event, in words. */
 export function eventTypeText(event: NetworkEvent): string {
-  const { events } = texts
+  const { events } = pageTexts
   const type = eventTypeName(event)
   if (event.namespace === 'alert') {
     const words = isRouterAlert(event) ? events.routerSeverities : events.severities
     return ownText(words, event.fields['severity']) ?? ''
+  }
+  if (event.namespace === 'connect') {
+    return ownText(events.connectedTo, event.fields['dst_type']) ?? ''
   }
   return (
     ownText(events.types, type) ??
@@ -68,16 +72,22 @@ export function eventTone(event: NetworkEvent): BadgeTone {
  * Whether an event is about traffic, or about a session that an authentication event reports too.
  * Such events are frequent.
  */
-export function isFrequentEvent({ namespace, fields }: NetworkEvent): boolean {
+export function isFrequentEvent(event: NetworkEvent): boolean {
+  const { namespace, fields } = event
+  if (namespace === 'apiSession') return eventTypeName(event) === 'created'
   if (namespace !== ENTITY_CHANGE) return namespace === 'usage' || namespace === 'metrics'
   return /^(apiS|s)essions$/.test(String(fields['entityType'] ?? fields['entity_type']))
 }
 
 /** The subject of an event in words: the kind of a changed record, otherwise the namespace. */
 export function eventKindText(event: NetworkEvent): string {
-  const [record] = event.namespace === ENTITY_CHANGE ? eventRecords(event) : []
-  const kind = record === undefined ? null : findKindAtPath(record.path)
-  return kind === null ? fieldLabel(event.namespace) : texts.form.title(kind.one)
+  const kind = event.namespace === ENTITY_CHANGE ? findKindAtPath(changedPath(event)) : null
+  return kind === null ? namespaceText(event.namespace) : texts.form.title(kind.one)
+}
+
+/** The kind of the events in a namespace, in words. */
+export function namespaceText(namespace: string): string {
+  return ownText(pageTexts.events.kinds, namespace) ?? fieldLabel(namespace)
 }
 
 const ENTITY_CHANGE = 'entityChange'
@@ -89,6 +99,13 @@ export interface EventRecord {
   readonly id: string
   /** Name of the record; '' if the event does not contain the name. */
   readonly name: string
+}
+
+/** Collection of the record that changed; '' if the event names none. */
+function changedPath({ fields }: NetworkEvent): string {
+  const type = String(fields['entityType'] ?? fields['entity_type'] ?? '')
+  const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  return path === 'routers' ? 'edge-routers' : path
 }
 
 /** Collections of the two records that a connection connects, by their type in the event. */
@@ -113,9 +130,11 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
     objectAt(fields, 'initialState', 'initial_state')
   const type = fields['entityType'] ?? fields['entity_type']
   if (state !== null && typeof type === 'string' && typeof state['id'] === 'string') {
-    const path = type.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    const path = changedPath(event)
     const name = typeof state['name'] === 'string' ? state['name'] : ''
-    return [{ path: path === 'routers' ? 'edge-routers' : path, id: state['id'], name }]
+    // A terminator has no name, but it belongs to a service at a router.
+    if (path === 'terminators') return recordsAt(state, TERMINATOR_RECORDS)
+    return [{ path, id: state['id'], name }]
   }
   const ends = ['src', 'dst'].flatMap((end) => {
     const path = ownText(ENDS, fields[`${end}_type`])
@@ -126,7 +145,21 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
     const path = type === 'identities' ? 'identities' : 'service-policies'
     return [{ path, id: String(fields['entity_id']), name: fields['entity_name'] }]
   }
-  return RECORDS.flatMap(([field, path]) => {
+  return recordsAt(fields, RECORDS)
+}
+
+const TERMINATOR_RECORDS = [
+  ['service', 'services'],
+  ['serviceId', 'services'],
+  ['router', 'edge-routers'],
+  ['routerId', 'edge-routers'],
+] as const
+
+function recordsAt(
+  fields: Fields,
+  places: readonly (readonly [field: string, path: string])[],
+): readonly EventRecord[] {
+  return places.flatMap(([field, path]) => {
     const id = fields[field]
     return typeof id === 'string' && id !== '' ? [{ path, id, name: '' }] : []
   })

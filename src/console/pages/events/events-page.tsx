@@ -7,19 +7,26 @@ import { Expandable } from '../../controls/expandable.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { EmptyState, Notice } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
 import { EventKind } from './event-kind.tsx'
-import { eventContainsText, eventKindText, eventTypeText, isFrequentEvent } from './event-text.ts'
-import { fieldLabel } from '../records/form-model.ts'
-import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
+import {
+  eventContainsText,
+  eventKindText,
+  eventTypeText,
+  isFrequentEvent,
+  namespaceText,
+} from './event-text.ts'
+import { type EventRun, groupEvents } from './event-runs.ts'
+import { EventSubjects, RunSubjects, useSubjectNames } from './event-subjects.tsx'
 
 const SHOWN_MAX = 200
 
 /** All events, newest first, updated as they arrive. */
 export function EventsPage() {
-  const { events } = texts
+  const { events } = pageTexts
   const typed = useSignal('')
   const namespace = useSignal('')
   const frozen = useSignal<readonly NetworkEvent[] | null>(null)
@@ -48,14 +55,14 @@ export function EventsPage() {
         </div>
         <select
           class="input event-kind"
-          aria-label={events.namespace}
+          aria-label={events.kind}
           value={namespace.value}
           onChange={({ currentTarget }) => (namespace.value = currentTarget.value)}
         >
           <option value="">{events.every}</option>
           {namespaces.map((name) => (
             <option key={name} value={name}>
-              {fieldLabel(name)}
+              {namespaceText(name)}
             </option>
           ))}
         </select>
@@ -82,31 +89,58 @@ export function EventsPage() {
           </EmptyState>
         ) : (
           <ul class="event-list">
-            {shown.slice(0, SHOWN_MAX).map((event) => (
-              <li key={event.id}>
-                <Expandable
-                  label={events.details(eventKindText(event), eventTypeText(event))}
-                  head={
-                    <>
-                      <span class="event-time faint">
-                        <Time at={event.timestamp} />
-                      </span>
-                      <span class="event-name">
-                        <EventKind event={event} />
-                      </span>
-                      <span class="soft">{eventTypeText(event)}</span>
-                      <span class="event-subject">
-                        <EventSubjects event={event} names={names} />
-                      </span>
-                    </>
-                  }
-                  body={() => <EventChange event={event} />}
-                />
+            {groupEvents(shown.slice(0, SHOWN_MAX)).map((run) => (
+              <li key={run.events.at(-1)?.id}>
+                <RunRow run={run} names={names} />
               </li>
             ))}
           </ul>
         )}
       </section>
     </>
+  )
+}
+
+/** One event, or several events with one cause. */
+function RunRow(props: { readonly run: EventRun; readonly names: ReadonlyMap<string, string> }) {
+  const { run, names } = props
+  const { events } = pageTexts
+  const { first } = run
+  const isOne = run.events.length === 1
+  return (
+    <Expandable
+      label={
+        isOne
+          ? events.details(eventKindText(first), eventTypeText(first))
+          : events.runDetails(run.events.length)
+      }
+      head={
+        <>
+          <span class="event-time faint">
+            <Time at={first.timestamp} />
+          </span>
+          <span class="event-name">
+            <EventKind event={first} />
+          </span>
+          <span class="soft">{eventTypeText(first)}</span>
+          <span class="event-subject">
+            {isOne ? (
+              <EventSubjects event={first} names={names} />
+            ) : (
+              <RunSubjects run={run} names={names} />
+            )}
+          </span>
+        </>
+      }
+      body={() =>
+        isOne ? (
+          <EventChange event={first} />
+        ) : (
+          run.events.map((event) => (
+            <RunRow key={event.id} run={{ first: event, events: [event] }} names={names} />
+          ))
+        )
+      }
+    />
   )
 }

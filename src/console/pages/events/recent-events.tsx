@@ -2,39 +2,45 @@ import { eventFeed } from '../../app/console-state.ts'
 import { Badge } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
-import { EventSubjects, useSubjectNames } from './event-subjects.tsx'
+import { groupEvents } from './event-runs.ts'
+import { EventSubjects, RunSubjects, useSubjectNames } from './event-subjects.tsx'
 import { EventKind } from './event-kind.tsx'
 import { eventTypeText, isFrequentEvent } from './event-text.ts'
 
 const SHOWN_MAX = 10
+/** Number of newest events of which the rows are made. */
+const READ_MAX = 100
 
 /** Shows the newest events since this tab was opened. */
 export function RecentEventsPanel() {
   const { news } = texts
-  const events = eventFeed.events.value
-    .filter((event) => !isFrequentEvent(event))
-    .slice(0, SHOWN_MAX)
-  const names = useSubjectNames(events)
+  const events = eventFeed.events.value.filter((event) => !isFrequentEvent(event))
+  const runs = groupEvents(events.slice(0, READ_MAX)).slice(0, SHOWN_MAX)
+  const names = useSubjectNames(runs.flatMap((run) => run.events))
   return (
     <section class="panel" aria-labelledby="events">
       <div class="panel-head">
         <h2 id="events">{news.events}</h2>
         <FeedBadge />
       </div>
-      {events.length === 0 ? (
+      {runs.length === 0 ? (
         <p class="panel-body soft small">
           {eventFeed.state.value === 'refused' ? news.refused : news.none}
         </p>
       ) : (
         <ul class="feed">
-          {events.map((event) => (
-            <li key={event.id}>
+          {runs.map((run) => (
+            <li key={run.events.at(-1)?.id}>
               <span class="feed-text">
-                <EventKind event={event} /> <span class="soft">{eventTypeText(event)}</span>{' '}
-                <EventSubjects event={event} names={names} />
+                <EventKind event={run.first} /> <span class="soft">{eventTypeText(run.first)}</span>{' '}
+                {run.events.length === 1 ? (
+                  <EventSubjects event={run.first} names={names} />
+                ) : (
+                  <RunSubjects run={run} names={names} />
+                )}
               </span>
               <span class="faint tiny">
-                <Time at={event.timestamp} />
+                <Time at={run.first.timestamp} />
               </span>
             </li>
           ))}

@@ -9,12 +9,14 @@ import { texts } from '../../texts.ts'
 
 /**
  * Records of one kind that need an operator's attention: those that match one option of a filter
- * choice (facet) of the kind's list.
+ * choice (facet) of the kind's list, or a filter.
  */
 interface Matter {
   readonly kind: string
   readonly facet: string
   readonly option: string
+  /** Filter of the records; absent: that of the option. */
+  readonly filter?: (nowMs: number) => string
   readonly sort: string
   /**
    * Field with the time since when, or at which, the record needs attention, shown beside the name;
@@ -28,6 +30,13 @@ interface Matter {
 }
 
 const { matters: titles } = texts.home
+
+const HOUR_MS = 3_600_000
+
+/** A time in a filter, in full seconds. */
+function timeIn(ms: number): string {
+  return `datetime(${new Date(ms).toISOString().replace(/\.\d+/, '')})`
+}
 
 /** In the order in which they are shown. */
 const matters: readonly Matter[] = [
@@ -71,7 +80,9 @@ const matters: readonly Matter[] = [
   {
     kind: 'enrollments',
     facet: 'expiry',
-    option: 'day',
+    option: 'soon',
+    // A token lives for some hours, so only one that is about to expire needs attention.
+    filter: (nowMs) => `expiresAt > ${timeIn(nowMs)} and expiresAt <= ${timeIn(nowMs + HOUR_MS)}`,
     sort: 'expiresAt asc',
     since: 'expiresAt',
     state: 'expiresSoon',
@@ -90,6 +101,7 @@ const matters: readonly Matter[] = [
     kind: 'identities',
     facet: 'seen',
     option: 'never',
+    filter: (nowMs) => `lastSeenAt = null and createdAt < ${timeIn(nowMs - 7 * 24 * HOUR_MS)}`,
     sort: 'createdAt desc',
     since: 'createdAt',
     sincePrefix: titles.created,
@@ -112,6 +124,8 @@ const SHOWN = 3
 
 export interface FoundAttentionItem extends Matter {
   readonly page: RowPage
+  /** Text in the filter field of the list; '' if the option selects the records. */
+  readonly typed: string
 }
 
 /** Everything that needs attention among the kinds that the caller may read. */
@@ -125,9 +139,12 @@ export async function readAttentionItems(
 }
 
 async function readMatter(matter: Matter, signal: AbortSignal): Promise<FoundAttentionItem> {
-  const filter = facetOption(matter.kind, matter.facet, matter.option).filter(filterContext())
+  const context = filterContext()
+  const own = matter.filter?.(context.nowMs)
+  const filter = own ?? facetOption(matter.kind, matter.facet, matter.option).filter(context)
   const query = { limit: String(SHOWN), filter, sort: matter.sort }
-  return { ...matter, page: await readRows(matter.kind, query, signal) }
+  const page = await readRows(matter.kind, query, signal)
+  return { ...matter, page, typed: own === undefined ? '' : `=${own}` }
 }
 
 /** Context for the filters on Home, none of which uses the routers that are offline. */

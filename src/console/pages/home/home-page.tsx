@@ -1,5 +1,6 @@
 import { currentCaller, hasPermission, loadCaller } from '../../app/management-document.ts'
 import { Failure, FailureNotice } from '../../app/failure.tsx'
+import { lazyComponent } from '../../app/lazy.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
@@ -63,11 +64,22 @@ export function HomePage() {
         <FailureNotice error={loaded.error.value} />
         <Attention matters={shown?.matters ?? null} />
         <Amounts amounts={shown?.amounts ?? null} />
-        {isKnown && hasPermission('service.read') ? <TopServices /> : null}
+        {hasNoService(shown?.amounts) ? (
+          <StartHere />
+        ) : isKnown && hasPermission('service.read') ? (
+          <TopServices />
+        ) : null}
         {isKnown && hasPermission('admin') ? <ClusterCard /> : null}
       </div>
     </>
   )
+}
+
+const StartHere = lazyComponent(() => import('./start-here.tsx').then((one) => one.StartHere))
+
+/** Whether the network offers nothing yet. */
+function hasNoService(amounts: readonly RecordCount[] = []): boolean {
+  return amounts.some(({ kind, all }) => kind === 'services' && all === 0)
 }
 
 /** Message for a caller that may not read any of the kinds on this page. */
@@ -111,9 +123,11 @@ function Attention({ matters }: { readonly matters: readonly FoundAttentionItem[
 }
 
 function MatterRow({ matter }: { readonly matter: FoundAttentionItem }) {
-  const { kind, facet, option, page, state: name, since, title } = matter
-  const state = { typed: '', sort: '', isDescending: false, offset: 0 }
-  const list = consolePath(kind) + formatListState({ ...state, facets: { [facet]: option } })
+  const { kind, facet, option, page, typed, state: name, since, title } = matter
+  const state = { typed, sort: '', isDescending: false, offset: 0 }
+  const list =
+    consolePath(kind) +
+    formatListState({ ...state, facets: typed === '' ? { [facet]: option } : {} })
   const others = page.totalCount - page.rows.length
   return (
     <li>

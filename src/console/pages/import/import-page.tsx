@@ -9,6 +9,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { AccessPreview, previewedCollection } from '../access/preview.tsx'
 import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
@@ -23,12 +24,14 @@ import {
 
 /** Shows the changes that a network file requires and their effect on access, and makes them. */
 export function ImportPage() {
-  const { wizards, import: words } = texts
+  const { wizards } = texts
+  const { import: words } = pageTexts
   const refused = useMissingPermissionReason([])
   const planned = useSignal<NetworkImport | null>(null)
   const problem = useSignal<string | null>(null)
   const made = useSignal<number | null>(null)
   const isComparing = useSignal(false)
+  const fileName = useSignal('')
   const reading = useRef(new AbortController())
   const choose = async (file: File): Promise<void> => {
     reading.current.abort()
@@ -36,6 +39,7 @@ export function ImportPage() {
     const { signal } = reading.current
     planned.value = null
     problem.value = null
+    fileName.value = file.name
     if (file.size > IMPORT_BYTES_MAX) {
       problem.value = words.tooLarge
       return
@@ -69,7 +73,15 @@ export function ImportPage() {
         <div class="panel-body form">
           {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
           {problem.value === null ? null : <Notice tone="bad">{problem.value}</Notice>}
-          <FileInput isBusy={made.value !== null} onFile={(file) => void choose(file)} />
+          <FileInput
+            chosen={
+              fileName.value === ''
+                ? ''
+                : words.chosen(visibleText(fileName.value), plan?.steps.length ?? null)
+            }
+            isBusy={made.value !== null}
+            onFile={(file) => void choose(file)}
+          />
           {plan === null && !isComparing.value ? (
             <ol class="how small">
               {words.how.map((step) => (
@@ -101,9 +113,14 @@ export function ImportPage() {
 }
 
 /** A file that the user chooses or drops. */
-function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: File) => void }) {
-  const { isBusy, onFile } = props
-  const { import: words } = texts
+function FileInput(props: {
+  /** Name of the chosen file, and what it changes; '' before one is chosen. */
+  readonly chosen: string
+  readonly isBusy: boolean
+  readonly onFile: (file: File) => void
+}) {
+  const { chosen, isBusy, onFile } = props
+  const { import: words } = pageTexts
   const take = (files: FileList | null | undefined): void => {
     const [file] = files ?? []
     if (file !== undefined && !isBusy) onFile(file)
@@ -112,16 +129,20 @@ function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: Fi
     <Field label={words.file} hint={words.fileHint}>
       {(ids) => (
         <div
-          class="drop"
+          class={chosen === '' ? 'drop' : 'drop chosen-file'}
           onDragOver={(event) => event.preventDefault()}
           onDrop={(event) => {
             event.preventDefault()
             take(event.dataTransfer?.files)
           }}
         >
-          <span class="soft" aria-hidden="true">
-            {words.drop}
-          </span>
+          {chosen === '' ? (
+            <span class="soft" aria-hidden="true">
+              {words.drop}
+            </span>
+          ) : (
+            <strong role="status">{chosen}</strong>
+          )}
           <input
             {...ids}
             type="file"
@@ -140,7 +161,7 @@ function FileInput(props: { readonly isBusy: boolean; readonly onFile: (file: Fi
 }
 
 function Planned({ plan }: { readonly plan: NetworkImport }) {
-  const { import: words } = texts
+  const { import: words } = pageTexts
   const { faults, steps, previewed } = plan
   if (faults.length > 0) {
     return (

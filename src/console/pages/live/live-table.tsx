@@ -8,6 +8,7 @@ import { visibleText } from '../../app/visible-text.ts'
 import { isNarrowWindow } from '../../app/narrow.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
+import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { RecordCell } from '../records/record-cell.tsx'
 import { StateBadge } from '../records/record-state.tsx'
@@ -19,6 +20,7 @@ import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
 import { differingColumns } from './live-columns.ts'
 import type { LiveDataRow } from './live-row.ts'
+import { liveRowName } from './live-row-name.ts'
 
 export type LiveTableName = keyof typeof texts.live.names
 
@@ -57,7 +59,7 @@ export function LiveTable(props: LiveTableProps) {
     name === 'circuits'
       ? groupCircuits(rows)
       : rows.map((row) => ({ key: row.id, newest: row, rows: [row] }))
-  const ending = useSignal<string | null>(null)
+  const ending = useSignal<LiveDataRow | null>(null)
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
     error.value = null
@@ -109,7 +111,7 @@ export function LiveTable(props: LiveTableProps) {
                   }
                   isInGroup={place > 0}
                   onEnd={() => {
-                    if (asksFirst) ending.value = row.id
+                    if (asksFirst) ending.value = row
                     else endNow(row.id)
                   }}
                 />
@@ -122,7 +124,8 @@ export function LiveTable(props: LiveTableProps) {
       {ending.value === null || end === null ? null : (
         <EndDialog
           name={name}
-          id={ending.value}
+          row={ending.value}
+          names={props.names}
           end={end}
           onClose={() => (ending.value = null)}
           onDone={onEnded}
@@ -188,7 +191,7 @@ function LiveRow(
             <Button refused={isReadOnly.value ? texts.banner.refused : null} onClick={onEnd}>
               {isNarrowWindow.value ? <Icon name="close" /> : live.end}
               <span class="visually-hidden">
-                {isNarrowWindow.value ? live.end : ''} {row.id}
+                {isNarrowWindow.value ? live.end : ''} {liveRowName(row, props.names) ?? row.id}
               </span>
             </Button>
           ) : null}
@@ -286,25 +289,31 @@ function latencyMs(nanoseconds: unknown): number {
 
 function EndDialog(props: {
   readonly name: LiveTableName
-  readonly id: string
+  readonly row: LiveDataRow
+  readonly names: ReadonlyMap<string, string>
   readonly end: (id: string) => Promise<void>
   readonly onClose: () => void
   readonly onDone: () => void
 }) {
   const { live } = texts
-  const { name, id, end, onClose, onDone } = props
+  const { name, row, names, end, onClose, onDone } = props
+  const { ipAddress, createdAt } = row
+  const named = liveRowName(row, names)
   return (
     <ConfirmDialog
-      title={live.endTitle[name]}
+      title={named === null ? live.endTitle[name] : live.endOf(live.one[name], named)}
       verb={live.end}
       isDangerous
-      run={async () => await end(id)}
-      done={live.ended(id)}
+      run={() => end(row.id)}
+      done={live.ended(live.one[name], named)}
       onClose={onClose}
       onDone={onDone}
     >
       <p class="soft">{live.endWhat[name]}</p>
-      <p class="mono">{id}</p>
+      <p class="soft small">
+        {typeof ipAddress === 'string' && ipAddress !== '' ? `${visibleText(ipAddress)}, ` : ''}
+        {live.opened} <Time at={String(createdAt)} />
+      </p>
     </ConfirmDialog>
   )
 }

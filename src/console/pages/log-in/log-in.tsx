@@ -8,6 +8,7 @@ import { tabSession } from '../../app/console-state.ts'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import type { ConsoleLogInMethod } from '../../client/session.ts'
 import { Button } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { ConsoleLogo } from '../../controls/icon.tsx'
 import { startProviderSignIn, startSignIn, takeSignInFault } from '../../app/sign-in.ts'
@@ -102,10 +103,9 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
       .catch(() => undefined)
   }
   return (
-    <form
+    <CheckedForm
       class="form log-in"
-      onSubmit={(event) => {
-        event.preventDefault()
+      onSubmit={() => {
         attempt({ kind: 'password', username: username.value, password: password.value })
       }}
     >
@@ -152,7 +152,7 @@ function PasswordForm({ hasSignIn }: { readonly hasSignIn: boolean }) {
         </Button>
       ) : null}
       {hasSignIn ? <ProviderButtons onFault={(text) => (fault.value = text)} /> : null}
-    </form>
+    </CheckedForm>
   )
 }
 
@@ -191,10 +191,9 @@ function FactorForm() {
   const fault = useSignal('')
   const isBusy = useSignal(false)
   return (
-    <form
+    <CheckedForm
       class="form log-in"
-      onSubmit={(event) => {
-        event.preventDefault()
+      onSubmit={() => {
         if (isBusy.value) return
         isBusy.value = true
         fault.value = ''
@@ -233,6 +232,6 @@ function FactorForm() {
       >
         {logIn.cancel}
       </Button>
-    </form>
+    </CheckedForm>
   )
 }

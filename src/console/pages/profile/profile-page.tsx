@@ -10,6 +10,7 @@ import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import type { IdentityDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { CopyId } from '../../controls/copy.tsx'
 import { TextField } from '../../controls/field.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
@@ -155,11 +156,10 @@ function PasswordForm({ password }: Pick<Account, 'password'>) {
       {password === null ? (
         <p class="panel-body soft">{profile.noPassword}</p>
       ) : (
-        <form
+        <CheckedForm
           class="panel-body form"
-          aria-label={profile.password}
-          onSubmit={(event) => {
-            event.preventDefault()
+          label={profile.password}
+          onSubmit={() => {
             if (!isBusy.value && !isReadOnly.value) void change(password.id)
           }}
         >
@@ -188,7 +188,7 @@ function PasswordForm({ password }: Pick<Account, 'password'>) {
           >
             {profile.change}
           </Button>
-        </form>
+        </CheckedForm>
       )}
     </section>
   )

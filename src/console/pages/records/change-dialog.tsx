@@ -1,14 +1,23 @@
 import { useSignal } from '@preact/signals'
 
+import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { failureText } from '../../app/failure.tsx'
+import { refusedChange } from '../../app/fault-text.ts'
+import { useLoadedData } from '../../app/loaded.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button } from '../../controls/button.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
+import { TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { texts } from '../../texts.ts'
-import { AccessPreview } from '../access/preview.tsx'
+import { AccessEffectResult, loadAccessEffect } from '../access/preview.tsx'
+import { ChangedFields } from './changed-fields.tsx'
 import type { Draft } from './json-values.ts'
+import { fieldLabel } from './form-model.ts'
+import { findKindAtPath } from './kinds.ts'
 import { recordApiPath, writeRecord } from './record-data.ts'
 
 /** A change of one record: a patch of fields, or its deletion. */
@@ -18,6 +27,8 @@ export interface RecordChange {
   readonly name: string
   /** Null: the record is deleted. */
   readonly data: Draft | null
+  /** Values of the changed fields before the change. */
+  readonly before?: Draft
   /** ETag that the record had when it was shown; null: the change is made without a check. */
   readonly ifMatch?: string | null
 }
@@ -41,7 +52,24 @@ export function ChangeDialog(props: {
   const made = useSignal<ReadonlySet<string>>(new Set())
   const refused = useSignal<readonly Refused[]>([])
   const isBusy = useSignal(false)
-  const { bulk } = texts
+  const typed = useSignal('')
+  const { bulk } = pageTexts
+  const previewed = changes.map(({ collection, id, data }) => ({
+    action: data === null ? ('delete' as const) : ('patch' as const),
+    collection,
+    id,
+    data,
+  }))
+  const effect = useLoadedData(JSON.stringify(previewed), (signal) =>
+    loadAccessEffect(previewed, signal),
+  )
+  const impossible = impossibleChange(changes, effect.error.value)
+  const [first] = changes
+  // The deletion of several records needs more than a click, like that of a single one.
+  const phrase =
+    isDangerous && changes.length > 1
+      ? bulk.phrase(texts.count(changes.length, ...kindWords(first?.collection)))
+      : null
   const run = async (): Promise<void> => {
     isBusy.value = true
     refused.value = []
@@ -73,6 +101,10 @@ export function ChangeDialog(props: {
           <Button
             kind={isDangerous ? 'destroy' : 'primary'}
             isBusy={isBusy.value}
+            refused={
+              impossible ??
+              (phrase === null || typed.value === phrase ? null : texts.manage.typeFirst)
+            }
             onClick={() => void run()}
           >
             {verb}
@@ -80,28 +112,42 @@ export function ChangeDialog(props: {
         </>
       }
     >
-      {refused.value.length === 0 ? null : (
-        <Notice tone="bad">
-          {bulk.refused(refused.value.length, changes.length)}
-          <ul>
-            {refused.value.map(({ name, reason }) => (
-              <li key={name}>
-                <strong>{visibleText(name)}</strong> {reason}
-              </li>
-            ))}
-          </ul>
-        </Notice>
+      <RefusedChanges refused={refused.value} total={changes.length} />
+      <ChangedValues changes={changes} />
+      {phrase === null ? null : (
+        <>
+          <p class="soft">{bulk.deleteWhat}</p>
+          <TextField
+            label={texts.manage.typeThis(phrase)}
+            value={typed.value}
+            onInput={(value) => (typed.value = value)}
+          />
+        </>
       )}
-      <ChangedNames changes={changes} />
-      <AccessPreview
-        changes={changes.map(({ collection, id, data }) => ({
-          action: data === null ? 'delete' : 'patch',
-          collection,
-          id,
-          data,
-        }))}
-      />
+      {impossible === null ? (
+        <AccessEffectResult effect={effect} />
+      ) : (
+        <Notice tone="bad">{impossible}</Notice>
+      )}
     </Dialog>
+  )
+}
+
+/** The records that were not changed, each with the reason. */
+function RefusedChanges(props: { readonly refused: readonly Refused[]; readonly total: number }) {
+  const { refused, total } = props
+  if (refused.length === 0) return null
+  return (
+    <Notice tone="bad">
+      {pageTexts.bulk.refused(refused.length, total)}
+      <ul>
+        {refused.map(({ name, reason }) => (
+          <li key={name}>
+            <strong>{visibleText(name)}</strong> {reason}
+          </li>
+        ))}
+      </ul>
+    </Notice>
   )
 }
 
@@ -111,11 +157,47 @@ function writeOf({ collection, id, data, ifMatch = null }: RecordChange) {
   return { method: 'PATCH', path, body: data, ifMatch } as const
 }
 
+function kindWords(collection = ''): readonly [one: string, many: string] {
+  const kind = findKindAtPath(collection)
+  return [kind?.one ?? collection, kind?.many ?? collection]
+}
+
+/** Why the controller would refuse one of the changes, with the name of its record. */
+function impossibleChange(changes: readonly RecordChange[], error: unknown): string | null {
+  if (!(error instanceof ApiRefusalError)) return null
+  const change = changes[refusedChange(error.fault?.field ?? error.detail) ?? changes.length]
+  if (change === undefined) return null
+  const name = visibleText(change.name)
+  const { bulk } = pageTexts
+  if (changes.length === 1) return failureText(error)
+  return change.data === null ? bulk.notDeleted(name) : bulk.notChanged(name, failureText(error))
+}
+
 const NAMES_SHOWN = 10
 
-function ChangedNames({ changes }: { readonly changes: readonly RecordChange[] }) {
-  const shown = changes.slice(0, NAMES_SHOWN).map(({ name }) => visibleText(name))
-  const more = changes.length - shown.length
+/** The changed values of a single record, or the names of several records. */
+function ChangedValues({ changes }: { readonly changes: readonly RecordChange[] }) {
+  const [only, ...others] = changes
+  if (only !== undefined && others.length === 0 && only.data !== null) {
+    const { data, before = {} } = only
+    const hints = Object.entries(findKindAtPath(only.collection)?.fields ?? {})
+    return (
+      <ChangedFields
+        changes={Object.keys(data).map((name) => ({
+          name,
+          before: before[name],
+          after: data[name],
+        }))}
+        fields={hints.flatMap(([name, { label, widget }]) =>
+          widget === undefined ? [] : [{ name, label: label ?? fieldLabel(name), widget }],
+        )}
+        isNew={false}
+      />
+    )
+  }
+  const names = sortByName(changes, ({ name }) => name).map(({ name }) => visibleText(name))
+  const shown = names.slice(0, NAMES_SHOWN)
+  const more = names.length - shown.length
   return (
     <p class="soft small names">
       {shown.join(', ')}

@@ -8,7 +8,7 @@ import { type NamedRecord, useRecordNames } from './record-names.ts'
 /** The values that a save changes; references have names. A new record has no earlier values. */
 export function ChangedFields(props: {
   readonly changes: readonly FormFieldChange[]
-  readonly fields: readonly FormField[]
+  readonly fields: readonly Pick<FormField, 'name' | 'label' | 'widget'>[]
   readonly isNew: boolean
 }) {
   const { changes, fields, isNew } = props
@@ -22,18 +22,22 @@ export function ChangedFields(props: {
   }
   return (
     <dl class="diff">
-      {changes.map(({ name, before, after }) => (
-        <div key={name}>
-          <dt>{fields.find((field) => field.name === name)?.label ?? fieldLabel(name)}</dt>
-          <DiffRows
-            before={before}
-            after={after}
-            hasBefore={!isNew}
-            hasAfter
-            textOf={(value) => shownValue(value, nameOf)}
-          />
-        </div>
-      ))}
+      {changes.map(({ name, before, after }) => {
+        const field = fields.find((one) => one.name === name)
+        const isAttribute = field?.widget.is === 'roles' && field.widget.isOwn
+        return (
+          <div key={name}>
+            <dt>{field?.label ?? fieldLabel(name)}</dt>
+            <DiffRows
+              before={before}
+              after={after}
+              hasBefore={!isNew}
+              hasAfter
+              textOf={(value) => shownValue(value, isAttribute ? (word) => `#${word}` : nameOf)}
+            />
+          </div>
+        )
+      })}
     </dl>
   )
 }
@@ -41,7 +45,7 @@ export function ChangedFields(props: {
 /** Records that the value of a field refers to by id. */
 function recordsIn(
   { name, before, after }: FormFieldChange,
-  fields: readonly FormField[],
+  fields: readonly Pick<FormField, 'name' | 'widget'>[],
 ): NamedRecord[] {
   const widget = fields.find((field) => field.name === name)?.widget
   const words = [before, after].flat().filter((one): one is string => typeof one === 'string')

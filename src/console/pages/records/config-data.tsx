@@ -5,11 +5,13 @@ import { useEffect, useRef } from 'preact/hooks'
 import { failureText } from '../../app/failure.tsx'
 import { Field } from '../../controls/field.tsx'
 import { Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import type { ServedSchema } from '../../client/api-document.ts'
 import { CancelledError } from '../../../client/client-errors.ts'
 import { resolveDataSchema } from './data-schema.ts'
 import { emptyDraft, type FormFault, groupWidget } from './form-model.ts'
+import type { FieldHint } from './field-hints.ts'
 import type { FormField, GroupWidget } from './form-field.ts'
 import { type Draft, isObject, isDeepEqual } from './json-values.ts'
 import { JsonInput } from './leaf-inputs.tsx'
@@ -35,12 +37,27 @@ interface TypeForm {
   readonly failure: unknown
 }
 
+const { configHints } = pageTexts
+/** Hints for the data of the config types of OpenZiti that most services have. */
+const dataHints: Readonly<Record<string, Readonly<Record<string, FieldHint>>>> = {
+  'intercept.v1': {
+    protocols: { initial: ['tcp'] },
+    addresses: { help: configHints.addresses },
+    portRanges: { initial: [{}] },
+    sourceIp: { help: configHints.sourceIp, isRare: true },
+    allowedSourceAddresses: { help: configHints.sources, isRare: true },
+    dialOptions: { help: configHints.dialOptions, isRare: true },
+  },
+  'host.v1': { protocol: { initial: 'tcp' }, address: {}, port: {} },
+}
+
 async function loadForm(typeId: string, signal: AbortSignal): Promise<TypeForm> {
   try {
     const { record } = await readRecord('config-types', typeId, signal)
     const { schema } = record
     const resolved = resolveDataSchema(isObject(schema) ? (schema as ServedSchema) : {})
-    return { typeId, widget: groupWidget(resolved), failure: null }
+    const fields = dataHints[String(record['name'])] ?? {}
+    return { typeId, widget: groupWidget(resolved, { fields }), failure: null }
   } catch (failure) {
     return { typeId, widget: null, failure }
   }
@@ -74,9 +91,12 @@ export function ConfigDataInput(props: ConfigDataProps) {
   const data = value ?? {}
   const widget = isObject(data) ? (form?.widget ?? null) : null
   useEffect(() => {
-    if (!isNew || widget === null || !isDeepEqual(data, filled.current)) return
-    filled.current = emptyDraft(widget.fields)
-    if (!isDeepEqual(data, filled.current)) onChange(filled.current)
+    if (!isNew || widget === null) return
+    const usual = emptyDraft(widget.fields)
+    const isUntouched = isDeepEqual(data, filled.current)
+    if (isUntouched && !isDeepEqual(data, usual)) onChange(usual)
+    // A restored draft may contain the usual data, which another type must not inherit either.
+    if (isUntouched || isDeepEqual(data, usual)) filled.current = usual
   }, [widget])
   // Without a type, there is nothing to fill in yet.
   if (isNew && typeId === '') return null

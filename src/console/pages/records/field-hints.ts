@@ -17,6 +17,9 @@ export interface FieldHint {
   readonly isRequired?: boolean
   /** True: the form of an existing record does not show it. */
   readonly isFixed?: boolean
+  readonly placeholder?: string
+  readonly heading?: string
+  readonly isRare?: boolean
 }
 
 export const referenceWidget = (kind: string): Widget => ({ is: 'reference', kind })
@@ -73,6 +76,7 @@ export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
     optionTexts: texts.posture.semantics,
   }),
   processes: ofPosture('PROCESS_MULTI', {
+    initial: [{ osType: 'Linux' }],
     fields: {
       osType: { label: 'System' },
       path: { help: texts.posture.path },
@@ -81,7 +85,7 @@ export const postureFieldHints: Readonly<Record<string, FieldHint>> = {
     },
   }),
   timeoutSeconds: ofPosture('MFA', {
-    label: 'Valid for, in seconds',
+    label: 'Seconds of validity',
     help: texts.posture.timeout,
     initial: -1,
   }),

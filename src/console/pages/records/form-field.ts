@@ -8,6 +8,8 @@ export type Widget =
    */
   | { readonly is: 'roleEnds' }
   | { readonly is: 'text' | 'longText' | 'secret' | 'json' | 'texts' }
+  /** `enrollment`: how a new identity enrolls; `controller`: one controller, or all. */
+  | { readonly is: 'enrollment' | 'permissions' | 'controller' }
   | { readonly is: 'number'; readonly minimum: number | null; readonly maximum: number | null }
   /** `isOnlyTrue`: the field is either true or absent. */
   | { readonly is: 'flag'; readonly isOnlyTrue: boolean }
@@ -63,6 +65,12 @@ export interface FormField {
   readonly shownIf?: FieldCondition
   /** True: the value is chosen when the record is created, and never changes. */
   readonly isFixed?: boolean
+  /** Example of a value, or the value that is used if the field is empty. */
+  readonly placeholder?: string
+  /** True: of the optional members of an object, one that few records need. */
+  readonly isRare?: boolean
+  /** Heading above the first of several fields that belong together. */
+  readonly heading?: string
 }
 
 export interface FieldCondition {

@@ -10,11 +10,23 @@ import { type Draft, isObject, isDeepEqual, stringItems } from './json-values.ts
 /** Labels for OpenZiti field names that cannot be split into words. */
 const labels: Readonly<Record<string, string>> = {
   ott: 'One-time token',
-  ottca: 'One-time token, certificate of a CA (its id)',
+  ottca: 'Certificate of a CA',
   updb: 'User name and password',
   username: 'User name',
   extJwt: 'External JWT',
   cert: 'Certificate',
+  certPem: 'Certificate',
+  sdkInfo: 'Client',
+  serverCertPem: 'Server certificate',
+  unverifiedCertPem: 'Certificate that waits for its proof',
+  unverifiedFingerprint: 'Fingerprint of the waiting certificate',
+  ctrlChanListeners: 'Control channel listeners',
+  maxIdleTimeMillis: 'Idle time',
+  isAuthEnabled: 'Its certificates log in',
+  isAutoCaEnrollmentEnabled: 'Devices enroll by themselves with a certificate',
+  isOttCaEnrollmentEnabled: 'Devices enroll with a token and a certificate',
+  oidc: 'OpenID Connect',
+  typeId: 'Type',
 }
 
 /** Title of a column in a list of records. */
@@ -91,6 +103,9 @@ function fieldOf(
     ...(hint.initial === undefined ? {} : { initial: hint.initial }),
     ...(hint.shownIf === undefined ? {} : { shownIf: hint.shownIf }),
     ...(hint.isFixed === undefined ? {} : { isFixed: hint.isFixed }),
+    ...(hint.placeholder === undefined ? {} : { placeholder: hint.placeholder }),
+    ...(hint.isRare === undefined ? {} : { isRare: hint.isRare }),
+    ...(hint.heading === undefined ? {} : { heading: hint.heading }),
   }
 }
 

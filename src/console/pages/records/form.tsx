@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { Fragment } from 'preact'
 import { useRef } from 'preact/hooks'
 
 import { ExpiryInput } from '../../controls/expiry-input.tsx'
@@ -29,6 +30,7 @@ import {
   toInputText,
   TextInput,
 } from './leaf-inputs.tsx'
+import { ControllerInput, EnrollmentInput, PermissionsInput } from './special-inputs.tsx'
 import { hasExpiringAttributes, RoleExpiryInput } from './role-expiry-input.tsx'
 import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
 
@@ -58,19 +60,21 @@ export function FormFields(props: FormProps) {
           (field) => isFieldShown(field, draft) && !(field.isFixed === true && of === 'record'),
         )
         .map((field) => (
-          <FormControl
-            key={field.name}
-            field={
-              required.includes(field.name)
-                ? { ...field, isRequired: true, isStarred: true }
-                : field
-            }
-            draft={draft}
-            fault={fault?.name === field.name ? fault : null}
-            of={of}
-            onChange={(value) => onChange(withMember(draft, field.name, value))}
-            onBadJson={onBadJson}
-          />
+          <Fragment key={field.name}>
+            {field.heading === undefined ? null : <h3 class="form-heading">{field.heading}</h3>}
+            <FormControl
+              field={
+                required.includes(field.name)
+                  ? { ...field, isRequired: true, isStarred: true }
+                  : field
+              }
+              draft={draft}
+              fault={fault?.name === field.name ? fault : null}
+              of={of}
+              onChange={(value) => onChange(withMember(draft, field.name, value))}
+              onBadJson={onBadJson}
+            />
+          </Fragment>
         ))}
     </>
   )
@@ -107,6 +111,8 @@ function FormControl(props: ControlProps) {
         return <OneOf {...props} options={widget.options} />
       case 'configData':
         return <ConfigData {...props} />
+      case 'enrollment':
+        return <EnrollmentInput label={label} value={value} fault={fault} onChange={onChange} />
       default:
     }
   }
@@ -128,7 +134,7 @@ function hintOf({ help, widget }: FormField): string | undefined {
 }
 
 function Control(props: ControlProps & { readonly ids: InputIds; readonly value: unknown }) {
-  const { field, of, draft, ids, value, onChange, onBadJson } = props
+  const { field, draft, ids, value, onChange, onBadJson } = props
   const onBad = (isBad: boolean): void => onBadJson(field.name, isBad)
   const leaf = { ids, value, onChange }
   const widget: Widget = canWidgetShow(field.widget, value) ? field.widget : { is: 'json' }
@@ -178,6 +184,10 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           onChange={onChange}
         />
       )
+    case 'permissions':
+      return <PermissionsInput {...leaf} />
+    case 'controller':
+      return <ControllerInput {...leaf} />
     case 'end':
       return <ExpiryInput ids={ids} value={value} about="" onChange={onChange} />
     case 'roleEnds':
@@ -185,13 +195,7 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
     case 'text':
     case 'secret':
       return (
-        <TextInput
-          {...leaf}
-          isSecret={widget.is === 'secret'}
-          // In a nested form, the input is not marked as required: the group around the input may
-          // be closed, and then the browser could not show why it refuses to submit.
-          isRequired={field.isRequired && of !== 'part'}
-        />
+        <TextInput {...leaf} isSecret={widget.is === 'secret'} placeholder={field.placeholder} />
       )
     default:
       return <JsonInput {...leaf} onBad={onBad} />
@@ -209,7 +213,7 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
       {field.help === null || field.help === '' ? null : <span class="hint">{field.help}</span>}
       {fault === null || below !== null ? null : <span class="fault">{fault.reason}</span>}
       <Members
-        widget={widget}
+        widget={inner === null && !field.isRequired ? withoutStars(widget) : widget}
         value={inner ?? {}}
         fault={below}
         onChange={(changed) =>
@@ -234,6 +238,11 @@ function Group(props: ControlProps & { readonly widget: GroupWidget }) {
       <div class="form">{content}</div>
     </details>
   )
+}
+
+/** The group of an object that is not set: none of its fields needs a value. */
+function withoutStars(widget: GroupWidget): GroupWidget {
+  return { ...widget, fields: widget.fields.map((field) => ({ ...field, isStarred: false })) }
 }
 
 /** The fields of an object, and the names of members for which the schema has no field. */
@@ -261,7 +270,8 @@ function Members(
   const unusedNow = fields.filter(
     ({ name }) => unused.current?.has(name) === true && !required.includes(name),
   )
-  const rare = unusedNow.length < UNUSED_MIN ? [] : unusedNow
+  const rare =
+    unusedNow.length < UNUSED_MIN ? unusedNow.filter(({ isRare }) => isRare === true) : unusedNow
   const others = Object.keys(value).filter((one) => !fields.some(({ name }) => name === one))
   return (
     <>

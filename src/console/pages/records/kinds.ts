@@ -97,6 +97,16 @@ function kind(
   }
 }
 
+/** Fields of edge routers and transit routers that few routers need. */
+const routerFields: ConsoleKind['fields'] = {
+  cost: {},
+  noTraversal: { label: 'No traversal', help: 'Circuits begin or end here, and do not pass.' },
+  disabled: { help: texts.form.disabledRouter },
+  allowedNames: { help: 'Names that its certificate may have beside its own.' },
+  ctrlChanListeners: { widget: jsonWidget },
+  configs: { widget: referencesWidget('configs') },
+}
+
 export const kinds: readonly ConsoleKind[] = [
   kind(
     'identities',
@@ -125,9 +135,12 @@ export const kinds: readonly ConsoleKind[] = [
           widget: { is: 'roleEnds' },
         },
         isAdmin: { label: 'Administrator', help: 'May do everything on the management API.' },
-        enrollment: { label: 'Enrollment' },
+        enrollment: { initial: { ott: true }, widget: { is: 'enrollment' } },
         authPolicyId: { label: 'Authentication policy', widget: referenceWidget('auth-policies') },
-        permissions: { help: 'What it may do without being an administrator.' },
+        permissions: {
+          help: 'What it may do without being an administrator.',
+          widget: { is: 'permissions' },
+        },
         externalId: { label: 'External ID', help: 'Its name in tokens of an external JWT signer.' },
         appData: { widget: jsonWidget },
         serviceHostingCosts: { widget: jsonWidget },
@@ -151,7 +164,7 @@ export const kinds: readonly ConsoleKind[] = [
         configs: { help: 'At most one of each config type.', widget: referencesWidget('configs') },
         encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
-        maxIdleTimeMillis: { label: 'Idle time, in milliseconds', help: '0: unlimited' },
+        maxIdleTimeMillis: { label: 'Idle time', help: 'In ms. 0: unlimited.' },
         tags: { widget: jsonWidget },
       },
     },
@@ -163,15 +176,7 @@ export const kinds: readonly ConsoleKind[] = [
     'router',
     {
       tasks: ['router'],
-      advanced: [
-        'cost',
-        'noTraversal',
-        'disabled',
-        'allowedNames',
-        'ctrlChanListeners',
-        'appData',
-        'configs',
-      ],
+      advanced: [...Object.keys(routerFields), 'appData'],
       columns: [
         'isOnline',
         'onlineSince',
@@ -185,16 +190,8 @@ export const kinds: readonly ConsoleKind[] = [
         name: {},
         roleAttributes: attributesHint('edge-routers'),
         isTunnelerEnabled: { label: 'Tunneler enabled', help: texts.wizards.tunnelHint },
-        cost: {},
-        noTraversal: {
-          label: 'No traversal',
-          help: 'Circuits begin or end here, and do not pass.',
-        },
-        disabled: { help: texts.form.disabledRouter },
-        allowedNames: { help: 'Names that its certificate may have beside its own.' },
-        ctrlChanListeners: { label: 'Control channel listeners', widget: jsonWidget },
+        ...routerFields,
         appData: { widget: jsonWidget },
-        configs: { widget: referencesWidget('configs') },
         tags: { widget: jsonWidget },
       },
     },
@@ -210,7 +207,8 @@ export const kinds: readonly ConsoleKind[] = [
     'router',
     {
       columns: ['isOnline', 'onlineSince', 'isEdgeRouter', 'cost'],
-      fields: { name: {}, cost: {} },
+      advanced: Object.keys(routerFields),
+      fields: { name: {}, ...routerFields, tags: { widget: jsonWidget } },
     },
   ),
   kind(
@@ -320,7 +318,12 @@ export const kinds: readonly ConsoleKind[] = [
     'config-type',
     {
       columns: ['use', 'configCount'],
-      fields: { name: {}, schema: { widget: jsonWidget }, tags: { widget: jsonWidget } },
+      fields: {
+        name: {},
+        schema: { help: 'JSON Schema of the data.', widget: jsonWidget },
+        target: { label: 'Configs of', initial: 'service', optionTexts: texts.form.targets },
+        tags: { widget: jsonWidget },
+      },
     },
   ),
   kind(
@@ -391,7 +394,6 @@ export const kinds: readonly ConsoleKind[] = [
       tasks: ['signer'],
       columns: ['enabled', 'issuer', 'audience'],
       advanced: [
-        'certPem',
         'kid',
         'targetToken',
         'enrollAuthPolicyId',
@@ -405,13 +407,20 @@ export const kinds: readonly ConsoleKind[] = [
         issuer: { help: texts.signers.fields.issuer.hint },
         audience: { help: texts.signers.audienceHint },
         enabled: { initial: true },
-        jwksEndpoint: { label: 'Address of the keys (JWKS)', help: texts.signers.jwksHint },
-        claimsProperty: { label: texts.signers.claim },
+        claimsProperty: { label: texts.signers.claim, placeholder: 'sub' },
         useExternalId: { label: 'The claim is the external ID of the identity' },
-        clientId: { label: texts.signers.fields.clientId.label },
+        jwksEndpoint: {
+          heading: texts.signers.keysHeading,
+          label: 'Address of the keys (JWKS)',
+          help: texts.signers.jwksHint,
+        },
+        certPem: { label: 'Certificate', help: texts.signers.certHint },
+        clientId: {
+          heading: texts.signers.logInHeading,
+          label: texts.signers.fields.clientId.label,
+        },
         externalAuthUrl: { label: 'Address for log-in' },
         scopes: {},
-        certPem: { label: 'Certificate', help: texts.signers.certHint },
         kid: { label: 'Key ID of the certificate' },
         enrollAuthPolicyId: {
           label: 'Authentication policy of enrolled identities',
@@ -440,7 +449,13 @@ export const kinds: readonly ConsoleKind[] = [
       fields: {
         name: {},
         certPem: { label: 'Certificate', help: texts.form.pem },
-        identityRoles: attributesHint('identities'),
+        identityRoles: {
+          ...attributesHint('identities'),
+          help: 'Identities that this CA enrolls get these attributes.',
+        },
+        isAuthEnabled: { initial: true },
+        isAutoCaEnrollmentEnabled: { initial: true },
+        isOttCaEnrollmentEnabled: {},
       },
     },
   ),
@@ -507,7 +522,22 @@ export const kinds: readonly ConsoleKind[] = [
     ['controller setting', 'Controller settings', 'Settings of one controller, or of all.'],
     'sliders',
     'controller-setting',
-    {},
+    {
+      fields: {
+        controllerId: { label: 'Controller', initial: 'global', widget: { is: 'controller' } },
+        oidc: {
+          isRequired: true,
+          fields: {
+            redirectUris: {
+              label: 'Redirect addresses',
+              help: 'Addresses of programs to which the sign-in page may return.',
+            },
+            postLogoutUris: { label: 'Addresses after the log-out' },
+          },
+        },
+        tags: { widget: jsonWidget },
+      },
+    },
   ),
   kind('routers', ['router', 'Routers', 'All routers.'], 'router', 'router', {
     columns: ['isOnline', 'onlineSince', 'cost'],

@@ -10,23 +10,23 @@ export interface InputIds {
   readonly id: string
   readonly 'aria-describedby': string | undefined
   readonly 'aria-invalid': boolean
+  readonly 'aria-required'?: boolean
 }
 
-interface LeafProps {
+export interface LeafProps {
   readonly ids: InputIds
   readonly value: unknown
   readonly onChange: (value: unknown) => void
 }
 
 export function TextInput(
-  props: LeafProps & { readonly isSecret: boolean; readonly isRequired: boolean },
+  props: LeafProps & { readonly isSecret: boolean; readonly placeholder?: string | undefined },
 ) {
-  const { ids, value, isSecret, isRequired, onChange } = props
+  const { ids, value, isSecret, placeholder, onChange } = props
   if (isSecret) {
     return (
       <PasswordInput
         ids={ids}
-        isRequired={isRequired}
         value={toInputText(value)}
         onInput={(typed) => onChange(orNothing(typed))}
       />
@@ -39,7 +39,7 @@ export function TextInput(
       type="text"
       autocomplete="off"
       spellcheck={false}
-      required={isRequired}
+      placeholder={placeholder}
       value={toInputText(value)}
       onInput={({ currentTarget }) => onChange(orNothing(currentTarget.value))}
     />

@@ -5,7 +5,7 @@ import { loadCaller, managementDocument, hasPermission } from '../../app/managem
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { eventFeed, isReadOnly } from '../../app/console-state.ts'
@@ -51,7 +51,7 @@ const sortedByNames: ReadonlySet<string> = new Set(['service', 'identity'])
 function inOrderOfNames(state: ListState, page: RowPage): RowPage {
   if (!sortedByNames.has(state.sort) || page.rows.length < page.totalCount) return page
   const hostName = ({ host }: RecordRow): string => (isObject(host) ? String(host['name']) : '')
-  const rows = orderByName(page.rows, (row) => `${rowTitle(row)} ${hostName(row)}`)
+  const rows = sortByName(page.rows, (row) => `${rowTitle(row)} ${hostName(row)}`)
   return { ...page, rows: state.isDescending ? rows.toReversed() : rows }
 }
 

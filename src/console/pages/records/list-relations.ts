@@ -1,4 +1,4 @@
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { hasPermission } from '../../app/management-document.ts'
 import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { pathRouters } from '../live/circuit-path.ts'
@@ -70,7 +70,7 @@ const relateConfigs: Relate = async (rows, signal) => {
       configValue: clientAddress ?? hostAddress,
       ...(isWhole
         ? {
-            usedBy: orderByName(services.rows, rowTitle)
+            usedBy: sortByName(services.rows, rowTitle)
               .filter(({ configs }) => Array.isArray(configs) && configs.includes(row.id))
               .map((service) => ({ id: service.id, name: service['name'], entity: 'services' })),
           }
@@ -161,7 +161,7 @@ const relatePostureChecks: Relate = async (_, signal) => {
     const policies = using.map(({ reference }) => reference)
     return {
       policyCount: using.length,
-      policies: orderByName(policies, ({ name }) => String(name)),
+      policies: sortByName(policies, ({ name }) => String(name)),
     }
   }
 }

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { downloadText } from '../../app/download.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { navigateTo, consolePath } from '../../app/navigation.ts'
@@ -313,7 +313,7 @@ function DisableButton(props: {
   const { rows, amount, refused, onDone } = props
   const { list, acts } = texts
   const isAsking = useSignal(false)
-  const names = orderByName(
+  const names = sortByName(
     rows.map((row) => rowTitle(row)),
     (name) => name,
   )
@@ -365,6 +365,6 @@ export function changesForSelection(
         ? [...new Set([...own, ...attributes])]
         : own.filter((one) => !attributes.includes(one))
     if (roleAttributes.length === own.length) return []
-    return [{ ...common, data: { roleAttributes } }]
+    return [{ ...common, before: { roleAttributes: own }, data: { roleAttributes } }]
   })
 }

@@ -271,7 +271,6 @@ function ActDialog(props: {
             {(ids) => (
               <PasswordInput
                 ids={ids}
-                isRequired
                 value={password.value}
                 onInput={(typed) => (password.value = typed)}
               />

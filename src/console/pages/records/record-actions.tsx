@@ -116,7 +116,7 @@ export function OutstandingToken({ kind, record }: Pick<RecordActionsProps, 'kin
       fileName={`${name}.jwt`}
       jwt={found.jwt}
       expiresAt={found.expiresAt}
-      command={isRouter ? wizards.routerCommand : wizards.identityCommand}
+      kind={isRouter ? 'edge-routers' : 'identities'}
     >
       <Button onClick={() => (isShown.value = false)}>{texts.acts.hideToken}</Button>
     </TokenCard>

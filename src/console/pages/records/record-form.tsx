@@ -3,14 +3,22 @@ import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { failureText } from '../../app/failure.tsx'
+import { withoutChangePosition } from '../../app/fault-text.ts'
 import { consolePath, registerLeaveGuard } from '../../app/navigation.ts'
 import { showToast } from '../../app/toasts.tsx'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Dialog } from '../../controls/dialog.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
-import { AccessPreview, hasEffectOnAccess, type PreviewedChange } from '../access/preview.tsx'
+import {
+  type AccessEffectLoad,
+  AccessEffectResult,
+  hasEffectOnAccess,
+  type PreviewedChange,
+  useAccessEffect,
+} from '../access/preview.tsx'
 import { CurlCommandPanel } from './curl-command-panel.tsx'
 import { ChangedFields } from './changed-fields.tsx'
 import { dropDraft, storeDraft, readStoredDraft } from './drafts.ts'
@@ -95,6 +103,21 @@ function changesOf(values: Draft, draft: Draft, fields: readonly FormField[]) {
   return changedFormFields(values, draft, shown)
 }
 
+function previewOf(
+  { kind, id }: Pick<RecordFormProps, 'kind' | 'id'>,
+  data: PreviewedChange['data'],
+): PreviewedChange {
+  return { action: id === null ? 'create' : 'patch', collection: kind.path, id, data }
+}
+
+/** Asks before the user leaves a form whose changes are not saved. */
+function useLeaveWarning(isTouched: boolean, isBusy: { readonly value: boolean }): void {
+  useEffect(
+    () => registerLeaveGuard(() => !isTouched || isBusy.value || confirm(texts.form.leave)),
+    [isTouched],
+  )
+}
+
 export function RecordForm(props: RecordFormProps) {
   const { kind, id, fields, values, refused, onSaved, onReload } = props
   const { key, initial, draft, isRestored } = useRecordDraft(props)
@@ -106,11 +129,9 @@ export function RecordForm(props: RecordFormProps) {
   const isDirty = changes.length > 0
   const isTouched = isDirty && !isDeepEqual(draft.value, initial)
   useStoredDraft(key, draft.value, isTouched, fields)
-  useEffect(
-    () => registerLeaveGuard(() => !isTouched || isBusy.value || confirm(texts.form.leave)),
-    [isTouched],
-  )
+  useLeaveWarning(isTouched, isBusy)
   const call = callOf(props, draft.value, changes)
+  const effect = useAccessEffect()
   const discard = (): void => {
     dropDraft(key)
     draft.value = values
@@ -131,6 +152,15 @@ export function RecordForm(props: RecordFormProps) {
       .finally(() => (isBusy.value = false))
       .catch(() => undefined)
   }
+  /** Opens the review, unless the preview of the change refuses a field. */
+  const review = async (): Promise<void> => {
+    isBusy.value = true
+    error.value = null
+    await effect.load([previewOf(props, call.body ?? null)])
+    isBusy.value = false
+    if (faultOf(effect.error.value, fields) === null) isReviewing.value = true
+    else error.value = effect.error.value
+  }
   const blocked = refused ?? blockedBy(badJson.names.value.size > 0, isDirty, id === null)
   const fault = faultOf(error.value, fields)
   const form = useFaultInSight(error.value, fault !== null && !isReviewing.value)
@@ -139,16 +169,14 @@ export function RecordForm(props: RecordFormProps) {
       <Refusal error={error.value} fields={fields} onReload={onReload} />
     )
   return (
-    <form
-      ref={form}
+    <CheckedForm
+      form={form}
       class="panel record-form"
-      aria-label={texts.form.title(kind.one)}
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (blocked !== null) return
-        if (id === null && !hasEffectOnAccess(kind.path)) return save()
-        error.value = null
-        isReviewing.value = true
+      label={texts.form.title(kind.one)}
+      onSubmit={() => {
+        if (blocked !== null || isBusy.value) return
+        if (id === null && !hasEffectOnAccess(kind.path)) save()
+        else void review()
       }}
     >
       <div class="panel-body form">
@@ -165,7 +193,8 @@ export function RecordForm(props: RecordFormProps) {
         <CurlCommandPanel call={call} />
       </div>
       <FormFoot
-        refusal={isReviewing.value ? null : refusal}
+        // A fault at a field is shown there, and has the focus.
+        refusal={isReviewing.value || fault !== null ? null : refusal}
         unsaved={changes.length}
         leaveTo={id === null ? consolePath(kind.path) : consolePath(kind.path, id)}
         onDiscard={discard}
@@ -179,12 +208,8 @@ export function RecordForm(props: RecordFormProps) {
           changes={changes}
           call={call}
           fields={fields}
-          previewed={{
-            action: id === null ? 'create' : 'patch',
-            collection: kind.path,
-            id,
-            data: call.body ?? null,
-          }}
+          isNew={id === null}
+          effect={effect}
           isBusy={isBusy.value}
           refusal={refusal}
           hasFault={fault !== null}
@@ -192,7 +217,7 @@ export function RecordForm(props: RecordFormProps) {
           onSave={save}
         />
       ) : null}
-    </form>
+    </CheckedForm>
   )
 }
 
@@ -297,7 +322,11 @@ function Refusal(props: {
 }
 
 function faultOf(error: unknown, fields: readonly FormField[]) {
-  return toFormFault(error instanceof ApiRefusalError ? error.fault : null, fields)
+  const fault = error instanceof ApiRefusalError ? error.fault : null
+  return toFormFault(
+    fault === null ? null : { ...fault, field: withoutChangePosition(fault.field) },
+    fields,
+  )
 }
 
 /** One sentence about a refused save; it names the field by the label that the form shows. */
@@ -313,7 +342,8 @@ function ReviewDialog(props: {
   readonly changes: readonly FormFieldChange[]
   readonly fields: readonly FormField[]
   readonly call: RecordWriteRequest
-  readonly previewed: PreviewedChange
+  readonly isNew: boolean
+  readonly effect: AccessEffectLoad
   readonly isBusy: boolean
   /** The reason why the last attempt was refused. */
   readonly refusal: ComponentChildren
@@ -322,23 +352,29 @@ function ReviewDialog(props: {
   readonly onClose: () => void
   readonly onSave: () => void
 }) {
-  const { changes, fields, call, previewed, isBusy, refusal, hasFault, onClose, onSave } = props
+  const { changes, fields, call, isNew, effect, isBusy, refusal, hasFault, onClose, onSave } = props
   return (
     <Dialog
       title={texts.form.review}
       onClose={onClose}
       foot={
-        <>
-          <Button onClick={onClose}>{hasFault ? texts.form.correct : texts.cancel}</Button>
-          <Button kind="primary" isBusy={isBusy} onClick={onSave}>
-            {previewed.action === 'create' ? texts.form.create : texts.form.save}
+        hasFault ? (
+          <Button kind="primary" onClick={onClose}>
+            {texts.form.correct}
           </Button>
-        </>
+        ) : (
+          <>
+            <Button onClick={onClose}>{texts.cancel}</Button>
+            <Button kind="primary" isBusy={isBusy} onClick={onSave}>
+              {isNew ? texts.form.create : texts.form.save}
+            </Button>
+          </>
+        )
       }
     >
       {refusal}
-      <ChangedFields changes={changes} fields={fields} isNew={previewed.action === 'create'} />
-      <AccessPreview changes={[previewed]} />
+      <ChangedFields changes={changes} fields={fields} isNew={isNew} />
+      {hasFault ? null : <AccessEffectResult effect={effect} />}
       <CurlCommandPanel call={call} />
     </Dialog>
   )

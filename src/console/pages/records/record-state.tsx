@@ -13,7 +13,7 @@ export interface ShownState {
   readonly icon?: IconName
 }
 
-const { cell, home, topology } = texts
+const { cell, home, live } = texts
 
 /** The states of records. A state has the same word, color and icon on all pages. */
 export const recordStates = {
@@ -23,14 +23,14 @@ export const recordStates = {
   /** A disconnected identity; not a fault, because a person may have closed the laptop. */
   away: { tone: 'plain', word: cell.offline, icon: 'minus' },
   notEnrolled: { tone: 'plain', word: cell.notEnrolled, icon: 'key' },
-  disabled: { tone: 'warn', word: cell.disabled },
+  disabled: { tone: 'plain', word: cell.disabled, icon: 'ban' },
   enabled: { tone: 'good', word: cell.enabled },
   verified: { tone: 'good', word: cell.verified },
   unverified: { tone: 'warn', word: cell.unverified },
   noHost: { tone: 'warn', word: cell.noHost },
   hostsOffline: { tone: 'bad', word: cell.hostsOffline },
-  up: { tone: 'good', word: topology.up },
-  down: { tone: 'bad', word: topology.down },
+  up: { tone: 'good', word: live.linkStates.up },
+  down: { tone: 'bad', word: live.linkStates.down },
   locked: { tone: 'warn', word: home.words.locked },
   expiresSoon: { tone: 'warn', word: home.words.soon },
   expired: { tone: 'plain', word: home.words.expired, icon: 'minus' },

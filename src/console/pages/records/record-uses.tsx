@@ -1,6 +1,6 @@
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
@@ -120,7 +120,7 @@ export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useR
           <Notice key={use.kind} tone="warn">
             {texts.uses[use.effect](amount)}
             <ul class="uses">
-              {orderByName(page.rows, rowTitle).map((row) => (
+              {sortByName(page.rows, rowTitle).map((row) => (
                 <li key={row.id}>
                   <a href={consolePath(use.kind, row.id)}>{rowTitle(row)}</a>
                 </li>

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks'
 
 import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
+import { within } from '../../text-parts.ts'
 import { texts } from '../../texts.ts'
 import { findKindAtPath } from './kinds.ts'
 import {
@@ -14,10 +15,10 @@ import {
 } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 
-type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid'>
+type InputIds = Pick<PickerProps, 'id' | 'aria-describedby' | 'aria-invalid' | 'aria-required'>
 
 function manyOf(kind: string): string {
-  return (findKindAtPath(kind)?.many ?? kind).toLowerCase()
+  return within(findKindAtPath(kind)?.many ?? kind)
 }
 
 async function loadRecords(
@@ -112,6 +113,8 @@ export function ReferenceInput(props: {
       />
       <Picker
         {...ids}
+        // The chosen records are not the text of the input.
+        aria-required={ids['aria-required'] === true && chosen.length === 0}
         placeholder={texts.picker.search(manyOf(kind))}
         load={(typed, signal) => loadRecords(kind, typed, signal)}
         onPick={({ value }) => {
@@ -156,6 +159,7 @@ export function RolesInput(props: {
         />
         <Picker
           {...ids}
+          aria-required={ids['aria-required'] === true && chosen.length === 0}
           placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
-import { orderByName } from '../../app/name-order.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { Button } from '../../controls/button.tsx'
 import { Skeleton } from '../../controls/status.tsx'
@@ -57,7 +57,7 @@ async function read(
 ): Promise<RowPage> {
   const state = { ...NO_FILTER, typed: filter, sort: sortOf(name) }
   const page = await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
-  return { ...page, rows: orderByName(page.rows, rowTitle) }
+  return { ...page, rows: sortByName(page.rows, rowTitle) }
 }
 
 /** The page of a record, or the list of several. */

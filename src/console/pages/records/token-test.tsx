@@ -10,6 +10,7 @@ import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
 import { Badge, Notice } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 
 type Check = ExternalJwtSignerTested['checks'][number]
@@ -21,7 +22,7 @@ const tones: Readonly<Record<string, BadgeTone>> = { passed: 'good', failed: 'ba
  * address of the page.
  */
 export function TokenTest({ signerId }: { readonly signerId: string }) {
-  const { tokenTest } = texts
+  const { tokenTest } = pageTexts
   const token = useSignal('')
   const report = useSignal<ExternalJwtSignerTested | null>(null)
   const error = useSignal<unknown>(null)
@@ -87,7 +88,7 @@ export function TokenTest({ signerId }: { readonly signerId: string }) {
 }
 
 function Report({ report }: { readonly report: ExternalJwtSignerTested }) {
-  const { tokenTest } = texts
+  const { tokenTest } = pageTexts
   const { checks, identity, logsIn, enrolls, claimNames } = report
   const failed = checks.find(({ state }) => state === 'failed')
   const names = claimNames.map((name) => visibleText(name))
@@ -124,7 +125,7 @@ function Report({ report }: { readonly report: ExternalJwtSignerTested }) {
 }
 
 function CheckRow({ check }: { readonly check: Check }) {
-  const { tokenTest } = texts
+  const { tokenTest } = pageTexts
   const shown = (value: string | null): string => (value === null ? '' : visibleText(value))
   return (
     <tr>

@@ -1,5 +1,8 @@
-import { hasPermission } from '../../app/management-document.ts'
-import { consolePath } from '../../app/navigation.ts'
+import { effect } from '@preact/signals'
+
+import { currentCaller, hasPermission } from '../../app/management-document.ts'
+import { consolePath, currentPage } from '../../app/navigation.ts'
+import { recordTitle } from '../../app/page-title.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { PickerOption, PickerSuggestions } from '../../controls/picker.tsx'
 import type { IconName } from '../../controls/icon-paths.ts'
@@ -49,6 +52,11 @@ export async function searchConsole(
   const text = typed.trim()
   const isAttribute = text.startsWith('#')
   const word = text.replace(/^#/, '').toLowerCase()
+  if (text === '') {
+    // The menu beside the dialog has all pages.
+    const first = [...openedRecords(), ...tasks()]
+    return { options: first.slice(0, OPTIONS_MAX), totalCount: first.length }
+  }
   const places = isAttribute ? [] : [...pages.map(pageOption), ...tasks()].filter(has(word))
   const records = isAttribute || word === '' ? [] : await recordsOf(text, signal)
   const attributes = word === '' ? [] : await attributesOf(word, signal)
@@ -75,6 +83,27 @@ function found(name: string, note: string, value: string, icon: IconName): Found
 
 function pageOption({ title, path, icon }: SearchablePage): Found {
   return found(title, texts.search.page, path, icon)
+}
+
+const OPENED_MAX = 5
+/**
+ * The records that were opened in this tab, the newest first, with the caller who opened them: the
+ * object changes with each log-in.
+ */
+let opened: readonly (Found & { readonly caller: unknown })[] = []
+
+effect(() => {
+  const { value: name } = recordTitle
+  const [path = '', id = ''] = currentPage.peek().names
+  const kind = findKindAtPath(path)
+  const caller = currentCaller.peek()
+  if (name === '' || kind === null || id === '') return
+  const one = { ...found(name, kind.one, consolePath(path, id), kind.icon), caller }
+  opened = [one, ...opened.filter(({ value }) => value !== one.value)].slice(0, OPENED_MAX)
+})
+
+function openedRecords(): readonly Found[] {
+  return opened.filter(({ caller }) => caller === currentCaller.value)
 }
 
 function tasks(): Found[] {

@@ -1,6 +1,7 @@
 import { navigateTo } from '../../app/navigation.ts'
 import { isSearchOpen } from '../../app/shortcuts.ts'
 import { Dialog } from '../../controls/dialog.tsx'
+import { Icon } from '../../controls/icon.tsx'
 import { Picker } from '../../controls/picker.tsx'
 import { texts } from '../../texts.ts'
 import { searchConsole, type SearchablePage } from './find.ts'
@@ -13,7 +14,8 @@ export function SearchDialog({ pages }: { readonly pages: readonly SearchablePag
   }
   return (
     <Dialog title={search.title} onClose={close} isPalette>
-      <div class="picker-only">
+      <div class="picker-only filter-input">
+        <Icon name="search" />
         <Picker
           label={search.title}
           placeholder={search.placeholder}

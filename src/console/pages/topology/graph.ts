@@ -160,8 +160,3 @@ function idIn(value: unknown): string {
 function numberIn(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
-
-/** Sorts by name, as people search for routers. The drawing uses the order of ids. */
-export function sortByName(nodes: readonly GraphNode[]): readonly GraphNode[] {
-  return [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
-}

@@ -1,7 +1,9 @@
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { visibleText } from '../../app/visible-text.ts'
@@ -9,6 +11,7 @@ import { FABRIC_API_PATH } from '../../../client/cluster-client.ts'
 import { Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { RouterState, StateBadge } from '../records/record-state.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { quoteFilterText } from '../records/filters.ts'
 import { useIdentityNames } from '../records/record-names.ts'
@@ -25,13 +28,18 @@ import {
 interface DetailsProps {
   readonly graph: Graph
   readonly circuits: readonly DrawnCircuit[]
+  /** The circuit whose path the drawing shows; null: none. */
+  readonly circuit: DrawnCircuit | null
+  /** Names of identities, by ID. */
+  readonly clients: ReadonlyMap<string, string>
   readonly target: TopologyTarget | null
   readonly onChoose: (target: TopologyTarget) => void
 }
 
 /** Details of the router or link that the user points at or has chosen. */
-export function TopologyDetails({ graph, circuits, target, onChoose }: DetailsProps) {
-  const { topology } = texts
+export function TopologyDetails(props: DetailsProps) {
+  const { topology } = pageTexts
+  const { graph, circuits, circuit, clients, target, onChoose } = props
   const router = target?.kind === 'router' ? graph.nodes.find(({ id }) => id === target.id) : null
   const link = target?.kind === 'link' ? graph.links.find(({ id }) => id === target.id) : null
   return (
@@ -45,10 +53,93 @@ export function TopologyDetails({ graph, circuits, target, onChoose }: DetailsPr
         />
       ) : link ? (
         <LinkDetails graph={graph} link={link} circuits={circuitsOverLink(circuits, link)} />
+      ) : circuit === null ? (
+        <Overview graph={graph} onChoose={onChoose} />
       ) : (
-        <p class="panel-body soft small">{topology.pointAt}</p>
+        <PathDetails graph={graph} circuit={circuit} client={clients.get(circuit.clientId) ?? ''} />
       )}
     </section>
+  )
+}
+
+/** The routers that are offline, and the slowest link. */
+function Overview({ graph, onChoose }: Pick<DetailsProps, 'graph' | 'onChoose'>) {
+  const { live } = texts
+  const { topology } = pageTexts
+  const names = namesOf(graph)
+  const enrolled = sortByName(graph.nodes, ({ name }) => name).filter(
+    ({ isEnrolled }) => isEnrolled,
+  )
+  const offline = enrolled.filter(({ isOnline }) => !isOnline)
+  const [slowest] = graph.links
+    .filter(({ isDown }) => !isDown)
+    .sort((a, b) => b.latencyMs - a.latencyMs)
+  return (
+    <div class="panel-body details-body">
+      <Part title={topology.offlineOf(offline.length, enrolled.length)}>
+        {offline.map(({ id, name, since }) => (
+          <li key={id}>
+            <button
+              type="button"
+              class="link-button"
+              onClick={() => onChoose({ kind: 'router', id })}
+            >
+              {visibleText(name)}
+            </button>
+            {since === null ? null : (
+              <span class="faint">
+                <Time at={since} />
+              </span>
+            )}
+          </li>
+        ))}
+      </Part>
+      {slowest === undefined ? null : (
+        <Part title={topology.slowest}>
+          <li>
+            <button
+              type="button"
+              class="link-button"
+              onClick={() => onChoose({ kind: 'link', id: slowest.id })}
+            >
+              {visibleText(names.get(slowest.from) ?? '')} –{' '}
+              {visibleText(names.get(slowest.to) ?? '')}
+            </button>
+            <span class="faint">{live.milliseconds(slowest.latencyMs)}</span>
+          </li>
+        </Part>
+      )}
+      <p class="soft small">{topology.pointAt}</p>
+    </div>
+  )
+}
+
+/** The routers of a circuit's path, in order. */
+function PathDetails(props: {
+  readonly graph: Graph
+  readonly circuit: DrawnCircuit
+  readonly client: string
+}) {
+  const { topology } = pageTexts
+  const { graph, circuit, client } = props
+  const names = namesOf(graph)
+  return (
+    <>
+      <div class="panel-head">
+        <h2>{visibleText(topology.pathOf(circuit.service, client))}</h2>
+      </div>
+      <div class="panel-body details-body">
+        <Part title={topology.hops(circuit.routers.length)}>
+          {circuit.routers.map((id, at) => (
+            <li key={id}>
+              <a href={consolePath('edge-routers', id)}>
+                {at + 1}. {visibleText(names.get(id) ?? topology.unknownRouter)}
+              </a>
+            </li>
+          ))}
+        </Part>
+      </div>
+    </>
   )
 }
 
@@ -58,7 +149,8 @@ function RouterDetails(props: {
   readonly circuits: readonly DrawnCircuit[]
   readonly onChoose: (target: TopologyTarget) => void
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { graph, router, circuits, onChoose } = props
   const names = namesOf(graph)
   const links = graph.links.filter(({ from, to }) => from === router.id || to === router.id)
@@ -88,7 +180,7 @@ function RouterDetails(props: {
                 {visibleText(names.get(link.from === router.id ? link.to : link.from) ?? '')}
               </button>
               <span class="faint">
-                {link.isDown ? topology.down : live.milliseconds(link.latencyMs)}
+                {link.isDown ? live.linkStates.down : live.milliseconds(link.latencyMs)}
               </span>
             </li>
           ))}
@@ -105,7 +197,8 @@ function LinkDetails(props: {
   readonly link: GraphLink
   readonly circuits: readonly DrawnCircuit[]
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { graph, link, circuits } = props
   const names = namesOf(graph)
   return (
@@ -135,7 +228,7 @@ function LinkDetails(props: {
 
 /** Number of circuits by service, most first. */
 function ServicesOf({ circuits }: { readonly circuits: readonly DrawnCircuit[] }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const counts = new Map<string, number>()
   for (const { service } of circuits) counts.set(service, (counts.get(service) ?? 0) + 1)
   const rows = [...counts].sort(([a, x], [b, y]) => y - x || a.localeCompare(b, 'en'))
@@ -151,14 +244,18 @@ function ServicesOf({ circuits }: { readonly circuits: readonly DrawnCircuit[] }
   )
 }
 
+/** A service that is hosted at a router. */
 interface Hosted {
   readonly service: string
   readonly serviceId: string
-  /** Id of the identity that hosts the service; '' if the router itself hosts it. */
-  readonly hostId: string
+  /** Ids of the identities that host the service; '' if the router itself hosts it. */
+  readonly hostIds: Set<string>
 }
 
-const HOSTED_MAX = 50
+/** Maximum terminators that are read. */
+const TERMINATORS_MAX = 500
+/** Number of services that are listed at first. */
+const SERVICES_SHOWN = 8
 
 interface TerminatorRow {
   readonly id: string
@@ -169,44 +266,53 @@ interface TerminatorRow {
 
 async function readHosted(routerId: string, signal: AbortSignal) {
   const filter = `router = ${quoteFilterText(routerId)}`
-  const query = new URLSearchParams({ filter, limit: String(HOSTED_MAX) })
+  const query = new URLSearchParams({ filter, limit: String(TERMINATORS_MAX) })
   const { body } = await consoleApiClient.ask({
     path: `${FABRIC_API_PATH}/terminators?${query}`,
     signal,
   })
-  const { data, meta } = body as {
-    readonly data: readonly TerminatorRow[]
-    readonly meta: { readonly pagination: { readonly totalCount: number } }
+  const { data } = body as { readonly data: readonly TerminatorRow[] }
+  const hosted = new Map<string, Hosted>()
+  for (const { hostId = '', serviceId, service } of data) {
+    const known = hosted.get(serviceId)
+    if (known === undefined) {
+      const name = service?.name ?? serviceId
+      hosted.set(serviceId, { serviceId, service: name, hostIds: new Set([hostId]) })
+    } else known.hostIds.add(hostId)
   }
-  const hosted = data.map(({ hostId = '', serviceId, service }): Hosted => {
-    return { serviceId, service: service?.name ?? serviceId, hostId }
-  })
-  hosted.sort((a, b) => a.service.localeCompare(b.service, 'en', { numeric: true }))
-  return { hosted, totalCount: meta.pagination.totalCount }
+  return sortByName([...hosted.values()], ({ service }) => service)
 }
 
 /** The services that are hosted at the router, with their hosts. */
 function HostedServices({ routerId }: { readonly routerId: string }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const loaded = useLoadedData(`hosted/${routerId}`, (signal) => readHosted(routerId, signal))
-  const { value: page } = loaded.data
-  const names = useIdentityNames((page?.hosted ?? []).map(({ hostId }) => hostId))
-  if (page === null) {
+  const isWhole = useSignal(false)
+  const { value: hosted } = loaded.data
+  const names = useIdentityNames((hosted ?? []).flatMap(({ hostIds }) => [...hostIds]))
+  if (hosted === null) {
     return loaded.error.value === null ? <Skeleton /> : <FailureNotice error={loaded.error.value} />
   }
   return (
-    <Part title={topology.hosted(page.totalCount)}>
-      {page.hosted.map(({ service, serviceId, hostId }, at) => (
-        <li key={at}>
-          <a href={consolePath('services', serviceId)}>{visibleText(service)}</a>
+    <Part title={topology.hosted(hosted.length)}>
+      {hosted.slice(0, isWhole.value ? undefined : SERVICES_SHOWN).map((one) => (
+        <li key={one.serviceId}>
+          <a href={consolePath('services', one.serviceId)}>{visibleText(one.service)}</a>
           <span class="faint">
-            {hostId === '' ? topology.byRouter : visibleText(names.get(hostId) ?? hostId)}
+            {sortByName(
+              [...one.hostIds].map((id) => visibleText(names.get(id) ?? topology.byRouter)),
+              String,
+            ).join(', ')}
           </span>
         </li>
       ))}
-      {page.totalCount > page.hosted.length ? (
-        <li class="faint">{texts.picker.count(page.hosted.length, page.totalCount)}</li>
-      ) : null}
+      {isWhole.value || hosted.length <= SERVICES_SHOWN ? null : (
+        <li>
+          <button type="button" class="link-button" onClick={() => (isWhole.value = true)}>
+            {texts.record.showAll(hosted.length, hosted.length)}
+          </button>
+        </li>
+      )}
     </Part>
   )
 }

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { visibleText } from '../../app/visible-text.ts'
 import { IconButton } from '../../controls/button.tsx'
 import { Notice, Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import {
   type DrawnCircuit,
@@ -19,7 +20,8 @@ import { computeLayout } from './computed-layout.ts'
 import type { NodePositions } from './layout.ts'
 import { panBy, type Point, scrollToPoint, type Viewport, zoomBy } from './viewport.ts'
 
-const MARGIN = 70
+/** Room around the outermost routers, for their labels. */
+const MARGIN = 80
 const NODE_RADIUS = 14
 const ZOOM_STEP = 1.5
 const LINK_WIDTH = 1.5
@@ -45,7 +47,7 @@ export interface TopologyDrawingProps {
 
 /** Draws the network as SVG. The tables below contain the same information as text. */
 export function TopologyDrawing(props: TopologyDrawingProps) {
-  const { topology } = texts
+  const { topology } = pageTexts
   const { graph } = props
   const places = useSignal<ReadonlyMap<string, Point> | null>(null)
   const fault = useSignal(false)
@@ -76,21 +78,14 @@ export function TopologyDrawing(props: TopologyDrawingProps) {
   return <NetworkMap {...props} points={points} />
 }
 
-/** Draws routers and links at the given positions; the user can zoom and move the drawing. */
-function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
-  const { topology } = texts
-  const { graph, circuits, circuit, points, pointed, chosen, onChoose } = props
-  const target = chosen ?? pointed
-  const whole = boxOf(points)
-  const chosenView = useSignal<Viewport | null>(null)
-  const view = fitting(whole, chosenView.value)
-  const svg = useRef<SVGSVGElement>(null)
-  // Labels and nodes keep their size on the screen, so that a zoom makes room between them.
-  const unit = view.width / whole.width
-  const setView = (next: Viewport): void => void (chosenView.value = next)
-  const zoom = (factor: number, at?: Point): void => setView(zoomBy(whole, view, factor, at))
-  const names = new Map(graph.nodes.map((node) => [node.id, labelOf(node)]))
-  const labels = placeLabels(
+/** The labels of routers and links that have a place, by the IDs of routers and links. */
+function placedLabels(
+  { graph, circuits }: TopologyDrawingProps,
+  points: ReadonlyMap<string, Point>,
+  names: ReadonlyMap<string, string>,
+  unit: number,
+) {
+  return placeLabels(
     graph.nodes.flatMap(({ id }) => requestOf(id, points.get(id), names.get(id))),
     graph.links.flatMap((link) => {
       const to = points.get(link.to)
@@ -99,6 +94,29 @@ function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap
     }),
     unit,
   )
+}
+
+/** Draws routers and links at the given positions; the user can zoom and move the drawing. */
+function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap<string, Point> }) {
+  const { topology } = pageTexts
+  const { graph, circuits, circuit, pointed, chosen, onChoose } = props
+  const target = chosen ?? pointed
+  const figure = useRef<HTMLElement>(null)
+  const width = useSignal(WIDTH_MAX)
+  useEffect(() => {
+    if (figure.current !== null) width.value = figure.current.clientWidth
+  }, [])
+  const points = spread(props.points, width.value)
+  const whole = boxOf(points, width.value)
+  const chosenView = useSignal<Viewport | null>(null)
+  const view = fitting(whole, chosenView.value)
+  const svg = useRef<SVGSVGElement>(null)
+  // Labels and nodes keep their size on the screen, so that a zoom makes room between them.
+  const unit = view.width / whole.width
+  const setView = (next: Viewport): void => void (chosenView.value = next)
+  const zoom = (factor: number, at?: Point): void => setView(zoomBy(whole, view, factor, at))
+  const names = new Map(graph.nodes.map((node) => [node.id, labelOf(node)]))
+  const labels = placedLabels(props, points, names, unit)
   const near = target === null ? null : nearOf(graph, target)
   const tabStop = chosen?.kind === 'router' ? chosen.id : (graph.nodes[0]?.id ?? '')
   const goToward = (id: string, key: string): void => {
@@ -120,7 +138,7 @@ function NetworkMap(props: TopologyDrawingProps & { readonly points: ReadonlyMap
     event.preventDefault()
   }
   return (
-    <figure class="panel drawing">
+    <figure class="panel drawing" ref={figure}>
       <svg
         ref={svg}
         viewBox={`${view.x} ${view.y} ${view.width} ${view.height}`}
@@ -204,7 +222,7 @@ function Router(props: {
       onClick={() => props.onChoose(isChosen ? null : target)}
       onKeyDown={(event) => props.onKey(event, node)}
     >
-      <title>{texts.topology.routerLabel(visibleText(node.name), node.isOnline)}</title>
+      <title>{pageTexts.topology.routerLabel(visibleText(node.name), node.isOnline)}</title>
       <circle
         cx={point.x}
         cy={point.y}
@@ -221,7 +239,8 @@ function Foot(props: {
   readonly onZoom: (factor: number) => void
   readonly onShowAll: () => void
 }) {
-  const { topology, cell } = texts
+  const { cell } = texts
+  const { topology } = pageTexts
   return (
     <figcaption class="drawing-foot">
       <span class="legend">
@@ -257,11 +276,11 @@ function labelOf({ name, isOnline, isEnrolled }: GraphNode): string {
   const text = visibleText(name)
   const clipped =
     text.length <= LABEL_CHARACTERS_MAX ? text : `${text.slice(0, LABEL_CHARACTERS_MAX - 1)}…`
-  return isOnline || !isEnrolled ? clipped : texts.topology.offline(clipped)
+  return isOnline || !isEnrolled ? clipped : pageTexts.topology.offline(clipped)
 }
 
 function linkText(link: GraphLink, circuits: readonly DrawnCircuit[]): string {
-  return texts.topology.linkLabel(link.latencyMs, circuitsOverLink(circuits, link).length)
+  return pageTexts.topology.linkLabel(link.latencyMs, circuitsOverLink(circuits, link).length)
 }
 
 function requestOf(id: string, at: Point | undefined, text: string | undefined) {
@@ -324,7 +343,7 @@ function Line(props: {
     >
       <line {...ends} style={{ strokeWidth: `${width * unit}px` }} />
       <line class="reach" {...ends} style={{ strokeWidth: `${14 * unit}px` }} />
-      {label === undefined ? null : <Label at={label} text={props.text} size={11 * unit} />}
+      {label === undefined ? null : <Label at={label} text={props.text} size={12 * unit} />}
     </g>
   )
 }
@@ -369,19 +388,30 @@ function pointsOf(positions: NodePositions): ReadonlyMap<string, Point> {
   return new Map(positions.map(([id, x, y]) => [id, { x, y }]))
 }
 
-/**
- * Maximum width of a drawing, so that one with few routers is not enlarged to the page width and
- * its text has normal size.
- */
+/** Width of the drawing before its place on the page is known. */
 const WIDTH_MAX = 960
-const PAGE_MARGINS = 40
-const HEIGHT_MIN = 340
+const HEIGHT_MIN = 380
+/** Few routers are moved apart, by a factor in this range, so that they fill the drawing. */
+const SPREAD_MAX = 3
+const SPREAD_MIN = 0.5
+const FEW_ROUTERS = 12
 
-/** The rectangle that contains all points. */
-function boxOf(points: ReadonlyMap<string, Point>): Viewport {
+/** The points, moved apart so that they fill the drawing; its labels keep their size. */
+function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<string, Point> {
   const all = [...points.values()]
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
-  const width = Math.min(WIDTH_MAX, innerWidth - PAGE_MARGINS)
+  const factor = (values: readonly number[], room: number): number =>
+    (room - 2 * MARGIN) / Math.max(1, Math.max(...values) - Math.min(...values))
+  const most = Math.min(SPREAD_MAX, factor(xs, width), factor(ys, HEIGHT_MIN))
+  // Only few routers can be moved together without overlaps.
+  const by = Math.max(points.size <= FEW_ROUTERS ? SPREAD_MIN : 1, most)
+  return new Map([...points].map(([id, { x, y }]) => [id, { x: x * by, y: y * by }]))
+}
+
+/** The rectangle that contains all points. */
+function boxOf(points: ReadonlyMap<string, Point>, width: number): Viewport {
+  const all = [...points.values()]
+  const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
   const [left, right] = spanOf(Math.min(...xs), Math.max(...xs), width)
   const [top, bottom] = spanOf(Math.min(...ys), Math.max(...ys), HEIGHT_MIN)
   return { x: left, y: top, width: right - left, height: bottom - top }

@@ -1,11 +1,14 @@
 import { useSignal } from '@preact/signals'
+import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { sortByName } from '../../app/name-order.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Field } from '../../controls/field.tsx'
 import { EmptyState, Notice, Skeleton } from '../../controls/status.tsx'
+import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { CircuitPathLinks } from '../live/circuit-path-links.tsx'
 import { ClientLink } from '../live/client-link.tsx'
@@ -13,7 +16,6 @@ import { type LiveDataRow, readFabricRows } from '../live/live-data.ts'
 import { TopologyDetails } from './topology-details.tsx'
 import { TopologyDrawing, type TopologyTarget } from './topology-drawing.tsx'
 import {
-  sortByName,
   type DrawnCircuit,
   readCircuits,
   DRAWN_NODES_MAX,
@@ -50,13 +52,14 @@ async function load(signal: AbortSignal): Promise<Topology> {
 
 /** Routers and the links between them, as a drawing and as tables. */
 export function TopologyPage() {
-  const { topology } = texts
+  const { topology } = pageTexts
   const loaded = useLoadedData('topology', load, REFRESH_MS)
   const clients = useIdentityNames(
     (loaded.data.value?.circuits ?? []).map(({ clientId }) => clientId),
   )
   const chosen = useSignal('')
   const circuitId = useSignal('')
+  const map = useRef<HTMLDivElement>(null)
   const pointed = useSignal<TopologyTarget | null>(null)
   const chosenTarget = useSignal<TopologyTarget | null>(null)
   const { value: shown } = loaded.data
@@ -98,7 +101,7 @@ export function TopologyPage() {
               />
             ) : null}
             {isLarge && chosen.value === '' ? null : (
-              <div class="map">
+              <div class="map" ref={map}>
                 <TopologyDrawing
                   graph={isLarge ? neighborhood(shown.graph, chosen.value) : shown.graph}
                   circuits={shown.circuits}
@@ -111,19 +114,27 @@ export function TopologyPage() {
                 <TopologyDetails
                   graph={shown.graph}
                   circuits={shown.circuits}
+                  circuit={circuit}
+                  clients={clients}
                   target={chosenTarget.value ?? pointed.value}
                   onChoose={(one) => (chosenTarget.value = one)}
                 />
               </div>
             )}
+            <LinkTable graph={shown.graph} />
             <Circuits
               circuits={shown.circuits}
               clients={clients}
               graph={shown.graph}
               chosen={circuitId.value}
-              onChoose={(id) => (circuitId.value = id)}
+              onChoose={(id) => {
+                circuitId.value = id
+                if (id === '') return
+                // The path is in the drawing, and its routers are named in the details beside it.
+                chosenTarget.value = null
+                map.current?.scrollIntoView({ block: 'center' })
+              }}
             />
-            <LinkTable graph={shown.graph} />
           </>
         )}
       </div>
@@ -136,7 +147,7 @@ function Neighbourhood(props: {
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
-  const { topology } = texts
+  const { topology } = pageTexts
   return (
     <Field label={topology.tooMany(props.graph.nodes.length)}>
       {(ids) => (
@@ -158,6 +169,9 @@ function Neighbourhood(props: {
   )
 }
 
+/** Number of circuits in the table; the page Sessions lists all of them. */
+const CIRCUITS_SHOWN = 5
+
 function Circuits(props: {
   readonly circuits: readonly DrawnCircuit[]
   readonly clients: ReadonlyMap<string, string>
@@ -165,13 +179,23 @@ function Circuits(props: {
   readonly chosen: string
   readonly onChoose: (id: string) => void
 }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const { circuits, clients, graph, chosen, onChoose } = props
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
+  // A stable order: circuits through most routers first, because their path is worth a look.
+  const sorted = [...sortByName(circuits, ({ service, id }) => `${service} ${id}`)].sort(
+    (a, b) => b.routers.length - a.routers.length,
+  )
   return (
     <section class="panel" aria-labelledby="circuits">
       <div class="panel-head">
         <h2 id="circuits">{topology.circuits(circuits.length)}</h2>
+        {circuits.length > CIRCUITS_SHOWN ? (
+          <a class="small" href={consolePath('live', 'circuits')}>
+            {topology.allCircuits(circuits.length)}
+          </a>
+        ) : null}
       </div>
       {circuits.length === 0 ? (
         <p class="panel-body soft small">{topology.noCircuits}</p>
@@ -191,34 +215,39 @@ function Circuits(props: {
               </tr>
             </thead>
             <tbody>
-              {circuits.map(({ id, service, serviceId, clientId, routers }) => (
-                <tr key={id} class={id === chosen ? 'at' : ''}>
-                  <th scope="row">
-                    <a class="clip" href={consolePath('services', serviceId)}>
-                      {visibleText(service)}
-                    </a>
-                  </th>
-                  <td>
-                    <ClientLink id={clientId} name={clients.get(clientId)} />
-                  </td>
-                  <td class="minor">
-                    <CircuitPathLinks
-                      routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
-                    />
-                  </td>
-                  <td class="actions">
-                    <button
-                      type="button"
-                      class="button quiet"
-                      aria-pressed={id === chosen}
-                      onClick={() => onChoose(id === chosen ? '' : id)}
-                    >
-                      {topology.showPath}
-                      <span class="visually-hidden"> {id}</span>
-                    </button>
-                  </td>
-                </tr>
-              ))}
+              {sorted
+                .slice(0, CIRCUITS_SHOWN)
+                .map(({ id, service, serviceId, clientId, routers }) => (
+                  <tr key={id} class={id === chosen ? 'at' : ''}>
+                    <th scope="row">
+                      <a class="clip" href={consolePath('services', serviceId)}>
+                        {visibleText(service)}
+                      </a>
+                    </th>
+                    <td>
+                      <ClientLink id={clientId} name={clients.get(clientId)} />
+                    </td>
+                    <td class="minor">
+                      <CircuitPathLinks
+                        routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
+                      />
+                    </td>
+                    <td class="actions">
+                      <button
+                        type="button"
+                        class="button"
+                        aria-pressed={id === chosen}
+                        onClick={() => onChoose(id === chosen ? '' : id)}
+                      >
+                        {topology.showPath}
+                        <span class="visually-hidden">
+                          {' '}
+                          {visibleText(`${service} ${clients.get(clientId) ?? ''}`)}
+                        </span>
+                      </button>
+                    </td>
+                  </tr>
+                ))}
             </tbody>
           </table>
         </div>
@@ -229,43 +258,11 @@ function Circuits(props: {
 
 /** The links of the drawing as a table. */
 function LinkTable({ graph }: { readonly graph: Graph }) {
-  const { topology, live } = texts
+  const { live } = texts
+  const { topology } = pageTexts
   const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
   return (
     <div class="columns">
-      <section class="panel" aria-labelledby="router-table">
-        <div class="panel-head">
-          <h2 id="router-table">{topology.routers}</h2>
-        </div>
-        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
-          <table class="table">
-            <thead>
-              <tr>
-                <th scope="col">{topology.router}</th>
-                <th scope="col">{topology.state}</th>
-                <th scope="col" class="number">
-                  {topology.linkCount}
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {sortByName(graph.nodes).map(({ id, name, isOnline, isEnrolled }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <a href={consolePath('routers', id)}>{name}</a>
-                  </th>
-                  <td>
-                    <RouterState row={{ isOnline, isVerified: isEnrolled }} />
-                  </td>
-                  <td class="number">
-                    {graph.links.filter(({ from, to }) => from === id || to === id).length}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      </section>
       <section class="panel" aria-labelledby="link-table">
         <div class="panel-head">
           <h2 id="link-table">{topology.links}</h2>
@@ -304,6 +301,41 @@ function LinkTable({ graph }: { readonly graph: Graph }) {
             </table>
           </div>
         )}
+      </section>
+      <section class="panel" aria-labelledby="router-table">
+        <div class="panel-head">
+          <h2 id="router-table">{topology.routers}</h2>
+        </div>
+        <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">{topology.router}</th>
+                <th scope="col">{topology.state}</th>
+                <th scope="col" class="number">
+                  {topology.linkCount}
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {sortByName(graph.nodes, ({ name }) => name).map(
+                ({ id, name, isOnline, isEnrolled }) => (
+                  <tr key={id}>
+                    <th scope="row">
+                      <a href={consolePath('routers', id)}>{name}</a>
+                    </th>
+                    <td>
+                      <RouterState row={{ isOnline, isVerified: isEnrolled }} />
+                    </td>
+                    <td class="number">
+                      {graph.links.filter(({ from, to }) => from === id || to === id).length}
+                    </td>
+                  </tr>
+                ),
+              )}
+            </tbody>
+          </table>
+        </div>
       </section>
     </div>
   )

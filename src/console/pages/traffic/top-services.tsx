@@ -60,15 +60,7 @@ export function TopServices() {
                     <span class="top-bytes">
                       {formatByteCount(totals.rxBytes + totals.txBytes)}
                       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
-                        <path
-                          d={sparklinePath(
-                            rxBytes
-                              .slice(0, -unfinishedPeriods.hour)
-                              .map((bytes, at) => bytes + (txBytes[at] ?? 0)),
-                            WIDTH,
-                            HEIGHT,
-                          )}
-                        />
+                        <Curve values={rxBytes.map((bytes, at) => bytes + (txBytes[at] ?? 0))} />
                       </svg>
                     </span>
                   </td>
@@ -86,5 +78,16 @@ export function TopServices() {
         </div>
       )}
     </section>
+  )
+}
+
+/** Draws the minutes that are complete over a pale curve that has the last minutes too. */
+function Curve({ values }: { readonly values: readonly number[] }) {
+  const complete = values.length - unfinishedPeriods.hour
+  return (
+    <>
+      <path class="unfinished" d={sparklinePath(values, WIDTH, HEIGHT)} />
+      <path d={sparklinePath(values, WIDTH, HEIGHT, complete)} />
+    </>
   )
 }

@@ -1,16 +1,20 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 
 import { FailureNotice } from '../../app/failure.tsx'
+import { useLoadedData } from '../../app/loaded.ts'
 import { consolePath } from '../../app/navigation.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import { useDraftSignal } from '../records/drafts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { collectionApiPath, readRecord, writeRecord } from '../records/record-data.ts'
+import { recordState } from '../records/record-state.tsx'
 import { RolesInput } from '../records/reference-inputs.tsx'
 import { TokenCard } from './token-card.tsx'
 import { useMissingPermissionReason } from './missing-permission.ts'
@@ -29,8 +33,6 @@ interface EnrollingWizardProps {
     readonly nameHint: string
     readonly make: string
     readonly open: string
-    /** The command that enrolls the record on its host, with the token from this file. */
-    readonly command: (fileName: string) => string
   }
   /** The body of the new record. */
   readonly bodyOf: (
@@ -55,6 +57,41 @@ function StepLine({ current }: { readonly current: number }) {
         </li>
       ))}
     </ol>
+  )
+}
+
+const POLL_MS = 3_000
+
+/** Whether the new identity has enrolled, or the new router is online; false without an ID. */
+function useArrival(kind: EnrollingWizardProps['kind'], id: string): boolean {
+  const hasArrived = useSignal(false)
+  useLoadedData(
+    `arrival/${id}`,
+    async (signal) => {
+      if (id === '' || hasArrived.value) return
+      const state = recordState(kind, (await readRecord(kind, id, signal)).record)
+      hasArrived.value = kind === 'identities' ? state !== 'notEnrolled' : state === 'online'
+    },
+    POLL_MS,
+  )
+  useEffect(() => void (hasArrived.value = false), [id])
+  return hasArrived.value
+}
+
+/** Says whether the new record has enrolled. */
+function Arrival(props: {
+  readonly kind: EnrollingWizardProps['kind']
+  readonly title: string
+  readonly hasArrived: boolean
+}) {
+  const { kind, title, hasArrived } = props
+  const { arrived, waits } = texts.wizards
+  return (
+    <div class="record-form waits" role="status">
+      <Notice tone={hasArrived ? 'good' : 'plain'}>
+        {hasArrived ? arrived[kind](title) : waits[kind](title)}
+      </Notice>
+    </div>
   )
 }
 
@@ -87,16 +124,18 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
     }
   }
   const { value: shown } = made
+  const hasArrived = useArrival(kind, shown?.id ?? '')
+  const title = visibleText(madeName.value)
   return (
     <>
       <WizardHead name={props.name} />
-      <StepLine current={shown === null ? 0 : 1} />
+      <StepLine current={shown === null ? 0 : hasArrived ? 2 : 1} />
+      {shown === null ? null : <Arrival kind={kind} title={title} hasArrived={hasArrived} />}
       {shown === null ? (
-        <form
+        <CheckedForm
           class="panel record-form"
-          aria-label={wizards.titles[props.name]}
-          onSubmit={(event) => {
-            event.preventDefault()
+          label={wizards.titles[props.name]}
+          onSubmit={() => {
             if (!isBusy.value && refused === null) void make()
           }}
         >
@@ -132,14 +171,14 @@ export function EnrollingWizard(props: EnrollingWizardProps) {
               {words.make}
             </Button>
           </div>
-        </form>
+        </CheckedForm>
       ) : (
         <TokenCard
-          title={wizards.enrolls(visibleText(madeName.value))}
+          title={wizards.enrolls(title)}
           fileName={`${madeName.value}.jwt`}
           jwt={shown.jwt}
           expiresAt={shown.expiresAt}
-          command={words.command}
+          kind={kind}
         >
           <LinkButton href={consolePath(kind, shown.id)}>{words.open}</LinkButton>
           <Button

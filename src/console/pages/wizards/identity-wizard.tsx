@@ -19,7 +19,6 @@ export function IdentityWizard() {
         nameHint: wizards.identityHint,
         make: wizards.makeIdentity,
         open: wizards.openIdentity,
-        command: wizards.identityCommand,
       }}
       bodyOf={(name, roleAttributes) => ({
         name,

@@ -23,7 +23,6 @@ export function RouterWizard() {
         nameHint: wizards.routerHint,
         make: wizards.makeRouter,
         open: wizards.openRouter,
-        command: wizards.routerCommand,
       }}
       bodyOf={(name, roleAttributes) => ({
         name,

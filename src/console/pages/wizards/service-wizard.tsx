@@ -4,7 +4,9 @@ import { FailureNotice } from '../../app/failure.tsx'
 import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { showToast } from '../../app/toasts.tsx'
+import { visibleText } from '../../app/visible-text.ts'
 import { Button, LinkButton } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Icon } from '../../controls/icon.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -48,6 +50,8 @@ export function ServiceWizard() {
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
   const isDone = useSignal(false)
+  /** Whether roles for using and for hosting the service were given; once it is created. */
+  const given = useSignal({ dial: true, bind: true })
   const { value } = service
   const put = (changed: Partial<ServiceWizardInput>): void => {
     service.value = { ...service.value, ...changed }
@@ -67,6 +71,7 @@ export function ServiceWizard() {
       const types = await configTypeIds()
       await runWizardSteps(serviceSteps(value, types), (so) => (made.value = so))
       isDone.value = true
+      given.value = { dial: value.dialRoles.length > 0, bind: value.bindRoles.length > 0 }
       service.value = empty
       showToast(wizards.madeService(value.name))
     })
@@ -81,18 +86,19 @@ export function ServiceWizard() {
   return (
     <>
       <WizardHead name="service" />
-      <form
+      <CheckedForm
         class="panel record-form"
-        aria-label={wizards.titles.service}
-        onSubmit={(event) => {
-          event.preventDefault()
+        label={wizards.titles.service}
+        onSubmit={() => {
           if (!isBusy.value && !isDone.value && !isPartly && refused === null) run()
         }}
       >
         <div class="panel-body form">
           {refused === null ? null : <Notice tone="warn">{refused}</Notice>}
           <FailureNotice error={error.value} />
-          {made.value.length === 0 ? null : <MadeList made={made.value} isDone={isDone.value} />}
+          {made.value.length === 0 ? null : (
+            <MadeList made={made.value} isDone={isDone.value} given={given.value} />
+          )}
           {isDone.value ? null : <ServiceFields value={value} put={put} />}
         </div>
         <div class="form-foot">
@@ -120,30 +126,60 @@ export function ServiceWizard() {
             </>
           )}
         </div>
-      </form>
+      </CheckedForm>
     </>
   )
 }
 
-function MadeList({
-  made,
-  isDone,
-}: {
+/** The created records, and the roles that the service still needs. */
+function MadeList(props: {
   readonly made: readonly CreatedRecord[]
   readonly isDone: boolean
+  readonly given: { readonly dial: boolean; readonly bind: boolean }
 }) {
+  const { wizards } = texts
+  const { made, isDone, given } = props
+  const [, , service, dial, bind] = made
+  const name = visibleText(service?.name ?? '')
+  const missing = [
+    { policy: dial, isGiven: given.dial, text: wizards.noUsers(name), verb: wizards.chooseUsers },
+    { policy: bind, isGiven: given.bind, text: wizards.noHosts(name), verb: wizards.chooseHosts },
+  ].filter(({ policy, isGiven }) => isDone && policy !== undefined && !isGiven)
   return (
-    <Notice tone={isDone ? 'good' : 'warn'}>
-      {isDone ? texts.wizards.made : texts.wizards.partly}
+    <>
+      <Notice tone={isDone && missing.length === 0 ? 'good' : 'warn'}>
+        {!isDone
+          ? wizards.partly
+          : missing.length === 0
+            ? wizards.made
+            : wizards.madeOnly(missing.map(({ text }) => text))}
+        {missing.length === 0 ? null : (
+          <div class="row">
+            {missing.map(({ policy, verb }) => (
+              <LinkButton
+                key={verb}
+                href={`${consolePath('service-policies', policy?.id ?? '')}?tab=edit`}
+              >
+                {verb}
+              </LinkButton>
+            ))}
+          </div>
+        )}
+      </Notice>
       <ul class="steps">
-        {made.map(({ title, id }) => (
+        {made.map(({ title, name: record, path, id }) => (
           <li key={id}>
             <Icon name="check" />
-            {title}
+            <span>
+              <a href={consolePath(path.slice(path.lastIndexOf('/') + 1), id)}>
+                {visibleText(record)}
+              </a>{' '}
+              <span class="faint">{title}</span>
+            </span>
           </li>
         ))}
       </ul>
-    </Notice>
+    </>
   )
 }
 
@@ -156,6 +192,7 @@ function ServiceFields(props: {
   const text = (name: 'name' | 'address' | 'hostAddress') => ({
     label: fields[name].label,
     hint: fields[name].hint,
+    placeholder: fields[name].example,
     isRequired: true,
     value: value[name],
     onInput: (typed: string) => put({ [name]: typed }),
@@ -199,11 +236,11 @@ function ServiceFields(props: {
           </select>
         )}
       </Field>
-      <div class="address-port">
+      <div class="address-port" role="group" aria-label={fields.address.label}>
         <TextField {...text('address')} />
         <TextField {...port('port')} />
       </div>
-      <div class="address-port">
+      <div class="address-port" role="group" aria-label={fields.hostAddress.label}>
         <TextField {...text('hostAddress')} />
         <TextField {...port('hostPort')} />
       </div>

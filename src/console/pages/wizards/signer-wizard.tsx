@@ -15,6 +15,7 @@ import { showToast } from '../../app/toasts.tsx'
 import { visibleText } from '../../app/visible-text.ts'
 import type { ExternalJwtSignerDiscovered } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
+import { CheckedForm } from '../../controls/checked-form.tsx'
 import { CopyText } from '../../controls/copy.tsx'
 import { Field, TextField } from '../../controls/field.tsx'
 import { Notice } from '../../controls/status.tsx'
@@ -87,11 +88,10 @@ export function SignerWizard() {
   return (
     <>
       <WizardHead name="signer" />
-      <form
+      <CheckedForm
         class="panel record-form"
-        aria-label={wizards.titles.signer}
-        onSubmit={(event) => {
-          event.preventDefault()
+        label={wizards.titles.signer}
+        onSubmit={() => {
           if (isBusy.value || refused !== null) return
           run(provider === null ? discover : () => create(provider))
         }}
@@ -139,7 +139,7 @@ export function SignerWizard() {
             {provider === null ? signers.lookUp : signers.create}
           </Button>
         </div>
-      </form>
+      </CheckedForm>
     </>
   )
 }

@@ -12,6 +12,8 @@ export interface WizardStep {
 /** A record that a wizard has already created. */
 export interface CreatedRecord {
   readonly title: string
+  readonly name: string
+  /** API path of the record's collection. */
   readonly path: string
   readonly id: string
 }
@@ -39,7 +41,8 @@ export async function runWizardSteps(
     const request = call(made.map(({ id }) => id))
     try {
       const id = await writeRecord(request)
-      made.push({ title, path: request.path, id: id ?? '' })
+      const name = String(request.body?.['name'] ?? '')
+      made.push({ title, name, path: request.path, id: id ?? '' })
     } catch (error) {
       throw new WizardFailure(made, error)
     }

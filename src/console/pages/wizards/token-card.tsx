@@ -9,18 +9,19 @@ import { texts } from '../../texts.ts'
 import { QrCode } from '../../controls/qr-code.tsx'
 
 /**
- * Shows an enrollment token: as a QR code for phones, as a file, and with the command that uses it.
+ * Shows an enrollment token as a file, with the commands that use it; for an identity also as a QR
+ * code for phones.
  */
 export function TokenCard(props: {
   readonly title: string
   readonly fileName: string
   readonly jwt: string
   readonly expiresAt: string
-  readonly command: (fileName: string) => string
+  readonly kind: 'identities' | 'edge-routers'
   readonly children: ComponentChildren
 }) {
   const { wizards } = texts
-  const { title, fileName, jwt, expiresAt, command, children } = props
+  const { title, fileName, jwt, expiresAt, kind, children } = props
   return (
     <section class="panel record-form" aria-labelledby="token">
       <div class="panel-head">
@@ -31,7 +32,7 @@ export function TokenCard(props: {
       </div>
       <div class="panel-body form">
         <Notice tone="warn">{wizards.secret}</Notice>
-        <QrCode text={jwt} label={wizards.qr} />
+        {kind === 'identities' ? <QrCode text={jwt} label={wizards.qr} /> : null}
         <div class="row">
           <Button icon="backup" kind="primary" onClick={() => downloadText(fileName, jwt)}>
             {wizards.download(fileName)}
@@ -39,7 +40,9 @@ export function TokenCard(props: {
           {children}
         </div>
         <CopyText label={wizards.token} text={jwt} />
-        <CopyText label={wizards.command} text={command(fileName)} />
+        {wizards.commands[kind](fileName).map(([label = '', command = '']) => (
+          <CopyText key={label} label={label} text={command} />
+        ))}
       </div>
     </section>
   )

@@ -1,0 +1,61 @@
+import type { NetworkEvent } from '../../client/event-feed.ts'
+import { eventTypeName } from './event-text.ts'
+
+/** Events that the list shows as one, newest first; usually only one. */
+export interface EventRun {
+  readonly first: NetworkEvent
+  readonly events: readonly NetworkEvent[]
+}
+
+/** At least this many events with one cause are shown as one. */
+const RUN_MIN = 3
+/** Maximum time between the first and the last event of a run. */
+const RUN_MS = 2_000
+
+const router = (id: unknown): string => `offline ${String(id)}`
+
+/**
+ * Texts that identify the cause of an event: events with a common cause belong together. The
+ * terminators and links of a router go offline with the router.
+ */
+function causesOf(event: NetworkEvent): readonly string[] {
+  const { namespace, fields } = event
+  const type = eventTypeName(event)
+  if (type === 'router-offline') return [router(fields['router_id'])]
+  if (namespace === 'link' && type === 'fault') {
+    return [router(fields['src_router_id']), router(fields['dst_router_id'])]
+  }
+  const { metadata } = fields as {
+    readonly metadata?: { readonly author?: { readonly id?: unknown } }
+  }
+  const kind = fields['entityType'] ?? fields['dst_type'] ?? ''
+  return [[namespace, type, kind, metadata?.author?.id ?? ''].join(' ')]
+}
+
+/** Joins events with a common cause that happened at about the same time. */
+export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[] {
+  const runs: { readonly atMs: number; events: NetworkEvent[] }[] = []
+  // By cause: the newest run with this cause.
+  const open = new Map<string, (typeof runs)[number]>()
+  for (const event of events) {
+    const [causes, atMs] = [causesOf(event), Date.parse(event.timestamp)]
+    const run = causes
+      .map((cause) => open.get(cause))
+      .find((one) => one !== undefined && Math.abs(one.atMs - atMs) <= RUN_MS)
+    if (run !== undefined) {
+      run.events.push(event)
+      continue
+    }
+    const next = { atMs, events: [event] }
+    runs.push(next)
+    for (const cause of causes) open.set(cause, next)
+  }
+  return runs.flatMap(({ events: all }): readonly EventRun[] => {
+    // The event of the router itself stands for those of its terminators and links.
+    const first = all.find(({ namespace }) => namespace === 'router') ?? all[0]
+    if (first === undefined) return []
+    return all.length < RUN_MIN
+      ? all.map((event) => ({ first: event, events: [event] }))
+      : [{ first, events: all }]
+  })
+}

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest'
+
+import { groupEvents } from '../../src/console/pages/events/event-runs.ts'
+
+// Goal: one cause is one row among the live events, whatever number of events it has.
+
+let next = 0
+const event = (namespace: string, second: number, fields: Record<string, unknown>) => ({
+  id: `e${(next += 1)}`,
+  namespace,
+  timestamp: `2026-11-01T00:00:${String(second).padStart(2, '0')}.000Z`,
+  fields,
+})
+const offline = (namespace: string, router: string, second = 10) =>
+  event(namespace, second, { event_type: 'router-offline', router_id: router })
+const shapes = (events: readonly ReturnType<typeof event>[]) =>
+  groupEvents(events).map((run) => [run.first.namespace, run.events.length])
+
+test('the terminators and the links of a router go offline in one row with the router', () => {
+  const link = event('link', 10, { event_type: 'fault', src_router_id: 'r1', dst_router_id: 'r3' })
+  const rows = [offline('terminator', 'r3'), offline('terminator', 'r3'), offline('router', 'r3')]
+  expect(shapes([...rows, link, offline('terminator', 'r2')])).toEqual([
+    ['router', 4],
+    ['terminator', 1],
+  ])
+})
+
+test('events of the same kind that alternate within two seconds are one row for each kind', () => {
+  const connect = () => event('connect', 10, { dst_type: 'router' })
+  const online = () => event('sdk', 11, { event_type: 'sdk-online' })
+  expect(shapes([online(), connect(), online(), connect(), online(), connect()])).toEqual([
+    ['sdk', 3],
+    ['connect', 3],
+  ])
+})
+
+test('two events, or events at different times, keep their rows', () => {
+  expect(shapes([offline('terminator', 'r1'), offline('terminator', 'r1')])).toHaveLength(2)
+  const apart = [30, 20, 10].map((second) => offline('terminator', 'r1', second))
+  expect(shapes(apart)).toHaveLength(3)
+})
