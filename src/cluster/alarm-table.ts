@@ -201,7 +201,8 @@ export const alarmTable = {
     text: (facts) =>
       `the hook ${facts.fault} for ${facts.path}; run ${facts.command} by hand; the backup itself is complete`,
     meaning: '`backup.hook` failed or took too long; the backup itself is complete',
-    remedy: 'run the hook by hand with the path that the alarm names',
+    remedy:
+      'run the hook with the path that the alarm names, and with the [restrictions of the unit](backup-and-restore.md#schedule-backups): without them, the hook may succeed',
   }),
   NO_SEEDS: row<{ readonly path: string; readonly fault: string }>({
     severity: 'warning',

@@ -155,7 +155,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of a config', () 
     await page.getByLabel('Duplex').check()
     await page.getByLabel('Paper').selectOption('a4')
     await page.getByText('Margins', { exact: true }).click()
-    await page.getByLabel('Top *').fill('12')
+    await page.getByLabel(/^Top/).fill('12')
     await save(page, 'printer')
     expect(await dataOf('printer')).toEqual({
       tray: 'upper',
