@@ -1,5 +1,5 @@
-// Texts of the frame, of Home and of what several pages share; `page-texts.ts` has those of single
-// pages.
+// Texts of the frame, of Home and of parts that several pages share. The module `page-texts.ts` has
+// the texts of single pages.
 
 import { count, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
 

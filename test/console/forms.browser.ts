@@ -53,7 +53,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of a config', () 
   test('has the fields of intercept.v1, with lists of values and of objects', async () => {
     const page = await newConfig('intercept of the form', 'intercept.v1')
     // TCP and one range are there at first, because each config needs them.
-    expect(await page.getByLabel('TCP', { exact: true }).isChecked()).toBe(true)
+    await expect.poll(() => page.getByLabel('TCP', { exact: true }).isChecked()).toBe(true)
     await page.getByLabel('UDP', { exact: true }).check()
     await page.getByLabel('Addresses *').fill('wiki.internal\n10.0.0.0/8\n')
     await page.getByRole('button', { name: texts.form.addRowTo('Port ranges') }).click()
@@ -155,7 +155,7 @@ describe.skipIf(browserMissing !== null)('The console’s form of a config', () 
     await page.getByLabel('Duplex').check()
     await page.getByLabel('Paper').selectOption('a4')
     await page.getByText('Margins', { exact: true }).click()
-    await page.getByLabel(/^Top/).fill('12')
+    await page.getByLabel('Top', { exact: true }).fill('12')
     await save(page, 'printer')
     expect(await dataOf('printer')).toEqual({
       tray: 'upper',
