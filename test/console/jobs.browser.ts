@@ -324,9 +324,8 @@ describe.skipIf(browserMissing !== null)('The console’s search', () => {
     await reader.type('a')
     await reader.page.getByRole('option').first().waitFor()
     const options = reader.page.getByRole('option')
-    expect((await options.allInnerTexts()).map((text) => text.split('\n')[0])).toEqual([
-      texts.pages.activity,
-      texts.profile.title,
-    ])
+    await expect
+      .poll(async () => (await options.allInnerTexts()).map((text) => text.split('\n')[0]))
+      .toEqual([texts.pages.activity, texts.profile.title])
   })
 })
