@@ -96,7 +96,7 @@ export const pageTexts = {
 
   tokenTest: {
     title: 'Test a token',
-    lead: 'The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token.',
+    lead: 'The controller verifies the token as for a log-in, but opens no session. It neither keeps nor logs the token.',
     token: 'Token',
     tokenHint: 'The ID token or access token of an account at the provider: three parts with dots.',
     pasteFirst: 'Paste a token first',
@@ -174,7 +174,7 @@ export const pageTexts = {
       `${count(amount, 'more record', 'more records')} changed, which you may not read or which were not kept.`,
     states: {
       TOO_LARGE: 'The change was too large to keep.',
-      DROPPED: 'The change is no longer kept; newer ones took its place.',
+      DROPPED: 'The controller dropped the change to make room for newer ones.',
       NONE: 'The values of this change were not kept.',
     },
     entry: 'Entry',

@@ -212,7 +212,9 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
         identityRoles: [`#${name}`],
       })
     }
-    const page = await network.open(1)
+    // Home counts records as well, so the page must not begin there.
+    const page = await network.open(1, 'backups')
+    await page.getByRole('heading', { level: 1, name: texts.pages.backups }).waitFor()
     let lists = 0
     let counts = 0
     page.on('request', (request) => {

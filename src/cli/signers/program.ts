@@ -76,7 +76,7 @@ Examples:
     .addHelpText(
       'after',
       `
-The controller verifies the token as at a log-in, and logs nobody in. It neither keeps nor logs the token. Exit code 1:
+The controller verifies the token as for a log-in, but opens no session. It neither keeps nor logs the token. Exit code 1:
 the token does not log in.
 
 Examples:

@@ -31,7 +31,7 @@ export function CheckedForm(props: {
     empty.value = new Set(found.map(({ id }) => id))
     return found
   }
-  // After a change, an input that has a value now is no longer marked.
+  // Removes the mark of an input as soon as it has a value.
   useEffect(() => {
     if (empty.peek().size > 0) check()
   })

@@ -147,6 +147,7 @@ export class EdgeService {
       identityId: client.client.session.identityId,
       connId: connectionId,
       state: isEstablished ? 'established' : 'establishing',
+      operationActive: shown.isAsked,
       listenerId: shown.listenerId,
       instance: shown.instanceId,
       cost: shown.cost,

@@ -12,6 +12,12 @@ import {
 } from '../../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeInt32, readInt32, encodeText } from '../../../src/channel/headers.ts'
 import type { DialRequest } from '../../../src/overlay/circuits/circuit-endpoint.ts'
+import {
+  edgeErrorCode,
+  INVALID_SESSION_MESSAGE,
+  retryHint,
+} from '../../../src/channel/messages/edge.ts'
+import { terminatorCreateResponse } from '../../../src/channel/messages/terminators.ts'
 import { EdgeBench, eventually, idOf, serviceToken, type TestClient, textOf } from './support.ts'
 import { dialErrorCodes } from '../../../src/channel/messages/dial-error.ts'
 
@@ -119,6 +125,39 @@ describe('A client that hosts a service', () => {
       retryHint: 3,
     })
     expect(bench.edge.terminatorIds).toEqual([])
+  })
+
+  test('starts over if a controller refuses its terminator without a request', async () => {
+    const id = await bound()
+    bench.controller.tell(
+      terminatorCreateResponse(id, {
+        result: CreateTerminatorResult.FAILED_OTHER,
+        errorCode: edgeErrorCode.invalidSession,
+        retryHint: retryHint.startOver,
+        msg: INVALID_SESSION_MESSAGE,
+      }),
+    )
+    await eventually(() => host.ofType(closed, 3)).toHaveLength(1)
+    const [message] = host.ofType(closed, 3)
+    expect(message === undefined ? null : JSON.parse(textOf(message, 1033) ?? '')).toEqual({
+      message: INVALID_SESSION_MESSAGE,
+      code: edgeErrorCode.invalidSession,
+      retryHint: retryHint.startOver,
+    })
+    expect(bench.edge.terminatorIds).toEqual([])
+  })
+
+  test('is shown by an inspection with an active operation while its terminator is requested', async () => {
+    const active = (): unknown[] =>
+      bench.edge.terminators.map((one) => (one as { operationActive: boolean }).operationActive)
+    const requested: unknown[] = []
+    bench.controller.terminators = () => {
+      requested.push(...active())
+      return {}
+    }
+    await bound()
+    expect(requested).toEqual([true])
+    await eventually(active).toEqual([false])
   })
 
   test.each([

@@ -51,7 +51,7 @@ export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[
     for (const cause of causes) open.set(cause, next)
   }
   return runs.flatMap(({ events: all }): readonly EventRun[] => {
-    // The event of the router itself stands for those of its terminators and links.
+    // The event of the router represents those of its terminators and links.
     const first = all.find(({ namespace }) => namespace === 'router') ?? all[0]
     if (first === undefined) return []
     return all.length < RUN_MIN

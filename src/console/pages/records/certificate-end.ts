@@ -38,7 +38,7 @@ function certificateFields(pem: unknown): { bytes: Uint8Array; issuer: DerValue 
     for (let passed = 0; passed < before; passed += 1) field = derValueAt(bytes, field.end)
     return { bytes, issuer: field }
   } catch {
-    // The text is no base64; the record is shown without the fields.
+    // The text is not valid base64: the page shows the record without these fields.
     return null
   }
 }
