@@ -269,7 +269,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByLabel('Who may use it').fill('people')
     await page.getByRole('option', { name: '#people' }).click()
     await page.getByRole('button', { name: 'Create all' }).click()
-    await page.getByText('Everything is in place').waitFor()
+    await page.getByText(texts.wizards.noHosts('printing')).waitFor()
 
     const [bea] = await rowsOf('identities', 'name = "bea"')
     const [printing] = await rowsOf('services', 'name = "printing"')
@@ -596,7 +596,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       const loaded = "performance.getEntriesByType('resource').map(({ name }) => name).join()"
       await until('the code of all pages is loaded', async () => {
         const names = await page.evaluate<string>(loaded)
-        return ['pages', 'topology-page', 'import-page'].every((name) => {
+        return ['pages', 'import-page'].every((name) => {
           return names.includes(`/${name}-`)
         })
       })

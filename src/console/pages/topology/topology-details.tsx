@@ -76,6 +76,7 @@ function Overview({ graph, onChoose }: Pick<DetailsProps, 'graph' | 'onChoose'>)
     .sort((a, b) => b.latencyMs - a.latencyMs)
   return (
     <div class="panel-body details-body">
+      <h2 class="visually-hidden">{topology.details}</h2>
       <Part title={topology.offlineOf(offline.length, enrolled.length)}>
         {offline.map(({ id, name, since }) => (
           <li key={id}>
