@@ -76,8 +76,8 @@ Examples:
     .addHelpText(
       'after',
       `
-The controller verifies the token as for a log-in, but opens no session. It neither keeps nor logs the token. Exit code 1:
-the token does not log in.
+The controller verifies the token as for a log-in, but opens no session. It neither keeps nor logs the token.
+Exit code 1: the token does not log in.
 
 Examples:
   flotilla signer test --jwt-file token.jwt
