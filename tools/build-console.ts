@@ -33,16 +33,17 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
   },
 ]
 
+const UNUSED_YAML =
+  /\/yaml\/browser\/dist\/(?:schema\/yaml-1\.1\/\w+|stringify\/\w+|doc\/(?:createNode|anchors))\.js$/
+
 /**
- * Leaves out the modules of the package `yaml` that create and write YAML: the console only reads
- * network files, but the classes of the package refer to these modules.
+ * Leaves out the modules of the package `yaml` that create and write YAML, and those of YAML 1.1: the
+ * console only reads network files, which are YAML 1.2, but the package refers to these modules.
  */
-const withoutYamlWriter: Plugin = {
-  name: 'without-yaml-writer',
+const withoutUnusedYaml: Plugin = {
+  name: 'without-unused-yaml',
   load(id) {
-    if (!/\/yaml\/browser\/dist\/(?:stringify\/\w+|doc\/(?:createNode|anchors))\.js$/.test(id)) {
-      return null
-    }
+    if (!UNUSED_YAML.test(id)) return null
     const [, names = ''] = /^export \{ (.*) \};$/m.exec(readFileSync(id, 'utf8')) ?? []
     return `const ${names.replaceAll(', ', ' = undefined, ')} = undefined\nexport { ${names} }`
   },
@@ -98,7 +99,7 @@ async function bundle(dir: string): Promise<Set<string>> {
     root: join(root, 'src/console'),
     base: '/console/',
     logLevel: 'warn',
-    plugins: [withoutYamlWriter, withoutProblemDetails],
+    plugins: [withoutUnusedYaml, withoutProblemDetails],
     oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
     build: {
       outDir: dir,

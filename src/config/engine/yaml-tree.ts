@@ -10,6 +10,7 @@ import {
   Scalar,
   visit,
   type YAMLError,
+  type YAMLWarning,
 } from 'yaml'
 
 import { escapeUnprintable, firstUnprintableCharacter } from '../../lib/text/terminal-text.ts'
@@ -67,7 +68,14 @@ type YamlParsed =
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
 /**
- * Parses YAML; never throws.
+ * Every document is read as YAML 1.2, even with the directive `%YAML 1.1`, and the tags of YAML 1.1,
+ * such as `!!binary`, are unknown: the console contains no code for them.
+ */
+const parserOptions = { schema: 'core', resolveKnownTags: false, uniqueKeys: false } as const
+
+/**
+ * Parses YAML 1.2; never throws. A tag that is not in the core schema is a fault, because its value
+ * would be used as if it had no tag.
  * @param duplicates whether a duplicate key in a section is a fault, or its last value is used.
  */
 export function parseYamlTree(
@@ -77,10 +85,10 @@ export function parseYamlTree(
 ): YamlParsed {
   const lines = new LineCounter()
   try {
-    const document = parseDocument(text, { lineCounter: lines, uniqueKeys: false })
-    if (document.errors.length > 0) {
-      return { ok: false, faults: syntaxFaults(document.errors, lines, text) }
-    }
+    const document = parseDocument(text, { ...parserOptions, lineCounter: lines })
+    const unknownTags = document.warnings.filter(({ code }) => code === 'TAG_RESOLVE_FAILED')
+    const errors = document.errors.length > 0 ? document.errors : unknownTags
+    if (errors.length > 0) return { ok: false, faults: syntaxFaults(errors, lines, text) }
     const builder = new TreeBuilder(document, lines, limits)
     const tree = builder.tree(document.contents, 1, 0)
     const found = builder.duplicates
@@ -211,6 +219,12 @@ const sentences: Readonly<Record<string, string>> = {
 const NO_COLON_MESSAGE = /^Implicit map keys need to be followed by map values/
 const NO_COLON = "a line has no colon; write 'key: value'"
 
+/** Matches the YAML parser's message for a tag that is not in the core schema. */
+const UNKNOWN_TAG_MESSAGE = /^Unresolved tag: (\S+)/
+const YAML_TAGS = 'tag:yaml.org,2002:'
+const unknownTag = (tag: string): string =>
+  `the tag ${plain(tag.replace(YAML_TAGS, '!!'))} is not supported; write the value without a tag`
+
 /** Detects a line of a Go, Helm or Jinja template. */
 const TEMPLATE_LINE = /\{\{|\{%/
 const TEMPLATE =
@@ -221,7 +235,7 @@ const TEMPLATE =
  * consequences of the first ones.
  */
 function syntaxFaults(
-  errors: readonly YAMLError[],
+  errors: readonly (YAMLError | YAMLWarning)[],
   lines: LineCounter,
   text: string,
 ): { line: number; problem: string }[] {
@@ -243,6 +257,8 @@ function syntaxFaults(
 
 function syntaxSentence(code: string, message: string): string {
   if (NO_COLON_MESSAGE.test(message)) return NO_COLON
+  const [, tag] = UNKNOWN_TAG_MESSAGE.exec(message) ?? []
+  if (tag !== undefined) return unknownTag(tag)
   return sentences[code] ?? plain(message)
 }
 

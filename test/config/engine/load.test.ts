@@ -53,6 +53,23 @@ describe('The text of a configuration file', () => {
     )
   })
 
+  test.each([
+    ['!!binary bg==', '!!binary'],
+    ['!vault n', '!vault'],
+    ['!!set {n}', '!!set'],
+  ])('is refused with the line of a tag that is not in YAML 1.2: %s', (value, tag) => {
+    expect(faultsOf('', { text: `# A comment.\nname: ${value}\n` })).toEqual([
+      `2: invalid YAML: the tag ${tag} is not supported; write the value without a tag`,
+    ])
+  })
+
+  test('is read as YAML 1.2 even if it claims to be YAML 1.1', () => {
+    const text = `---\n${LEAST}timing: {isExact: yes}\nsize: 0b11\n`
+    const faults = faultsOf('', { text: `# YAML 1.2\n${text}` })
+    expect(faults.join('\n')).toContain('isExact: expected true or false, found "yes"')
+    expect(faultsOf('', { text: `%YAML 1.1\n${text}` })).toEqual(faults)
+  })
+
   test('is not reported as a template if it has a syntax error and contains braces only in quotes', () => {
     const faults = faultsOf('', { text: 'name: "{{ n }}"\n\nhome\n' })
     expect(faults.join('\n')).toMatch(/^3: invalid YAML: a line has no colon/)
