@@ -116,7 +116,7 @@ export class ApiClient {
       send: (request, to) => this.#send(request, to),
       waits: isImpatient ? { ...commandTimeouts, patienceMs: 0 } : commandTimeouts,
       clock: systemClock,
-      requestId: (laterMs) => newRequestId(systemClock.nowMs() + laterMs, randomBytes(16)),
+      requestId: newCommandRequestId,
       readsOwnWrites: !isImpatient,
     })
   }
@@ -196,6 +196,11 @@ export class ApiClient {
     const sentence = `the session has expired or was ended; log in again: ${this.#options.logInAgain}`
     return new ApiRefusal(401, 'NO_SESSION', sentence)
   }
+}
+
+/** @param laterMs how far ahead of the clock the time in the ID is. */
+export function newCommandRequestId(laterMs: number): string {
+  return newRequestId(systemClock.nowMs() + laterMs, randomBytes(16))
 }
 
 function clientSession({ token, session }: ApiClientOptions): SessionTokenSource {

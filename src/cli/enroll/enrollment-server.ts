@@ -15,7 +15,18 @@ import {
   HttpsFault,
   type HttpsRequest,
 } from '../client/https-request.ts'
-import { parseApiRefusal } from '../client/api-refusal.ts'
+import { toApiRefusal } from '../client/api-refusal.ts'
+import { newCommandRequestId } from '../client/api-client.ts'
+import {
+  ClusterClient,
+  type ClusterRequest,
+  type ClusterResponse,
+  type MemberTarget,
+} from '../../client/cluster-client.ts'
+import { ApiRefusalError } from '../../client/client-errors.ts'
+import { MemberOrder } from '../../client/member-order.ts'
+import { commandTimeouts } from '../../client/timeouts.ts'
+import { systemClock } from '../../lib/clock.ts'
 import { EnrollmentFault, EnrollmentRefusedError } from './enrollment-fault.ts'
 import { checkTokenSignature, type EnrollmentToken } from './enrollment-token.ts'
 
@@ -31,6 +42,14 @@ export interface ClientKey {
   readonly certificatePem: string
   readonly privateKeyPem: string
 }
+
+type EnrollmentRequest = ClusterRequest & Pick<HttpsRequest, 'body' | 'text' | 'client'>
+
+/**
+ * Methods for which a request may be sent again after its outcome became unknown: controllers
+ * respond to the same key or certificate as before.
+ */
+const repeatableMethods: ReadonlySet<string> = new Set(['ott', 'erott', 'trott', 'ca'])
 
 /** The controller that created a token, after it has proved that it signed the token. */
 export class EnrollmentServer {
@@ -144,46 +163,83 @@ export class EnrollmentServer {
   }
 
   /**
+   * Sends the enrollment, and sends it again while the cluster has no leader; after an unknown
+   * outcome only if the method is repeatable.
+   */
+  async #enroll(request: EnrollmentRequest): Promise<Readonly<Record<string, unknown>>> {
+    const { origin, method } = this.#token
+    let sent = 0
+    const client = new ClusterClient<EnrollmentRequest>({
+      members: new MemberOrder([origin], systemClock),
+      session: { token: () => null, renewed: () => Promise.resolve(null) },
+      send: (next, to) => this.#send(next, to, (sent += 1) > 1),
+      waits: commandTimeouts,
+      clock: systemClock,
+      requestId: newCommandRequestId,
+      readsOwnWrites: false,
+    })
+    const isOnceOnly = !repeatableMethods.has(method)
+    try {
+      const { body } = await client.ask({ ...request, method: 'POST', isOnceOnly })
+      const data = (body as { data?: unknown } | null)?.data
+      if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
+    } catch (error) {
+      throw error instanceof ApiRefusalError ? this.#faultOf(error) : error
+    }
+    throw new EnrollmentFault(`${origin}: malformed response; is it a controller?`)
+  }
+
+  /**
    * Verifies the issued certificate with the CA certificates from the controller, as an SDK does.
    * Also requires that the controller presents the same key as before.
+   * @param isRepeated true if an earlier attempt may have had an effect.
    */
-  async #enroll(
-    rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,
-  ): Promise<Readonly<Record<string, unknown>>> {
+  async #send(
+    { body, text, client, headers }: EnrollmentRequest,
+    to: MemberTarget,
+    isRepeated: boolean,
+  ): Promise<ClusterResponse> {
     const { origin, method, secret } = this.#token
     const query = new URLSearchParams({ method, ...(method === 'ca' ? {} : { token: secret }) })
     const answer = await asked(
       origin,
       {
-        ...rest,
+        body,
+        text,
+        ...(client === undefined ? {} : { client }),
+        headers: { ...to.headers, ...headers },
         url: `${origin}${CLIENT_API}/enroll?${query.toString()}`,
         method: 'POST',
         caPem: this.caPem,
         proxy: this.#proxy,
         judge: ({ publicKeySha256 }) => {
           if (Buffer.compare(publicKeySha256, this.#publicKeySha256) === 0) return
+          const outcome = isRepeated ? 'this time nothing was sent' : 'nothing was sent'
           throw new EnrollmentFault(
-            `${origin} presented a different certificate than before; nothing was sent, run this again`,
+            `${origin} presented a different certificate than before; ${outcome}, run this again`,
           )
         },
       },
-      remedyOf(this.#token),
+      { text: remedyOf(this.#token), isRepeated },
     )
-    return this.#dataOf(answer)
+    return {
+      status: answer.status,
+      body: answer.body,
+      header: (name) => [answer.headers[name] ?? null].flat()[0] ?? null,
+    }
   }
 
-  #dataOf({ status, body }: HttpsResponse): Readonly<Record<string, unknown>> {
+  #faultOf(error: ApiRefusalError): EnrollmentFault {
     const { origin } = this.#token
-    if (status === 200) {
-      const data = (body as { data?: unknown } | null)?.data
-      if (typeof data === 'object' && data !== null) return data as Record<string, unknown>
-      throw new EnrollmentFault(`${origin}: malformed response; is it a controller?`)
-    }
-    const { code, message: sentence } = parseApiRefusal(status, body)
+    const { status, code } = error
+    const sentence =
+      code === 'OUTCOME_UNKNOWN'
+        ? 'the leader was lost before it answered'
+        : toApiRefusal(error).message
     if (status >= 400 && status < 500 && status !== 429 && code !== '') {
-      throw new EnrollmentRefusedError(code, this.#refusal(code, sentence))
+      return new EnrollmentRefusedError(code, this.#refusal(code, sentence))
     }
-    throw new EnrollmentFault(`${origin}: ${sentence}; ${remedyOf(this.#token)}`)
+    return new EnrollmentFault(`${origin}: ${sentence}; ${remedyOf(this.#token)}`)
   }
 
   #refusal(code: string, sentence: string): string {
@@ -227,21 +283,21 @@ function remedyOf({ method }: EnrollmentToken): string {
 }
 
 /**
- * @param remedy appended to the message when the response was lost, because the controller may have
- * executed the request.
+ * @param remedy appended to the message when the response was lost, or an earlier one, because the
+ * controller may have executed the request.
  */
 async function asked(
   origin: string,
   request: Omit<HttpsRequest, 'timeoutMs'>,
-  remedy: string | null,
+  remedy: { readonly text: string; readonly isRepeated: boolean } | null,
 ): Promise<HttpsResponse> {
   try {
     return await sendHttpsRequest({ ...request, timeoutMs: TIMEOUT_MS }, ANSWER_BYTES_MAX)
   } catch (error) {
     if (!(error instanceof HttpsFault)) throw error
     if (error.cause instanceof EnrollmentFault) throw error.cause
-    const isOpen = error.isSent && remedy !== null
-    const unknown = isOpen ? `; outcome unknown: ${remedy}` : ''
+    const isOpen = remedy !== null && (error.isSent || remedy.isRepeated)
+    const unknown = isOpen ? `; outcome unknown: ${remedy.text}` : ''
     throw new EnrollmentFault(`${origin}: it ${error.message}${unknown}`, { cause: error })
   }
 }

@@ -68,7 +68,7 @@ type YamlParsed =
   | { readonly ok: false; readonly faults: readonly YamlFault[] }
 
 /**
- * Every document is read as YAML 1.2, even with the directive `%YAML 1.1`, and the tags of YAML 1.1,
+ * Every document is read as YAML 1.2, even with the directive `%YAML 1.1`. The tags of YAML 1.1,
  * such as `!!binary`, are unknown: the console contains no code for them.
  */
 const parserOptions = { schema: 'core', resolveKnownTags: false, uniqueKeys: false } as const

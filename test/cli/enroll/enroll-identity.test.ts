@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import { checkKeyMatches, parseCertificates } from '../../../src/pki/certificate.ts'
 import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
@@ -27,6 +27,7 @@ beforeEach(() => {
 })
 afterEach(() => {
   cluster.controller.cluster.losesAnswers = false
+  cluster.controller.cluster.hasLeader = true
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -124,14 +125,33 @@ describe('a one-time enrollment token', () => {
     expect((await logIn(by)).status).toBe(200)
   })
 
-  test('can be used again with the same key if the response was lost, and yields the same certificate', async () => {
-    const { id, jwt } = await cluster.newToken({ ott: true })
+  test('is sent again if the leader is lost before it responds, or if there is no leader', async () => {
+    const lost = await cluster.newToken({ ott: true })
+    const { proposals } = cluster.controller.cluster
+    const before = proposals.length
     cluster.controller.cluster.losesAnswers = true
-    refused(await enroll(jwt, '--out', at('laptop.json')), /rerun the same command/)
+    const enrolling = enroll(lost.jwt, '--out', at('lost.json'))
+    await vi.waitFor(() => expect(proposals.length).toBeGreaterThan(before))
+    cluster.controller.cluster.losesAnswers = false
+    expect((await enrolling).code).toBe(0)
+    const early = await cluster.newToken({ ott: true })
+    cluster.controller.cluster.hasLeader = false
+    const waiting = enroll(early.jwt, '--out', at('early.json'))
+    await vi.waitFor(() => expect(existsSync(at('early.json.enrolling'))).toBe(true))
+    cluster.controller.cluster.hasLeader = true
+    expect((await waiting).code).toBe(0)
+    for (const name of ['lost.json', 'early.json']) {
+      expect((await logIn(identityIn(name).by)).status).toBe(200)
+    }
+  })
+
+  test('can be used again with the same key if the command was killed before the response, and yields the same certificate', async () => {
+    const { id, jwt } = await cluster.newToken({ ott: true })
+    const words = ['identity', 'enroll', tokenFile(jwt), '--out', at('laptop.json')]
+    await cluster.killedBeforeResponse(words)
     expect(mode('laptop.json.enrolling')).toBe('600')
     expect(existsSync(at('laptop.json'))).toBe(false)
     const { key } = JSON.parse(file('laptop.json.enrolling')) as { key: string }
-    cluster.controller.cluster.losesAnswers = false
     const done = await enroll(jwt, '--out', at('laptop.json'))
     expect([done.code, done.stderr]).toEqual([0, ''])
     const { by } = identityIn('laptop.json')

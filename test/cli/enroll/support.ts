@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { expect } from 'vitest'
 
 import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
@@ -5,6 +6,7 @@ import { parseCertificates } from '../../../src/pki/certificate.ts'
 import { admin, startController, type TestController } from '../../api/support/controller.ts'
 import { TlsListener, clientKey, serverKey } from '../../api/support/tls.ts'
 import { management } from '../../api/support/caller.ts'
+import { flotilla } from '../support.ts'
 import { newCa } from '../../support/authorities.ts'
 import { signerOf } from '../../support/member-leaf.ts'
 
@@ -108,6 +110,34 @@ export class EnrollingController {
     const [leaf] = parseCertificates(proof.certificatePem)
     await this.ask('POST', `/cas/${ca.id}/verify`, leaf.pem, 'text/plain')
     return ca
+  }
+
+  /**
+   * Runs a command as a process, and kills it as soon as the controller has applied its first write,
+   * before the controller responds.
+   */
+  async killedBeforeResponse(words: readonly string[]): Promise<void> {
+    const { cluster } = this.controller
+    const apply = cluster.propose.bind(cluster)
+    const applied = new Promise<void>((resolve) => {
+      cluster.propose = async (input) => {
+        await apply(input)
+        resolve()
+        return await new Promise<never>(() => undefined)
+      }
+    })
+    const child = spawn(flotilla, words, { stdio: 'ignore' })
+    const ended = new Promise((resolve) => child.once('close', resolve))
+    try {
+      await Promise.race([
+        applied,
+        ended.then(() => Promise.reject(new Error('the command ended before its write'))),
+      ])
+    } finally {
+      cluster.propose = apply
+      child.kill('SIGKILL')
+      await ended
+    }
   }
 
   async close(): Promise<void> {

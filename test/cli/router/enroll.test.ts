@@ -35,8 +35,8 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'flotilla-enroll-router-'))
 })
 afterEach(async () => {
-  for (const id of made.splice(0)) await cluster.ask('DELETE', `/edge-routers/${id}`)
   cluster.controller.cluster.losesAnswers = false
+  for (const id of made.splice(0)) await cluster.ask('DELETE', `/edge-routers/${id}`)
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -59,11 +59,13 @@ async function newToken(): Promise<{ readonly id: string; readonly jwt: string }
   return { id, jwt: String((await cluster.ask('GET', `/edge-routers/${id}`))['enrollmentJwt']) }
 }
 
-function enroll(jwt: string, ...flags: string[]): Promise<Finished> {
+function enrollWords(jwt: string): string[] {
   if (!existsSync(at('router.yml'))) writeFileSync(at('router.yml'), CONFIG)
   writeFileSync(at('token.jwt'), jwt)
-  return runHere(['router', 'enroll', at('router.yml'), '--jwt', at('token.jwt'), ...flags])
+  return ['router', 'enroll', at('router.yml'), '--jwt', at('token.jwt')]
 }
+const enroll = (jwt: string, ...flags: string[]): Promise<Finished> =>
+  runHere([...enrollWords(jwt), ...flags])
 
 function refused(done: Finished, sentence: RegExp, code = 1): void {
   expect(done.stderr).toMatch(sentence)
@@ -229,13 +231,19 @@ describe('router enroll', () => {
     }
   })
 
-  test('resumes with the same key if the response was lost', async () => {
+  test('sends the enrollment again if the leader is lost before it responds', async () => {
     const { jwt } = await newToken()
     cluster.controller.cluster.losesAnswers = true
-    refused(await enroll(jwt), /rerun the same command/)
+    const { code } = await enroll(jwt)
+    cluster.controller.cluster.losesAnswers = false
+    expect([code, written()]).toEqual([0, outputs])
+  })
+
+  test('resumes with the same key if it was killed before the response', async () => {
+    const { jwt } = await newToken()
+    await cluster.killedBeforeResponse(enrollWords(jwt))
     expect([written(), mode('r.key.enrolling')]).toEqual([[], '600'])
     const { key } = JSON.parse(file('r.key.enrolling')) as { key: string }
-    cluster.controller.cluster.losesAnswers = false
     expect((await enroll(jwt)).code).toBe(0)
     expect(file('r.key')).toBe(key)
     expect(written()).toEqual(outputs)
