@@ -44,12 +44,22 @@ export interface ListState {
  * Rows per page. The offset of a list is a multiple of this number: the first row of the page that
  * contains the first visible row.
  */
-export const PAGE_ROWS = 30
+export const PAGE_ROWS = 10
+
+/** Smallest height of a row of a list, in a wide window. */
+const ROW_PX_MIN = 36
 
 /**
- * Number of the first row to load. One page before the first visible row is loaded, and two pages
- * after it.
+ * Rows to load: the visible ones, one page before them, and one after them. Few rows keep the tasks
+ * short in which the browser lays them out.
  */
+function rowsToLoad(): number {
+  const visible = Math.ceil(globalThis.innerHeight / ROW_PX_MIN)
+  // The first visible row may be the last one of its page.
+  return (3 + Math.ceil(visible / PAGE_ROWS)) * PAGE_ROWS
+}
+
+/** Number of the first row to load, which is one page before the first visible row. */
 export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
 }
@@ -144,7 +154,7 @@ export function listRequestQuery(
   fields: readonly string[],
   facets: readonly ListFacet[] = [],
   page: { readonly limit: number; readonly offset: number } = {
-    limit: 3 * PAGE_ROWS,
+    limit: rowsToLoad(),
     offset: firstRowToLoad(state),
   },
   offlineRouterIds: readonly string[] = [],

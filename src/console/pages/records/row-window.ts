@@ -54,16 +54,20 @@ export function useRowWindow(options: WindowOptions): RowWindow {
   latest.current = options
   const topOf = (row: number): number =>
     (body.current?.getBoundingClientRect().top ?? 0) + row * rowPx.peek()
-  useLayoutEffect(() => {
+  const measure = (): void => {
     const measured = body.current?.querySelector('tr:not([aria-hidden])')?.getBoundingClientRect()
     if (measured !== undefined && measured.height > 0) rowPx.value = measured.height
-  })
+  }
   // True once the list has scrolled to the row in the page's address, for a user who returns or
   // follows a link.
   const isThere = useRef(false)
+  // Later rows are measured after the browser has drawn them: otherwise the task that renders them
+  // would also have to lay them out, and take twice as long.
+  useEffect(measure)
   useLayoutEffect(() => {
     if (isThere.current || rows === 0) return
     isThere.current = true
+    measure()
     if (options.offset > 0) scrollBy(0, topOf(options.offset))
   }, [rows])
   // True if the offset in the address is beyond the last row, because rows were deleted meanwhile;
