@@ -53,12 +53,7 @@ describe('a command that advertises the name of its host', () => {
     ['one wildcard', { bindApi: '127.0.0.1:1280' }, 'ctrl3', true],
     ['localhost', {}, 'localhost', false],
     ['a full name', {}, 'ctrl3.example.org', false],
-    [
-      'loopback',
-      { bindApi: '127.0.0.1:1280', bindCluster: '127.0.0.1:1480' },
-      'ctrl3',
-      false,
-    ],
+    ['loopback', { bindApi: '127.0.0.1:1280', bindCluster: '127.0.0.1:1480' }, 'ctrl3', false],
   ] as const)(
     'composes a configuration for cluster join and snapshot restore that listens on %s',
     (_case, flags, host, isWarned) => {
