@@ -226,6 +226,12 @@ describe('Preflight (the checks before a controller starts)', () => {
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await runPreflight(config(environment), Date.now())
     expect(second.warnings.join('\n')).toMatch(/the recipient is a private key/)
+    writeFileSync(recipient, readFileSync(config().identity.cert))
+    const own = await runPreflight(config(environment), Date.now())
+    expect([own.faults, own.warnings.join('\n')]).toEqual([
+      [],
+      expect.stringContaining('the recipient has the key of controller ctrl1, so only the host'),
+    ])
     writeFileSync(recipient, issuer().certificatePem)
     const third = await runPreflight(
       config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }),

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
   checkServerCertificates,
@@ -60,7 +61,7 @@ function checkBackups(config: ControllerConfig, report: StartCheckReport): void 
   const { folder, recipient, hook } = backup
   if (folder === null || recipient === null) return
   warnOnError(report, `backup.recipient: ${recipient}: `, NO_BACKUPS, () => {
-    parseRecipient(readOperatorFile(recipient))
+    parseRecipient(readOperatorFile(recipient), ownCertificate(config))
   })
   if (existsSync(folder)) {
     warnOnError(report, `backup.folder: ${folder}: `, NO_BACKUPS, () => {
@@ -74,4 +75,14 @@ function checkBackups(config: ControllerConfig, report: StartCheckReport): void 
   warnOnError(report, `backup.hook: ${program}: `, consequence, () => {
     accessSync(program, constants.X_OK)
   })
+}
+
+/** The certificate of this controller; none if its file is unusable, which another check reports. */
+function ownCertificate({ id, identity }: ControllerConfig): Parameters<typeof parseRecipient>[1] {
+  try {
+    const [{ pem }] = parseCertificates(readOperatorFile(identity.cert))
+    return [{ id, certificatePem: pem }]
+  } catch {
+    return []
+  }
 }
