@@ -25,8 +25,16 @@ interface Preflight {
   readonly credentials: Credentials | null
 }
 
-/** Checks everything that a start needs and reports all faults. It leaves no files behind. */
-export async function runPreflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
+/**
+ * Checks everything that a start needs and reports all faults. It leaves no files behind.
+ * @param isRunning true if the controller of this configuration is running: skips the checks of its
+ * ports and of the lock of its data folder, which it uses itself.
+ */
+export async function runPreflight(
+  config: ControllerConfig,
+  nowMs: number,
+  isRunning = false,
+): Promise<Preflight> {
   const report = new StartCheckReport()
   const unsupported = unsupportedNodeReason()
   if (unsupported !== null) report.warnings.push(unsupported)
@@ -34,8 +42,8 @@ export async function runPreflight(config: ControllerConfig, nowMs: number): Pro
   checkSignerKey(config, report)
   checkServerCertificates(config, nowMs, report)
   checkLogFile(config, report)
-  await checkDataFolder(config, report)
-  await checkListeners(config, report)
+  await checkDataFolder(config, report, isRunning)
+  if (!isRunning) await checkListeners(config, report)
   checkBackups(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
