@@ -6,7 +6,12 @@ import { composeConfig } from '../../config/controller/compose.ts'
 import { loadControllerConfig, parseControllerConfig } from '../../config/controller/load.ts'
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { formatHostPort, type HostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
+import {
+  formatHostPort,
+  type HostPort,
+  isControllerId,
+  parseHostPort,
+} from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
