@@ -85,7 +85,7 @@ function checkBackups(config: ControllerConfig, report: StartCheckReport): void 
   })
 }
 
-/** The certificate of this controller; none if its file is unusable, which another check reports. */
+/** Certificate of this controller; none if its file is unusable, which another check reports. */
 function ownCertificate({ id, identity }: ControllerConfig): Parameters<typeof parseRecipient>[1] {
   try {
     const [{ pem }] = parseCertificates(readOperatorFile(identity.cert))
