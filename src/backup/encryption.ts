@@ -18,11 +18,23 @@ export interface BackupRecipient {
   readonly publicKeySpki: Uint8Array
 }
 
+/** A controller of the cluster, whose key may not be that of a recipient. */
+interface ControllerCertificate {
+  readonly id: string
+  /** '' if it is not known. */
+  readonly certificatePem: string
+}
+
 /**
  * @param pem a public key or a certificate.
- * @throws {CertificateError} when it is neither, or when its kind of key is not allowed.
+ * @param controllers refuses the keys of these controllers: after the loss of the controller's
+ * host, nothing could decrypt the backup.
+ * @throws {CertificateError} when it is neither, or when its key is not allowed.
  */
-export function parseRecipient(pem: string): BackupRecipient {
+export function parseRecipient(
+  pem: string,
+  controllers: readonly ControllerCertificate[] = [],
+): BackupRecipient {
   if (pem.length > backupLimits.recipientCharactersMax) {
     throw new CertificateError('unreadable', 'the file of the recipient is too large')
   }
@@ -42,7 +54,32 @@ export function parseRecipient(pem: string): BackupRecipient {
   }
   const publicKeySpki = Uint8Array.from(der)
   parsePublicKey(publicKeySpki)
+  refuseControllerKey(publicKeySpki, controllers)
   return { publicKeySpki }
+}
+
+function refuseControllerKey(
+  publicKeySpki: Uint8Array,
+  controllers: readonly ControllerCertificate[],
+): void {
+  const owner = controllers.find(({ certificatePem }) => {
+    const own = exportSpki(certificatePem)
+    return own !== null && Buffer.compare(own, publicKeySpki) === 0
+  })
+  if (owner === undefined) return
+  throw new CertificateError(
+    'wrong-usage',
+    `the recipient has the key of controller ${owner.id}, so only the host of ${owner.id} could decrypt the backup; name the public key of a pair that was created for backups, and keep its private key away from the controllers`,
+  )
+}
+
+/** Public key in DER of a key or certificate; null if the text contains none. */
+function exportSpki(pem: string): Uint8Array | null {
+  try {
+    return createPublicKey(pem).export({ type: 'spki', format: 'der' })
+  } catch {
+    return null
+  }
 }
 
 /** Generates the content key of one backup and wraps it for the recipient. */

@@ -162,7 +162,7 @@ test('the schedule writes no backup that would use the reserved free space of th
   expect(alarms.list()[0]?.text).toMatch(/bytes left, \d+ must stay free .*; free space there/)
 })
 
-test('a missing key, a private key instead of a public key, and a quarantined state each raise a backup alarm', async () => {
+test('a missing key, a private key instead of a public key, the key of a controller, and a quarantined state each raise a backup alarm', async () => {
   const schedule = scheduleWith()
   writeFileSync(join(dir, 'backup.pem'), key.privatePem)
   await schedule.look()
@@ -177,6 +177,13 @@ test('a missing key, a private key instead of a public key, and a quarantined st
     `backup failed: backup.recipient: ${missing}: does not exist; `,
   )
   expect(alarms.list()[0]?.text).not.toContain(folder)
+  writeFileSync(join(dir, 'backup.pem'), source.cluster.member('ctrl2').leaf.certificatePem)
+  pass(HOUR_MS)
+  await schedule.look()
+  expect(alarms.list()[0]?.text).toContain(
+    `backup.recipient: ${missing}: the recipient has the key of controller ctrl2, so only the host of ctrl2 could decrypt the backup; `,
+  )
+  expect(names()).toEqual([])
   writeFileSync(join(dir, 'backup.pem'), key.publicPem)
   source.refused = 'NODE_QUARANTINED'
   pass(HOUR_MS)

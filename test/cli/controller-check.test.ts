@@ -8,11 +8,14 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
+import { writePidFile } from '../../src/controller/admin/pid-file.ts'
 import { runPreflight } from '../../src/controller/start/preflight.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
@@ -25,6 +28,7 @@ import {
   validityStartingAt,
 } from '../../src/pki/authority/authority.ts'
 import { lockDataFolder } from '../../src/store/folder/folder-lock.ts'
+import { runHere } from './run-here.ts'
 import { issuingAuthorityOf, layOut, run } from './support.ts'
 import type { QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 
@@ -226,6 +230,12 @@ describe('Preflight (the checks before a controller starts)', () => {
     writeFileSync(recipient, issuer().privateKeyPem)
     const second = await runPreflight(config(environment), Date.now())
     expect(second.warnings.join('\n')).toMatch(/the recipient is a private key/)
+    writeFileSync(recipient, readFileSync(config().identity.cert))
+    const own = await runPreflight(config(environment), Date.now())
+    expect([own.faults, own.warnings.join('\n')]).toEqual([
+      [],
+      expect.stringContaining('the recipient has the key of controller ctrl1, so only the host'),
+    ])
     writeFileSync(recipient, issuer().certificatePem)
     const third = await runPreflight(
       config({ ...environment, FLOTILLA_BACKUP_HOOK: '' }),
@@ -326,6 +336,44 @@ describe('Preflight (the checks before a controller starts)', () => {
     expect(await onlyFault()).toContain('is in use by another process')
     await lock.release()
     expect(await faultsOf()).toEqual([])
+  })
+
+  test('tests neither the ports nor the log of a controller that already runs with the configuration', async () => {
+    const path = join(ctrl1, 'config.yml')
+    const server = createServer()
+    await new Promise<void>((done) => server.listen(plan.port, '127.0.0.1', done))
+    const lock = await lockDataFolder(join(ctrl1, 'data'))
+    const check = ['controller', 'check', path]
+    const stopped = await runHere(check)
+    expect([stopped.code, stopped.stderr]).toEqual([1, expect.stringContaining('is in use by')])
+    const words = ['-e', 'process.stdin.resume()', 'controller', 'run', path]
+    const child = spawn(process.execPath, words, { stdio: ['pipe', 'ignore', 'ignore'] })
+    try {
+      await once(child, 'spawn')
+      writePidFile(path, child.pid)
+      const note = `ctrl1 is running with this configuration (process ${child.pid}), so its ports and its log were not tested`
+      expect(await runHere(check)).toEqual({
+        code: 0,
+        stdout: `${path}: ctrl1 can start\nnote: ${note}\n`,
+        stderr: '',
+      })
+      expect(JSON.parse((await runHere([...check, '--json'])).stdout)).toEqual({
+        ok: true,
+        faults: [],
+        warnings: [],
+        notes: [note],
+      })
+      rmSync(join(ctrl1, 'controller.key'))
+      const broken = await runHere(check)
+      expect([broken.code, broken.stderr]).toEqual([
+        1,
+        expect.stringMatching(/^flotilla: identity\.key: .*\n$/),
+      ])
+    } finally {
+      child.kill('SIGKILL')
+      await lock.release()
+      await new Promise((done) => server.close(done))
+    }
   })
 
   test('reports a disk with too little free space', async () => {

@@ -139,6 +139,19 @@ test('snapshot save writes the backup of the controller, and never overwrites a 
   expect(served.unexpected).toEqual([])
 })
 
+test('snapshot save refuses the certificate of a controller as recipient, because only its host could decrypt the backup', async () => {
+  await using _served = await serving()
+  const target = join(dir, 'b.backup')
+  const own = join(dir, 'cert.pem')
+  writeFileSync(own, source.cluster.member('ctrl1').leaf.certificatePem)
+  const refused = await snapshot('save', target, '--data', dir, '--recipient', own)
+  expect(refused.code).toBe(1)
+  expect(refused.stderr).toMatch(
+    /the recipient has the key of controller ctrl1, so only the host of ctrl1 could decrypt the backup; name the public key/,
+  )
+  expect(existsSync(target)).toBe(false)
+})
+
 test('snapshot save writes secrets in plain text only if the user gives the option for this', async () => {
   await using _served = await serving()
   const target = join(dir, 'b.backup')

@@ -3,7 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { firstStartCommand, startCommand, unitName } from '../../src/cli/terminal/start-command.ts'
+import {
+  firstStartCommand,
+  restartAdvice,
+  startCommand,
+  unitName,
+} from '../../src/cli/terminal/start-command.ts'
 
 let folder: string
 let units: readonly string[]
@@ -31,6 +36,15 @@ describe('The printed command that starts a program', () => {
       'systemctl enable --now flotilla-router@edge1',
     )
     expect(firstStartCommand('router', 'router.yml', units)).toBe('flotilla router run router.yml')
+  })
+
+  test('restarts the unit, or the program if no unit runs it', () => {
+    expect(restartAdvice('controller', '/etc/flotilla/ctrl1/config.yml', units)).toBe(
+      'restart it with: systemctl restart flotilla-controller@ctrl1',
+    )
+    expect(restartAdvice('controller', 'config.yml', units)).toBe(
+      'stop it, and start it again with: flotilla controller run config.yml',
+    )
   })
 
   test('names the same unit as the command that stops it', () => {

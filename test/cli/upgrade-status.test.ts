@@ -1,6 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { upgradeText } from '../../src/cli/cluster/upgrade.ts'
+import { programVersion } from '../../src/controller/version.ts'
+import { runHere } from './run-here.ts'
+import { serveSocket } from './served-socket.ts'
+import { layOut } from './support.ts'
 import type { ClusterView, MemberView } from '../../src/ports/cluster-view.ts'
 import { type UpgradeStatus, deriveUpgradeStatus } from '../../src/api/cluster/upgrade-status.ts'
 
@@ -89,4 +96,40 @@ test('an upgrade is not complete while the voter that restarted last is disconne
     advice:
       'every member runs v0.2.0; the upgrade is complete once this is over: ctrl3 is not connected',
   })
+})
+
+test('an upgrade is not complete on a host whose installed program is newer than the running controller', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'flotilla-upgrade-status-'))
+  const { dir } = await layOut(folder, 1)
+  const config = join(dir, 'ctrl1', 'config.yml')
+  const server = await serveSocket(join(dir, 'ctrl1', 'data'))
+  const { cluster } = server.controller
+  const [member] = cluster.members()
+  const runs = (version: string): void => {
+    cluster.members = () => [{ ...(member as MemberView), id: 'ctrl1', version, progress: at100 }]
+  }
+  const ask = (...words: string[]) =>
+    runHere(['cluster', 'upgrade', 'status', '--config', config, '--wait', '1s', ...words])
+  const installed = `v${programVersion()}`
+  try {
+    runs('v0.0.9')
+    const older = await ask()
+    expect([older.code, older.stderr]).toEqual([0, ''])
+    expect(older.stdout.split('\n').slice(0, 3)).toEqual([
+      `feature level: ${cluster.featureLevel}`,
+      `ctrl1 runs v0.0.9, but ${installed} is installed on this host; stop it, and start it again with: flotilla controller run ${config}`,
+      'the next controller can be stopped',
+    ])
+    expect(JSON.parse((await ask('--json')).stdout)).toMatchObject({
+      pendingRestart: { id: 'ctrl1', runningVersion: 'v0.0.9', installedVersion: installed },
+    })
+    for (const one of [installed, 'v999.0.0']) {
+      runs(one)
+      expect((await ask()).stdout).toContain(`the upgrade is complete; every member runs ${one}\n`)
+      expect(JSON.parse((await ask('--json')).stdout)).toMatchObject({ pendingRestart: null })
+    }
+  } finally {
+    await server.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
 })

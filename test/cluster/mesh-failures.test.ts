@@ -1,6 +1,10 @@
-import type { AddressInfo } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, type Server } from 'node:net'
 import { createServer } from 'node:tls'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+
+import { callPeerOnce } from '../../src/cluster/mesh/peer-call.ts'
+import { CONTROL_PROTOCOL } from '../../src/channel/messages/control.ts'
 
 import { controllerIdentity, createAuthority, memberOf, startMesh, until } from './mesh-fixture.ts'
 
@@ -31,4 +35,49 @@ test('a peer that closes every connection causes only few log lines, even with v
     mesh.stop()
     server.close()
   }
+})
+
+describe('a wrong port of a controller', () => {
+  const wrongPort =
+    'it does not accept connections of controllers; use the cluster port of that controller (cluster.bind, default 1480)'
+
+  test.each([
+    ['the HTTPS port', ['http/1.1']],
+    ['the router port', [CONTROL_PROTOCOL]],
+    ['a port without TLS', null],
+  ])('is named with its remedy: %s', async (_name, protocols) => {
+    const authority = await createAuthority()
+    const [a, b] = [
+      await controllerIdentity(authority, 'a'),
+      await controllerIdentity(authority, 'b'),
+    ]
+    const { certificatePem: cert, privateKeyPem: key } = b
+    const server: Server =
+      protocols === null
+        ? createHttpServer()
+        : createServer({ cert, key, ALPNProtocols: protocols, minVersion: 'TLSv1.2' }, (socket) =>
+            socket.on('error', () => undefined),
+          )
+    server.on('tlsClientError', () => undefined)
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const address = `127.0.0.1:${port}`
+    const { mesh, log } = await startMesh('a', a, [memberOf('b', b, address)])
+    try {
+      const call = callPeerOnce({
+        address,
+        identity: a,
+        trustDomain: 'test.flotilla',
+        method: 'enter',
+        payload: new Uint8Array(),
+        timeoutMs: 5_000,
+      })
+      await expect.soft(call).rejects.toThrow(`${address}: ${wrongPort}`)
+      await until('it was tried', () => log.lines.some((line) => line.includes('no connection')))
+      expect(log.lines.join('\n')).toContain(`no connection to b at ${address}: ${wrongPort}`)
+    } finally {
+      mesh.stop()
+      server.close()
+    }
+  })
 })

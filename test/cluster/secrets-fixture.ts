@@ -213,7 +213,10 @@ export class SecretsCluster implements Proposer {
       clusterId: CLUSTER_ID,
       generation: 1,
       featureLevel: 1,
-      members: () => [...this.members.keys()].sort().map(memberView),
+      members: () =>
+        [...this.members.values()]
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+          .map(({ id, leaf: { certificatePem } }) => ({ ...memberView(id), certificatePem })),
       leaderId: () => selfId,
       leaderContactMs: () => 0,
       quorumClockMs: () => null,

@@ -66,6 +66,25 @@ async function withDaysLeft(days: number): Promise<void> {
 }
 
 describe('The certificates of a router', () => {
+  test('stay in use with a warning after its files were replaced by those of another router', async () => {
+    await withDaysLeft(100)
+    const router = network.router(['tls:127.0.0.1:1'])
+    for (const name of ['r', 'r.server']) {
+      const { certificatePem, privateKeyPem } = await network.leaf('router2', [], [])
+      writeFileSync(network.path(`${name}.cert`), certificatePem)
+      writeFileSync(network.path(`${name}.key`), privateKeyPem, { mode: 0o600 })
+    }
+    expect([router.id, router.id]).toEqual(['router1', 'router1'])
+    expect(network.lines).toEqual([
+      {
+        level: 'warn',
+        fields: {},
+        message:
+          'the identity files are now those of router router2; router router1 keeps its former certificates until it is restarted',
+      },
+    ])
+  })
+
   test('are extended when they are due, by a controller that responds, with the same keys and with the names in the section csr', async () => {
     await withDaysLeft(100)
     const before = leafOf('r.cert')

@@ -23,9 +23,9 @@ export function networkAuthoritiesPem(deps: Pick<AuthoritiesPemDeps, 'authoritie
 /** Response with certificates, with the fields that OpenZiti routers read. */
 export function issuedCertificatesResponse(
   deps: Pick<AuthoritiesPemDeps, 'authorities'>,
-  { cert, serverCert }: { readonly cert: string; readonly serverCert: string },
+  issued: { readonly cert: string; readonly serverCert: string; readonly name?: string },
 ): Reply {
-  return detailResponse({ ca: networkAuthoritiesPem(deps), cert, serverCert })
+  return detailResponse({ ca: networkAuthoritiesPem(deps), ...issued })
 }
 
 /**

@@ -74,11 +74,13 @@ export const sessionCertificateCreateSchema = objectSchema(
 )
 
 const controllers = { type: 'array', items: controllerSchema.schema } as const
+const routerName = { ...textSchema, description: 'name of the enrolled router' } as const
 /** `cert` and `ca` are absent if no certificate is issued; `controllers` is absent for a router. */
 export const enrollmentCertsSchema = objectSchema('enrollmentCerts', {
   ca: textSchema,
   cert: textSchema,
   serverCert: textSchema,
+  name: routerName,
   controllers,
 })
 /** Response for an identity that enrolled with an existing credential. */
@@ -96,6 +98,7 @@ export const anyEnrollmentResponseSchema = objectSchema('enrollResponse', {
   cert: textSchema,
   serverCert: textSchema,
   username: textSchema,
+  name: routerName,
   controllers,
 })
 export const identityExtensionCertsSchema = objectSchema(

@@ -39,6 +39,11 @@ interface RouterCertificates {
   readonly serverCert: string
 }
 
+interface EnrolledRouter extends RouterCertificates {
+  /** Name of the router's record. */
+  readonly name: string
+}
+
 interface RouterRequests {
   readonly client: string | undefined
   readonly server: string | undefined
@@ -74,7 +79,7 @@ export class RouterEnrollment {
     request: EnrollRequest,
     token: string | undefined,
     requests: RouterRequests,
-  ): Promise<RouterCertificates> {
+  ): Promise<EnrolledRouter> {
     try {
       return await this.#enroll(request, token, requests)
     } catch (error) {
@@ -87,7 +92,7 @@ export class RouterEnrollment {
     request: EnrollRequest,
     token: string | undefined,
     requests: RouterRequests,
-  ): Promise<RouterCertificates> {
+  ): Promise<EnrolledRouter> {
     const enrollment = await findOutstandingEnrollment(this.#deps, token, ['erott', 'trott'])
     const routerId = enrollment.edgeRouterId || enrollment.transitRouterId
     const issued = await this.#issue(request, routerId, requests, 'enroll')
@@ -109,7 +114,8 @@ export class RouterEnrollment {
     )
     await this.#deps.writer.write(origin, { kind: CommandKind.ENROLL, payload })
     const { client, server } = issued
-    return { cert: client.chainPem, serverCert: server.chainPem }
+    const name = this.#deps.state.get('router', routerId)?.name ?? ''
+    return { cert: client.chainPem, serverCert: server.chainPem, name }
   }
 
   /**
@@ -120,18 +126,18 @@ export class RouterEnrollment {
     request: EnrollRequest,
     token: string,
     requests: RouterRequests,
-  ): Promise<RouterCertificates> {
+  ): Promise<EnrolledRouter> {
     const { state } = this.#deps
     const known =
       token === '' ? undefined : state.find('router', 'enrolledBy', enrollmentTokenDigest(token))
     if (known === undefined) throw new Problem('INVALID_ENROLLMENT_TOKEN')
-    const { id, certPem, serverCertPem } = known
+    const { id, name, certPem, serverCertPem } = known
     if (certPem === null || serverCertPem === null) throw tokenAlreadyUsedProblem()
     const { client } = await this.#issue(request, id, requests, 'extend')
     const [leaf] = parseCertificates(certPem)
     const print = Buffer.from(leaf.publicKeySha256).toString('hex')
     if (client.publicKeyPrint !== print) throw tokenAlreadyUsedProblem()
-    return { cert: certPem, serverCert: serverCertPem }
+    return { cert: certPem, serverCert: serverCertPem, name }
   }
 
   /**

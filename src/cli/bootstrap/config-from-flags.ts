@@ -6,10 +6,16 @@ import { composeConfig } from '../../config/controller/compose.ts'
 import { loadControllerConfig, parseControllerConfig } from '../../config/controller/load.ts'
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
-import { formatHostPort, isControllerId, parseHostPort } from '../../lib/text/names.ts'
+import {
+  formatHostPort,
+  type HostPort,
+  isControllerId,
+  parseHostPort,
+} from '../../lib/text/names.ts'
 import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
+import { advertisedHostName } from '../terminal/short-host-name.ts'
 
 /** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
@@ -37,7 +43,8 @@ const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
  * Loads the configuration at `path` if it exists; otherwise composes a configuration from flags.
- * Writes nothing.
+ * Writes no file. Prints a warning if a composed configuration advertises a host name without a
+ * domain.
  * @param trustDomain for a composed configuration; null if the file must contain the trust domain.
  * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
  * file.
@@ -75,27 +82,25 @@ function settingsOf(
       `--id: ${JSON.stringify(id)} is not a controller id; use letters, digits, '.', '_', '-'`,
     )
   }
+  const given = advertisedHost(flags)
+  // A wildcard address is replaced with the name of this host, because a peer cannot dial a
+  // wildcard.
+  const isNamed = given === undefined && [mesh, api].some(({ host }) => EVERY_HOST.has(host))
+  const hostName = isNamed ? advertisedHostName() : ''
+  const hostOf = ({ host }: HostPort): string => given ?? (EVERY_HOST.has(host) ? hostName : host)
   return {
     id,
     data: flags.data ?? 'data',
     meshBind: formatHostPort(mesh),
-    meshAdvertise: advertiseOf(mesh, flags),
+    meshAdvertise: advertiseOf(hostOf(mesh), mesh.port),
     routersBind: formatHostPort(router),
     webBind: formatHostPort(api),
-    webAdvertise: advertiseOf(api, flags),
+    webAdvertise: advertiseOf(hostOf(api), api.port),
   }
 }
 
-/**
- * The host given with the flag; otherwise the host to which the listener is bound. A wildcard
- * address is replaced with the name of this host, because a peer cannot dial a wildcard.
- */
-function advertiseOf(
-  bind: { readonly host: string; readonly port: number },
-  flags: ConfigFlags,
-): string {
-  const host = advertisedHost(flags) ?? (EVERY_HOST.has(bind.host) ? hostname() : bind.host)
-  const address = formatHostPort({ host, port: bind.port })
+function advertiseOf(host: string, port: number): string {
+  const address = formatHostPort({ host, port })
   if (parseHostPort(address) === null) {
     throw usageFailure(
       `--advertise: expected a host name or an IP address without a port, found ${JSON.stringify(host)}`,
@@ -112,7 +117,7 @@ function advertisedHost({ advertise }: ConfigFlags): string | undefined {
   return advertise?.replace(/^\[([0-9a-f:.]+)\]$/i, '$1')
 }
 
-function bindOf(flag: string, text: string): { readonly host: string; readonly port: number } {
+function bindOf(flag: string, text: string): HostPort {
   const address = parseHostPort(text)
   if (address === null)
     throw usageFailure(`${flag}: expected host:port, found ${JSON.stringify(text)}`)

@@ -4,8 +4,15 @@ import { printableValue } from '../../lib/text/terminal-text.ts'
 import type { UpgradeStatus } from '../../api/cluster/upgrade-status.ts'
 import { formatTable, printJson, printLine } from '../terminal/output.ts'
 import type { ClusterOptions } from './commands.ts'
-import { type SendClusterRequest, openClusterConnection } from '../client/connection.ts'
+import {
+  loadConfigOrFail,
+  type SendClusterRequest,
+  openClusterConnection,
+} from '../client/connection.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
+import { programVersion } from '../../controller/version.ts'
+import { isInVersionRange } from '../../lib/text/version-match.ts'
+import { restartAdvice } from '../terminal/start-command.ts'
 
 const POLL_MS = 500
 
@@ -32,10 +39,33 @@ interface UpgradeOptions extends ClusterOptions {
 /** Prints the remaining steps of an upgrade; works without a quorum. */
 async function showUpgrade(options: UpgradeOptions): Promise<void> {
   const status = await statusWithin(openClusterConnection(options), options.wait ?? 0)
-  if (options.json === true) printJson(status)
-  else printLine(upgradeText(status))
+  const pending = options.config === undefined ? null : findPendingRestart(options.config, status)
+  if (options.json === true) printJson({ ...status, pendingRestart: pending })
+  else printLine(upgradeText(status, pending))
   if (options.wait === undefined || status.notNow === '') return
   throw new CommandFailure(EXIT_FAILED, `do not stop another controller yet: ${status.notNow}`)
+}
+
+/** A controller of this host that still runs an older version than the installed one. */
+interface PendingRestart {
+  readonly id: string
+  readonly runningVersion: string
+  readonly installedVersion: string
+  readonly advice: string
+}
+
+/**
+ * Compares this program, which is the installed one, with the running controller of the
+ * configuration.
+ * @returns null unless the installed program is newer.
+ */
+function findPendingRestart(path: string, { members }: UpgradeStatus): PendingRestart | null {
+  const { id } = loadConfigOrFail(path)
+  const runningVersion = members.find((member) => member.id === id)?.version ?? ''
+  const installed = programVersion()
+  if (!isInVersionRange(installed, `>${runningVersion.replace(/^v/, '')}`)) return null
+  const advice = restartAdvice('controller', path)
+  return { id, runningVersion, installedVersion: `v${installed}`, advice }
 }
 
 /**
@@ -66,8 +96,8 @@ function timeToWait(text: string): number {
 }
 
 /** Text of `cluster upgrade status` for the terminal. */
-export function upgradeText(status: UpgradeStatus): string {
-  const { featureLevel, advice, notNow, members } = printableValue(status)
+export function upgradeText(status: UpgradeStatus, pending: PendingRestart | null = null): string {
+  const { featureLevel, state, advice, notNow, members } = printableValue(status)
   const rows = members.map(({ id, isVoter, isConnected, version, featureLevel: known, action }) => [
     id,
     isVoter ? 'voter' : 'learner',
@@ -79,5 +109,12 @@ export function upgradeText(status: UpgradeStatus): string {
   const table = formatTable(['id', 'role', 'connected', 'version', 'max level', 'action'], rows)
   const stop =
     notNow === '' ? 'the next controller can be stopped' : `do not stop one now: ${notNow}`
-  return [`feature level: ${featureLevel}`, advice, stop, '', table].join('\n')
+  const lines = pending === null ? [] : [pendingText(printableValue(pending))]
+  // Without the restart, the upgrade is not complete, although all members run the same version.
+  if (pending === null || state !== 'complete') lines.push(advice)
+  return [`feature level: ${featureLevel}`, ...lines, stop, '', table].join('\n')
+}
+
+function pendingText({ id, runningVersion, installedVersion, advice }: PendingRestart): string {
+  return `${id} runs ${runningVersion}, but ${installedVersion} is installed on this host; ${advice}`
 }

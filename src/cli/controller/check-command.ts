@@ -1,6 +1,7 @@
 import { loadControllerConfig } from '../../config/controller/load.ts'
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { findRunningPid } from '../../controller/admin/pid-file.ts'
 import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { backupWarnings, runPreflight } from '../../controller/start/preflight.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
@@ -30,32 +31,41 @@ export async function checkController(
   const loaded = loadControllerConfig(path, process.env)
   if (!loaded.ok) {
     const lines = loaded.faults.map(formatConfigFault)
-    if (options.json === true) printJson({ ok: false, faults: lines, warnings: [] })
+    if (options.json === true) printJson({ ok: false, faults: lines, warnings: [], notes: [] })
     throw new CommandFailure(EXIT_USAGE, lines.join('\n'))
   }
   const { config } = loaded
   if (options.configOnly === true) {
     const warnings = await runAsFileOwner(config.data, () => backupWarnings(config))
     if (options.json === true) {
-      printJson({ ok: true, faults: [], warnings })
+      printJson({ ok: true, faults: [], warnings, notes: [] })
       return
     }
     for (const warning of warnings) printNote(`flotilla: warning: ${warning}`)
     printLine(`${loaded.path}: the configuration is valid${withWarnings(warnings.length)}`)
     return
   }
+  const pid = findRunningPid(loaded.path, config.data)
   // Checks as the owner of the data folder: root would create files that the controller cannot
   // read, and can itself read files that the controller cannot.
   const { found, log } = await runAsFileOwner(config.data, async () => {
-    const found = await runPreflight(config, systemClock.nowMs())
-    return { found, log: found.faults.length > 0 ? NO_FINDINGS : checkRaftLog(config) }
+    const found = await runPreflight(config, systemClock.nowMs(), pid !== null)
+    const isLogChecked = found.faults.length === 0 && pid === null
+    return { found, log: isLogChecked ? checkRaftLog(config) : NO_FINDINGS }
   })
   const faults = [...found.faults, ...log.faults]
   const warnings = [...found.warnings, ...log.warnings]
-  if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings })
+  const notes = pid === null ? [] : [runningNote(config.id, pid)]
+  if (options.json === true) printJson({ ok: faults.length === 0, faults, warnings, notes })
   for (const warning of warnings) printNote(`flotilla: warning: ${warning}`)
   if (faults.length > 0) throw new CommandFailure(EXIT_FAILED, faults.join('\n'))
-  if (options.json !== true) printLine(`${loaded.path}: ${loaded.config.id} can start`)
+  if (options.json === true) return
+  printLine(`${loaded.path}: ${config.id} can start`)
+  for (const note of notes) printLine(`note: ${note}`)
+}
+
+function runningNote(id: string, pid: number): string {
+  return `${id} is running with this configuration (process ${pid}), so its ports and its log were not tested`
 }
 
 interface Checked {

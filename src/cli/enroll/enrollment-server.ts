@@ -137,14 +137,21 @@ export class EnrollmentServer {
   /**
    * Requests both certificates of a router; the same token and keys get the same certificates
    * again.
-   * @returns two chains in PEM, each leaf first.
+   * @returns two chains in PEM, each leaf first, and the name of the router; OpenZiti's controllers
+   * send no name.
    */
   async router(
     requests: { readonly certCsr: string; readonly serverCertCsr: string },
     keys: { readonly privateKeyPem: string; readonly serverKeyPem: string },
-  ): Promise<{ readonly client: CertificateChain; readonly server: CertificateChain }> {
+  ): Promise<{
+    readonly client: CertificateChain
+    readonly server: CertificateChain
+    readonly name: string | null
+  }> {
     const answer = await this.#enroll({ body: requests })
+    const { name } = answer
     return {
+      name: typeof name === 'string' && name !== '' ? name : null,
       client: this.#certificatesIn(answer, keys.privateKeyPem),
       server: this.#certificatesIn({ cert: answer['serverCert'] }, keys.serverKeyPem),
     }

@@ -1,8 +1,10 @@
-import { accessSync, constants, existsSync, rmSync } from 'node:fs'
+import { accessSync, constants, existsSync, readFileSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { decodeText } from '../../lib/text/decode-text.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
 import { writePublicFile, writeSecretFile } from '../../pki/secret-file.ts'
 import { certificatesPem } from '../../pki/verify/identity-files.ts'
 import { normalizeHost, normalizedHosts } from '../../pki/authority/router-names.ts'
@@ -55,6 +57,15 @@ export async function enrollRouter(path: string, options: EnrollRouterOptions): 
   await withOneSentenceErrors(() => new RouterEnrollmentRun(config, options).go())
 }
 
+interface Enrolled {
+  readonly client: CertificateChain
+  readonly server: CertificateChain
+  /** Name of the router; null if the controller sent none. */
+  readonly name: string | null
+  /** Id of the router whose certificate this enrollment replaced; null if there was none. */
+  readonly formerId: string | null
+}
+
 class RouterEnrollmentRun {
   readonly #config: RouterConfig
   readonly #options: EnrollRouterOptions
@@ -81,8 +92,9 @@ class RouterEnrollmentRun {
     }
     const endpoints = this.#endpoints(token)
     this.#judgeFolders(files)
+    const formerId = enrolledRouterId(files.cert)
     const isResumed = existsSync(`${files.key}.enrolling`)
-    if (!isResumed) this.#judgeTargets(files)
+    if (!isResumed) this.#judgeTargets(files, formerId, token)
     const server = await EnrollmentServer.meet(token, configuredProxy(this.#config))
     this.#checks.ok('token', `${token.method}, for router ${token.subject}`)
     this.#checks.ok('controller', `${token.origin} signed it; ${server.caCount} CA certificates`)
@@ -91,15 +103,14 @@ class RouterEnrollmentRun {
     )
     const keys = { privateKeyPem: key.privateKeyPem, serverKeyPem: key.privateKeyPem }
     const requests = await createCertificateRequests({ routerId: token.subject, csr, ...keys })
-    const { client, server: own } = await this.#certificates(token, server, key, () =>
-      server.router(requests, keys),
-    )
+    const issued = await this.#certificates(token, server, key, () => server.router(requests, keys))
+    const { client, server: own } = issued
     this.#checks.ok('certificate', `until ${isoTime(client[0].notAfterMs)}`)
     checkSubject(client, token)
     this.#write(files, { key: key.privateKeyPem, client, server: own, caPem: server.caPem })
     this.#writeEndpoints(endpoints, token, server)
     rmSync(key.path, { force: true })
-    this.#report(token, client, this.#leftOut(own))
+    this.#report(token, { ...issued, formerId })
   }
 
   /**
@@ -147,10 +158,16 @@ class RouterEnrollmentRun {
     }
   }
 
-  #judgeTargets(files: IdentityFiles): void {
+  #judgeTargets(files: IdentityFiles, formerId: string | null, { subject }: EnrollmentToken): void {
     if (this.#options.force === true) return
     const found = pathsOf(files).find((path) => existsSync(path))
     if (found === undefined) return
+    if (formerId !== null && formerId !== subject) {
+      throw new CommandFailure(
+        EXIT_FAILED,
+        `${files.cert} is the certificate of router ${printableLine(formerId)}, but the token is for router ${subject}; use the token on the host of that router, or replace router ${printableLine(formerId)} here with --force`,
+      )
+    }
     throw new CommandFailure(
       EXIT_FAILED,
       `${found} already exists, this router may be enrolled; overwrite its files with --force, or name others in identity`,
@@ -204,22 +221,39 @@ class RouterEnrollmentRun {
     return [...dns, ...ip].filter((host) => !named.has(normalizeHost(host)))
   }
 
-  #report(token: EnrollmentToken, [leaf]: CertificateChain, namesLeftOut: readonly string[]): void {
+  #report(token: EnrollmentToken, { client: [leaf], server, name, formerId }: Enrolled): void {
+    const namesLeftOut = this.#leftOut(server)
     if (namesLeftOut.length > 0) {
       printNote(
         `flotilla: warning: the server certificate does not name ${namesLeftOut.join(', ')}, which another router has; have an administrator add it to allowedNames of this router and enroll again, or take it out of csr.sans`,
       )
     }
     const { cert } = this.#files()
+    const router = name === null ? token.subject : `${name} (${token.subject})`
+    if (formerId !== null && formerId !== token.subject) {
+      printNote(
+        `flotilla: warning: the files were those of router ${printableLine(formerId)}, and are now those of router ${printableLine(router)}; a running router needs a restart to use them. If the token was the wrong one, enroll both routers again`,
+      )
+    }
     const enrolled = {
       routerId: token.subject,
+      name,
       controller: token.origin,
       notAfter: isoTime(leaf.notAfterMs),
       cert,
       namesLeftOut,
     }
     if (this.#options.json === true) printJson(enrolled)
-    else printLine(`enrolled router ${printableLine(token.subject)}: ${cert}`)
+    else printLine(`enrolled router ${printableLine(router)}: ${cert}`)
+  }
+}
+
+/** Id of the router whose certificate is at a path; null if no certificate can be read there. */
+function enrolledRouterId(path: string): string | null {
+  try {
+    return parseCertificates(decodeText(readFileSync(path)))[0].commonName
+  } catch {
+    return null
   }
 }
 

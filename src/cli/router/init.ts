@@ -11,6 +11,7 @@ import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { writeNewFile } from '../../pki/secret-file.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
+import { advertisedHostName } from '../terminal/short-host-name.ts'
 import { firstStartCommand } from '../terminal/start-command.ts'
 
 export interface InitRouterOptions {
@@ -36,7 +37,9 @@ export async function initRouter(
   path: string,
   options: InitRouterOptions,
 ): Promise<void> {
-  const advertise = advertisedHost(options.advertise ?? hostname())
+  // No other host dials a router of the type tunnel.
+  const own = type === 'tunnel' ? hostname : advertisedHostName
+  const advertise = advertisedHost(options.advertise ?? own())
   const first = isIP(advertise) === 0 ? (advertise.split('.')[0] ?? '') : 'router'
   const name = identityName(options.name ?? first)
   const { edgePort, linkPort, mode } = options

@@ -59,6 +59,18 @@ export function firstStartCommand(
   return unit === null ? startCommand(program, path, folders) : `systemctl enable --now ${unit}`
 }
 
+/** How to restart a running program, as the end of a sentence. */
+export function restartAdvice(
+  program: UnitProgram,
+  path: string,
+  folders: readonly string[] = unitFolders,
+): string {
+  const unit = unitName(program, path, folders)
+  return unit === null
+    ? `stop it, and start it again with: ${startCommand(program, path, folders)}`
+    : `restart it with: systemctl restart ${unit}`
+}
+
 /** The unit that runs the program with the configuration; null if this host has none. */
 export function unitName(
   program: UnitProgram,

@@ -20,6 +20,13 @@ const systemWords: Readonly<Record<string, string>> = {
 }
 
 const caWords = /issuer certificate|self-signed certificate|unable to verify/
+/**
+ * OpenSSL's words for a port that requires another protocol than the mesh: an HTTPS or router port,
+ * or a port without TLS.
+ */
+const wrongPortWords = /no application protocol|wrong version number|packet length too long/
+const WRONG_PORT =
+  'it does not accept connections of controllers; use the cluster port of that controller (cluster.bind, default 1480)'
 
 /**
  * Removes constant text and the address from a gRPC error, because the log line already has the
@@ -34,6 +41,7 @@ export function stripGrpcPrefix(reason: string, address: string): string {
   const named = bare.replace(/^(?:connect|read) (E[A-Z]+)$/, (whole, code: string) => {
     return systemWords[code] ?? whole
   })
+  if (wrongPortWords.test(named)) return WRONG_PORT
   return caWords.test(named) ? `its certificate is of another CA (${named})` : named
 }
 

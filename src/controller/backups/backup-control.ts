@@ -2,6 +2,7 @@ import { type BackupRecipient, parseRecipient } from '../../backup/encryption.ts
 import { fieldProblem, Problem } from '../../lib/problems.ts'
 import { CertificateError } from '../../pki/certificate.ts'
 import type { Actor } from '../../ports/actor.ts'
+import type { MemberView } from '../../ports/cluster-view.ts'
 import type { ActionRecorder, ClusterAction } from '../../ports/membership.ts'
 import type {
   BackupControl,
@@ -33,7 +34,7 @@ interface ControlDeps extends BackupDeps {
 export function createBackupControl(deps: ControlDeps): BackupControl {
   let running = 0
   const take: BackupControl['take'] = async (request, by) => {
-    const options = optionsOf(request)
+    const options = optionsOf(deps, request)
     if (running >= BACKUPS_MAX) {
       throw new Problem('RATE_LIMITED', {
         detail: 'another backup is in progress on this controller',
@@ -121,13 +122,11 @@ function actionOf(
  * Decodes the options of a backup request.
  * @throws {Problem} COULD_NOT_VALIDATE.
  */
-function optionsOf({
-  recipientPem,
-  hasSecrets,
-  isPlaintext,
-  isStale,
-}: BackupRequest): StartBackupOptions {
-  const recipient = recipientPem === null ? null : recipientOf(recipientPem)
+function optionsOf(
+  { cluster }: Pick<BackupDeps, 'cluster'>,
+  { recipientPem, hasSecrets, isPlaintext, isStale }: BackupRequest,
+): StartBackupOptions {
+  const recipient = recipientPem === null ? null : recipientOf(recipientPem, cluster.members())
   if (hasSecrets && recipient === null && !isPlaintext) {
     throw fieldProblem(
       'recipientPem',
@@ -137,9 +136,9 @@ function optionsOf({
   return { recipient, hasSecrets, isLinearizable: !isStale }
 }
 
-function recipientOf(pem: string): BackupRecipient {
+function recipientOf(pem: string, members: readonly MemberView[]): BackupRecipient {
   try {
-    return parseRecipient(pem)
+    return parseRecipient(pem, members)
   } catch (error) {
     if (!(error instanceof CertificateError)) throw error
     throw fieldProblem('recipientPem', error.message)

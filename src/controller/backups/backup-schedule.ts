@@ -166,14 +166,14 @@ export class BackupSchedule {
   }
 
   async #recipient(): Promise<BackupRecipient> {
-    const { recipientPath } = this.#deps
+    const { recipientPath, backups } = this.#deps
     const subject = `backup.recipient: ${recipientPath}:`
     const remedy = 'install the public key there, or correct the option'
     const bytes = await readFile(recipientPath).catch((error: unknown) => {
       throw new Error(`${subject} ${readFaultText(error)}; ${remedy}`, { cause: error })
     })
     try {
-      return parseRecipient(decodeText(bytes))
+      return parseRecipient(decodeText(bytes), backups.cluster.members())
     } catch (error) {
       throw new Error(`${subject} ${errorMessage(error)}`, { cause: error })
     }

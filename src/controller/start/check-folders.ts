@@ -43,6 +43,7 @@ export function checkLogFile(
 export async function checkDataFolder(
   config: ControllerConfig,
   report: StartCheckReport,
+  isRunning: boolean,
 ): Promise<void> {
   const folder = config.data
   const status = report.attempt(
@@ -69,7 +70,7 @@ export async function checkDataFolder(
   if (canWrite(folder, report)) checkSpace(config, report)
   checkOwner(config, report)
   checkFence(config, report)
-  await checkUnused(config, report)
+  if (!isRunning) await checkUnused(config, report)
 }
 
 /**

@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { parseRecipient } from '../../backup/encryption.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
+import { parseCertificates } from '../../pki/certificate.ts'
 import { requireFreeSpace } from '../free-space.ts'
 import {
   checkServerCertificates,
@@ -24,8 +25,16 @@ interface Preflight {
   readonly credentials: Credentials | null
 }
 
-/** Checks everything that a start needs and reports all faults. It leaves no files behind. */
-export async function runPreflight(config: ControllerConfig, nowMs: number): Promise<Preflight> {
+/**
+ * Checks everything that a start needs and reports all faults. It leaves no files behind.
+ * @param isRunning true if the controller of this configuration is running: skips the checks of its
+ * ports and of the lock of its data folder, which it uses itself.
+ */
+export async function runPreflight(
+  config: ControllerConfig,
+  nowMs: number,
+  isRunning = false,
+): Promise<Preflight> {
   const report = new StartCheckReport()
   const unsupported = unsupportedNodeReason()
   if (unsupported !== null) report.warnings.push(unsupported)
@@ -33,8 +42,8 @@ export async function runPreflight(config: ControllerConfig, nowMs: number): Pro
   checkSignerKey(config, report)
   checkServerCertificates(config, nowMs, report)
   checkLogFile(config, report)
-  await checkDataFolder(config, report)
-  await checkListeners(config, report)
+  await checkDataFolder(config, report, isRunning)
+  if (!isRunning) await checkListeners(config, report)
   checkBackups(config, report)
   return { faults: report.faults, warnings: report.warnings, credentials }
 }
@@ -60,7 +69,7 @@ function checkBackups(config: ControllerConfig, report: StartCheckReport): void 
   const { folder, recipient, hook } = backup
   if (folder === null || recipient === null) return
   warnOnError(report, `backup.recipient: ${recipient}: `, NO_BACKUPS, () => {
-    parseRecipient(readOperatorFile(recipient))
+    parseRecipient(readOperatorFile(recipient), ownCertificate(config))
   })
   if (existsSync(folder)) {
     warnOnError(report, `backup.folder: ${folder}: `, NO_BACKUPS, () => {
@@ -74,4 +83,14 @@ function checkBackups(config: ControllerConfig, report: StartCheckReport): void 
   warnOnError(report, `backup.hook: ${program}: `, consequence, () => {
     accessSync(program, constants.X_OK)
   })
+}
+
+/** Certificate of this controller; none if its file is unusable, which another check reports. */
+function ownCertificate({ id, identity }: ControllerConfig): Parameters<typeof parseRecipient>[1] {
+  try {
+    const [{ pem }] = parseCertificates(readOperatorFile(identity.cert))
+    return [{ id, certificatePem: pem }]
+  } catch {
+    return []
+  }
 }

@@ -21,6 +21,7 @@ import type {
 } from '../../overlay/sockets/listener-certificates.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
+import { printableLine } from '../../lib/text/terminal-text.ts'
 
 /** A loaded identity whose certificates and keys match. */
 export interface RouterIdentity extends ListenerCertificates {
@@ -180,12 +181,8 @@ export class ReloadableIdentity {
     this.#stamp = stamp
     try {
       const next = readRouterIdentity(this.#config, this.#nowMs())
-      if (next.id !== this.#current.id) {
-        throw new ProgramFailure(
-          `identity.cert belongs to another router, ${next.id}; restart to run as that one`,
-        )
-      }
-      this.#current = next
+      if (next.id === this.#current.id) this.#current = next
+      else this.#log.warn({}, foreignFilesText(next.id, this.#current.id))
     } catch (error) {
       this.#log.warn(
         { err: error },
@@ -205,6 +202,10 @@ export class ReloadableIdentity {
       .map((source) => stampOfFile(source?.path ?? null))
       .join(' ')
   }
+}
+
+function foreignFilesText(id: string, ownId: string): string {
+  return `the identity files are now those of router ${printableLine(id)}; router ${ownId} keeps its former certificates until it is restarted`
 }
 
 function stampOfFile(path: string | null): string {

@@ -83,7 +83,7 @@ describe('router enroll', () => {
     const { id, jwt } = await newToken()
     const done = await enroll(jwt)
     expect([done.code, done.stderr]).toEqual([0, ''])
-    expect(done.stdout).toContain(`enrolled router ${id}: ${at('r.cert')}`)
+    expect(done.stdout).toContain(`enrolled router gate ${serial} (${id}): ${at('r.cert')}`)
     expect([mode('r.key'), mode('endpoints.yml')]).toEqual(['600', '600'])
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
     const [client] = parseCertificates(file('r.cert'))
@@ -194,7 +194,12 @@ describe('router enroll', () => {
       const { id, jwt } = await newToken()
       const done = await enroll(jwt, '--key-alg', algorithm, '--json')
       expect([done.code, done.stderr]).toEqual([0, ''])
-      expect(JSON.parse(done.stdout)).toMatchObject({ routerId: id, controller: cluster.origin })
+      const name = `gate ${serial}`
+      expect(JSON.parse(done.stdout)).toMatchObject({
+        routerId: id,
+        name,
+        controller: cluster.origin,
+      })
       const [leaf] = parseCertificates(file('r.cert'))
       expect(leaf.native.publicKey.asymmetricKeyType).toBe(kind)
     },
@@ -285,13 +290,34 @@ describe('router enroll', () => {
     expect(existsSync(at('r.key.enrolling'))).toBe(false)
   })
 
+  test('refuses the token of another router, and replaces the router with a warning only with --force', async () => {
+    const first = await newToken()
+    await enroll(first.jwt)
+    const before = outputs.map(file)
+    const other = await newToken()
+    refused(
+      await enroll(other.jwt),
+      new RegExp(
+        `r\\.cert is the certificate of router ${first.id}, but the token is for router ${other.id}; `,
+      ),
+    )
+    expect(outputs.map(file)).toEqual(before)
+    const forced = await enroll(other.jwt, '--force')
+    expect(forced.code).toBe(0)
+    expect(forced.stderr).toContain(
+      `warning: the files were those of router ${first.id}, and are now those of router gate ${serial} (${other.id});`,
+    )
+    expect(parseCertificates(file('r.cert'))[0].commonName).toBe(other.id)
+  })
+
   test('enrolls again with a new token and a new key', async () => {
     const { id, jwt } = await newToken()
     await enroll(jwt)
     const before = file('r.key')
     await cluster.ask('POST', `/edge-routers/${id}/re-enroll`, {})
     const next = String((await cluster.ask('GET', `/edge-routers/${id}`))['enrollmentJwt'])
-    expect((await enroll(next, '--force')).code).toBe(0)
+    const again = await enroll(next, '--force')
+    expect([again.code, again.stderr]).toEqual([0, ''])
     expect(file('r.key')).not.toBe(before)
   })
 

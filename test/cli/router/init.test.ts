@@ -20,7 +20,8 @@ describe('router init', () => {
     ['edge', ['--advertise', '192.0.2.1', '--name', 'gate', '--controller', 'tls:c1:1380']],
     ['tunnel', ['--mode', 'proxy', '--advertise', 'r1']],
     ['tunnel', ['--mode', 'tproxy', '--advertise', 'r1']],
-    ['private', ['--name', 'inner']],
+    ['private', ['--advertise', 'r1', '--name', 'inner']],
+    ['tunnel', ['--name', 'inner']],
   ] as const)(
     'writes a configuration of the type %s for the options %j that router check accepts',
     async (type, flags) => {

@@ -1,0 +1,70 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+
+let name = ''
+vi.mock(import('node:os'), async (original) => ({ ...(await original()), hostname: () => name }))
+
+const { planConfig } = await import('../../src/cli/bootstrap/config-from-flags.ts')
+const { runHere } = await import('./run-here.ts')
+
+// Goal: an operator who omits --advertise learns that other hosts may not resolve the short name.
+
+const warningFor = (host: string): string =>
+  `flotilla: warning: --advertise is missing, so addresses and certificates contain the host name ${host}, which has no domain; unless every other host resolves ${host}, start over with the full name or an IP address of this host, such as --advertise ${host}.example.net\n`
+
+let folder = ''
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'flotilla-host-name-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+const at = (file: string): string => join(folder, file)
+
+describe('a command that advertises the name of its host', () => {
+  test.each(['edge', 'private'])(
+    'warns in router init %s if the name has no domain',
+    async (type) => {
+      name = 'edge1'
+      const short = await runHere(['router', 'init', type, at('short.yml')])
+      expect([short.code, short.stderr]).toEqual([0, warningFor('edge1')])
+      name = 'edge1.corp.example'
+      const full = await runHere(['router', 'init', type, at('full.yml')])
+      expect([full.code, full.stderr]).toEqual([0, ''])
+    },
+  )
+
+  test('does not warn in router init for a router that no other host dials', async () => {
+    name = 'edge1'
+    const made = await runHere(['router', 'init', 'tunnel', at('tunnel.yml')])
+    expect([made.code, made.stderr]).toEqual([0, ''])
+  })
+
+  test('warns in cluster init once, and does not if --advertise is given', async () => {
+    name = 'ctrl1'
+    const short = await runHere(['cluster', 'init', at('short/config.yml')])
+    expect([short.code, short.stderr]).toEqual([0, warningFor('ctrl1')])
+    const full = await runHere(['cluster', 'init', at('full/config.yml'), '--advertise', 'ctrl1'])
+    expect([full.code, full.stderr]).toEqual([0, ''])
+  })
+
+  test.each([
+    ['any address', {}, 'ctrl3', true],
+    ['one wildcard', { bindApi: '127.0.0.1:1280' }, 'ctrl3', true],
+    ['localhost', {}, 'localhost', false],
+    ['a full name', {}, 'ctrl3.example.org', false],
+    ['loopback', { bindApi: '127.0.0.1:1280', bindCluster: '127.0.0.1:1480' }, 'ctrl3', false],
+  ] as const)(
+    'composes a configuration for cluster join and snapshot restore that listens on %s',
+    (_case, flags, host, isWarned) => {
+      name = host
+      const written = vi.spyOn(process.stderr, 'write').mockImplementation(() => true)
+      const { config } = planConfig(at('config.yml'), { id: 'ctrl3', ...flags }, 'a.internal')
+      const lines = written.mock.calls.map(([text]) => text)
+      written.mockRestore()
+      expect(lines).toEqual(isWarned ? [warningFor(host)] : [])
+      const isLoopback = 'bindCluster' in flags
+      expect(config.cluster.advertise).toBe(isLoopback ? '127.0.0.1:1480' : `${host}:1480`)
+    },
+  )
+})
