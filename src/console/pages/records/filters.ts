@@ -46,19 +46,6 @@ export interface ListState {
  */
 export const PAGE_ROWS = 10
 
-/** Smallest height of a row of a list, in a wide window. */
-const ROW_PX_MIN = 36
-
-/**
- * Rows to load: the visible ones, one page before them, and one after them. Few rows keep the tasks
- * short in which the browser lays them out.
- */
-function rowsToLoad(): number {
-  const visible = Math.ceil(globalThis.innerHeight / ROW_PX_MIN)
-  // The first visible row may be the last one of its page.
-  return (3 + Math.ceil(visible / PAGE_ROWS)) * PAGE_ROWS
-}
-
 /** Number of the first row to load, which is one page before the first visible row. */
 export function firstRowToLoad({ offset }: Pick<ListState, 'offset'>): number {
   return Math.max(0, offset - PAGE_ROWS)
@@ -148,15 +135,18 @@ function listFilter(
   return parts.length < 2 ? (parts[0] ?? '') : parts.map((part) => `(${part})`).join(' and ')
 }
 
+/** The rows to load, among all rows that match the filter. */
+export interface RowRange {
+  readonly limit: number
+  readonly offset: number
+}
+
 /** The query of the request for the rows of a list. */
 export function listRequestQuery(
   state: ListState,
   fields: readonly string[],
   facets: readonly ListFacet[] = [],
-  page: { readonly limit: number; readonly offset: number } = {
-    limit: rowsToLoad(),
-    offset: firstRowToLoad(state),
-  },
+  page: RowRange = { limit: 3 * PAGE_ROWS, offset: firstRowToLoad(state) },
   offlineRouterIds: readonly string[] = [],
 ): string {
   const [limit, offset] = [String(page.limit), String(page.offset)]

@@ -16,7 +16,6 @@ import { Notice } from '../../controls/status.tsx'
 import { texts } from '../../texts.ts'
 import {
   chosenOption,
-  firstRowToLoad,
   isFiltered,
   type ListState,
   parseListState,
@@ -39,6 +38,7 @@ import { listFacets } from './list-facets.ts'
 import { withRelated } from './list-relations.ts'
 import { readRowPage, type RecordRow, type RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
+import { rowRange } from './row-window.ts'
 import { type ListPageData, type LoadedList, RecordTable } from './record-rows.tsx'
 
 const REFRESH_MS = 10_000
@@ -61,13 +61,21 @@ async function load(kind: ConsoleKind, state: ListState, signal: AbortSignal): P
   const shown = Object.keys(properties)
   const hasNames = shown.includes('name')
   const creation = served.operation('post', `/${kind.path}`)
+  const range = rowRange(state)
   return {
-    firstRow: firstRowToLoad(state),
+    firstRow: range.offset,
     page: inOrderOfNames(
       state,
       await withRelated(
         kind,
-        await readRowPage(kind.path, state, hasNames ? ['name'] : shown, signal, listFacets(kind)),
+        await readRowPage(
+          kind.path,
+          state,
+          hasNames ? ['name'] : shown,
+          signal,
+          listFacets(kind),
+          range,
+        ),
         signal,
       ),
     ),

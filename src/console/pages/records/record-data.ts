@@ -3,7 +3,7 @@ import { showToast } from '../../app/toasts.tsx'
 import { MANAGEMENT_API_PATH, type HttpMethod } from '../../../client/cluster-client.ts'
 import type { Meta } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
-import { buildFilter, type ListState, listRequestQuery } from './filters.ts'
+import { buildFilter, type ListState, listRequestQuery, type RowRange } from './filters.ts'
 import type { Draft } from './json-values.ts'
 import { findKindAtPath } from './kinds.ts'
 import type { ListFacet } from './list-facets.ts'
@@ -43,7 +43,7 @@ export async function readRowPage(
   fields: readonly string[],
   signal?: AbortSignal,
   facets: readonly ListFacet[] = [],
-  page?: { readonly limit: number; readonly offset: number },
+  page?: RowRange,
 ): Promise<RowPage> {
   const usesRouters = facets.some(
     ({ name, usesOfflineRouters = false }) =>

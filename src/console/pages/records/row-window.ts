@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
-import { PAGE_ROWS } from './filters.ts'
+import { firstRowToLoad, type ListState, PAGE_ROWS, type RowRange } from './filters.ts'
 
 /** Maximum rows of a list: browsers limit the height of an element. */
 export const LISTED_ROWS_MAX = 200_000
@@ -10,6 +10,20 @@ export const LISTED_ROWS_MAX = 200_000
 const ROW_PX_ASSUMED = 40
 /** Interval of row requests while the user scrolls. */
 const ASK_MS = 120
+
+/** Smallest height of a row in a wide window. */
+const ROW_PX_MIN = 36
+
+/**
+ * Rows to load: the visible ones, one page before them, and one after them. Few rows keep the tasks
+ * short in which the browser lays them out.
+ */
+export function rowRange(state: ListState): RowRange {
+  const visible = Math.ceil(innerHeight / ROW_PX_MIN)
+  // The first visible row may be the last one of its page.
+  const pages = 3 + Math.ceil(visible / PAGE_ROWS)
+  return { limit: pages * PAGE_ROWS, offset: firstRowToLoad(state) }
+}
 
 export interface RowWindow {
   readonly body: RefObject<HTMLTableSectionElement | null>
