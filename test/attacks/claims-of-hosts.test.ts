@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Forged API sessions that one router presents cause only a limited number of reads of the latest commit', async () => {
+test('Forged API sessions that one router presents cause only a limited number of reads at the latest commit index', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -111,7 +111,7 @@ test('Forged API sessions that one router presents cause only a limited number o
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Refused session tokens of one client cause only a limited number of reads of the latest commit, counted separately for each client of a router', async () => {
+test('Refused session tokens of one client cause only a limited number of reads at the latest commit index, counted separately for each client of a router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1

@@ -119,7 +119,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('keeps members, secrets, log time, feature level, cluster id and request ids', () => {
+  test('keeps admissions, join tickets, shared secrets, log time, feature level, cluster id and request ids', () => {
     const { state, log } = since()
     const kept = (): unknown => [
       state.clusterId,

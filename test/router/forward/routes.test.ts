@@ -267,7 +267,7 @@ describe('A route that a controller sends to a router', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('is dialed only after the configured dwell time', async () => {
+  test('to a terminator leads to a dial only after the configured xgressDialDwellTime', async () => {
     const one = router('r1', 'xgressDialDwellTime: 40')
     const dialer = new TestDialer(one, controller)
     const began = performance.now()
