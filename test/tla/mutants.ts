@@ -39,7 +39,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'vote-for-a-shorter-log': {
-    what: 'a vote for a candidate whose log is behind',
+    what: 'a vote for a candidate whose log is less up to date',
     file: 'src/raft/election.ts',
     changes: [
       [
@@ -49,7 +49,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'vote-before-the-disk': {
-    what: 'a vote that leaves before it is on the disk',
+    what: 'a vote that is sent before it is on disk',
     file: 'src/raft/election.ts',
     changes: [
       [
@@ -59,7 +59,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'old-term-commit': {
-    what: 'an entry of an earlier term committed by counting',
+    what: 'an entry of an earlier term that is committed by counting',
     file: 'src/raft/commit.ts',
     changes: [
       [
@@ -69,7 +69,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'leader-counts-its-memory': {
-    what: 'a leader that counts what is not on its disk yet',
+    what: 'a leader that counts entries that are not on its disk yet',
     file: 'src/raft/commit.ts',
     changes: [
       [
@@ -79,14 +79,14 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'acknowledged-before-the-disk': {
-    what: 'entries acknowledged before they are on the disk',
+    what: 'entries that are acknowledged before they are on disk',
     file: 'src/raft/follow.ts',
     changes: [
       ['state.send(leader, body, state.durability.tokenFor(index))', 'state.send(leader, body, 0)'],
     ],
   },
   'commit-beyond-the-match': {
-    what: 'a follower that commits what it may not share with the leader',
+    what: 'a follower that commits entries that the leader may not have',
     file: 'src/raft/follow.ts',
     changes: [
       [
@@ -100,7 +100,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'truncates-what-it-has': {
-    what: 'a late request that cuts off what was appended since',
+    what: 'a late request that truncates entries that were appended after it',
     file: 'src/raft/follow.ts',
     changes: [
       [
@@ -110,7 +110,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'new-half-alone': {
-    what: 'a joint change decided by the new voters alone',
+    what: 'a joint configuration that needs only a majority of the new voters',
     file: 'src/raft/quorum.ts',
     changes: [['    majorityValue(configuration.outgoingVoters, valueOf),\n', '']],
   },

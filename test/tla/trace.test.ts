@@ -71,7 +71,7 @@ test('the trace checker reports a vote that was not granted, a commit without a 
   const forged = { ...response, message: { ...response.message, msource: 'n9/1' } }
   expect(checkTrace(withEvent(trace, vote, forged))).toMatchObject({
     number: vote + 1,
-    reason: 'it was sent and has left',
+    reason: 'the message was sent',
   })
   const commit = trace.events.findLastIndex(
     (event) => event.action === 'AdvanceCommitIndex' && event.index < (event.after?.lastIndex ?? 0),
@@ -89,6 +89,6 @@ test('the trace checker reports a vote that was not granted, a commit without a 
   const send = trace.events[promised] as Extract<TraceEvent, { action: 'Send' }>
   expect(checkTrace(withEvent(trace, promised, { ...send, token: 0 }))).toMatchObject({
     number: promised + 1,
-    reason: 'the entries are on the disk when it leaves',
+    reason: 'the entries are on disk when they are acknowledged',
   })
 })
