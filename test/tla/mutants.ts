@@ -43,8 +43,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     file: 'src/raft/election.ts',
     changes: [
       [
-        'const isGrantable = state.holdsVote && isAtLeast(message.last, state.log.last)',
-        'const isGrantable = state.holdsVote || isAtLeast(message.last, state.log.last)',
+        'const isGrantable = state.holdsVote && isLogUpToDate(message.last, voteThresholdPosition(state))',
+        'const isGrantable = state.holdsVote || isLogUpToDate(message.last, voteThresholdPosition(state))',
       ],
     ],
   },
@@ -53,8 +53,8 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     file: 'src/raft/election.ts',
     changes: [
       [
-        "const body = { type: 'voteResponse', pre: false, granted } as const\n  state.send(message.from, body, state.durability.hardStateToken)",
-        "const body = { type: 'voteResponse', pre: false, granted } as const\n  state.send(message.from, body, 0)",
+        'state.send(message.from, body, state.durability.hardStateToken)',
+        'state.send(message.from, body, 0)',
       ],
     ],
   },
@@ -90,12 +90,12 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     file: 'src/raft/follow.ts',
     changes: [
       [
-        'commitTo(state, Math.min(leaderCommit, state.matched))',
-        'commitTo(state, Math.min(leaderCommit, state.log.lastIndex))',
+        'raiseCommitIndex(state, Math.min(leaderCommit, state.matched))',
+        'raiseCommitIndex(state, Math.min(leaderCommit, state.log.lastIndex))',
       ],
       [
-        'commitTo(state, position.index)',
-        'commitTo(state, Math.min(position.index, state.log.lastIndex))',
+        'raiseCommitIndex(state, position.index)',
+        'raiseCommitIndex(state, Math.min(position.index, state.log.lastIndex))',
       ],
     ],
   },
@@ -139,6 +139,7 @@ export async function recordMutant(
       'src',
       'proto',
       'test/raft',
+      'test/sim',
       'test/tla',
       'test/cluster',
       'test/support',
