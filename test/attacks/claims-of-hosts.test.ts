@@ -103,9 +103,9 @@ test('Forged API sessions that one router presents cause only a limited number o
     expect(await ask(stolen, `forged ${at}`)).toBe(FAILED_OTHER)
   }
   expect(looks).toBe(refusedClaimsOfRouterMax)
-  expect(await ask(stolen, 'of ann'), 'what holds, holds').toBe(SUCCESS)
+  expect(await ask(stolen, 'of ann'), 'a valid claim is accepted').toBe(SUCCESS)
   expect(await ask(honest, 'unknown')).toBe(FAILED_OTHER)
-  expect(looks, 'of another router').toBe(refusedClaimsOfRouterMax + 1)
+  expect(looks, 'another router has its own limit').toBe(refusedClaimsOfRouterMax + 1)
   nowMs += 60_000
   expect(await ask(stolen, 'in the next minute')).toBe(FAILED_OTHER)
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)

@@ -102,7 +102,7 @@ export class Misfortunes {
       return
     }
     if (!controller.mayFail) {
-      world.fail(new Error(`I16: ${controller.id} has stopped: ${error.message}`, { cause: error }))
+      world.fail(new Error(`I16: ${controller.id} stopped: ${error.message}`, { cause: error }))
       return
     }
     world.stop(controller)

@@ -177,7 +177,7 @@ describe('an extended certificate', () => {
       `spiffe://test.internal/identity/${identityId}`,
     ])
     dataOf(await logIn(device))
-    expect(await logIn(next), 'not before it is verified').toMatchObject(isRefused)
+    expect(await logIn(next), 'not valid before the verification').toMatchObject(isRefused)
     const verify = (pem: string): Promise<TlsReply> =>
       listener.call({ path: own('extend-verify'), body: { clientCert: pem }, token, by })
     expect(await verify(device.certificatePem)).toMatchObject(refusal(400, 'INVALID_CLIENT_CERT'))

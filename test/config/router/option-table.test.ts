@@ -667,7 +667,7 @@ test('each test in the table of router options exists, with the exact title, and
   const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
   expect(
     withoutTest([...new Set(named)]),
-    'renamed or gone: name the test that proves it now',
+    'the test was renamed or removed: name the test that proves the option now',
   ).toEqual([])
 })
 

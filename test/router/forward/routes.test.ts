@@ -208,7 +208,9 @@ describe('A route that a controller sends to a router', () => {
       one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
       const [answer] = await controller.lay(circuit, [one], [])
       expect(answer).toMatchObject({ isSuccess: false, errorCode, error: error.message })
-      expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
+      expect(one.forwarder.figures(), 'no circuit is left').toMatchObject({
+        'forwarder.circuits': 0,
+      })
     },
   )
 
