@@ -101,8 +101,8 @@ export const routerLimits = {
   /** Maximum encoded bytes of the data model changes that are kept for routers that reconnect. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
   /**
-   * Maximum routers that receive the full model at the same time. Each of them causes a copy in
-   * memory until the router has read it.
+   * Maximum routers that receive the full model at the same time. For each of them, the
+   * controller holds a copy of the model in memory until the router has read it.
    */
   modelSendsMax: 4,
   /**
@@ -257,9 +257,9 @@ export const routerLimits = {
   /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
   /**
-   * Time for which a controller is unreachable from the leader until OpenZiti routers whose channel
-   * has one socket receive lists without this controller. Short, because such a router may hold
-   * back the dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
+   * If the leader cannot reach a controller for this time, OpenZiti routers whose channel has one
+   * socket receive a list without this controller. Short, because such a router may hold back the
+   * dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
    */
   controllerLostMs: 2000,
   /**

@@ -98,7 +98,7 @@ test('the leader validates a router’s terminators after the router has connect
   await answer(er1, { t2: false }, markerOf(er1))
   expect(removed).toEqual(['er1 t2'])
   await pass(60_000)
-  expect(asked(er1), 'once a connection').toHaveLength(1)
+  expect(asked(er1), 'once per connection').toHaveLength(1)
 })
 
 test('a router’s response to a validation cannot affect terminators of other routers, and is ignored if its marker differs from the query’s', async () => {

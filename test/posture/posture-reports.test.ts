@@ -220,7 +220,7 @@ describe('A router’s posture verdict (the result of an evaluation by the route
     expect(them.board(1).report('alice', 's1', [judged('er1')])).toBe('taken')
     them.carryAll()
     for (const board of them.boards) expect(kindsOf(board).length).toBe(4)
-    expect(them.board(1).report('alice', 's1', [judged('er1')]), 'told again').toBe('same')
+    expect(them.board(1).report('alice', 's1', [judged('er1')]), 'reported again').toBe('same')
   })
 
   test('is discarded when its session ends', () => {

@@ -263,7 +263,7 @@ test('the first pod forms a cluster only if all other pods report that they have
 
   startFirst()
   await says('pod-0', 'nothing is formed before')
-  expect(existsSync(configOf('pod-0')), 'the other one may have data').toBe(false)
+  expect(existsSync(configOf('pod-0')), 'the other pod may have data').toBe(false)
   start('pod-1', member(2), { WAITING_PORT: `${meshOfSecond}` })
   const invite = ['cluster', 'invite', '--config', configOf('pod-0')]
   await until('it is formed', () => hasVoters('pod-0', 1))

@@ -207,7 +207,7 @@ describe('A certificate renewal that is interrupted', () => {
   test('after the confirmation continues when the program is started again', async () => {
     api.losesConfirmation = true
     await started().renewal.judge('ann')
-    expect(fileOf().id['cert'], 'the program did not learn of it').toBe(`pem:${key.certificatePem}`)
+    expect(fileOf().id['cert'], 'the program has not noticed it').toBe(`pem:${key.certificatePem}`)
     const { certificate, renewal } = started()
     expect(await renewal.logIn()).toMatchObject({ token: 't' })
     expect(certificate.credential.certificatePem).toBe(api.current)

@@ -195,8 +195,8 @@ export const routerFields = {
         default: 60,
         why: 'Interval at which the router reports to controllers which sessions are in use.',
       }),
-      db: defineIgnoredSection('the data model is kept in memory alone'),
-      dbSaveIntervalSeconds: defineIgnoredSection('the data model is kept in memory alone'),
+      db: defineIgnoredSection('the data model is kept only in memory'),
+      dbSaveIntervalSeconds: defineIgnoredSection('the data model is kept only in memory'),
       sessionValidateChunkSize: defineIgnoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
@@ -213,7 +213,7 @@ export const routerFields = {
   forwarder: defineSection('How payloads are forwarded.', {
     faultTxInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 15_000,
-      why: 'Wait between checks for faulted circuits; 0: no checks.',
+      why: 'Interval of reports about frames of circuits that this router does not know; 0: no reports.',
     }),
     idleCircuitTimeout: defineOption(millisecondsType(0, DAY_MS), {
       default: 60_000,
@@ -241,7 +241,7 @@ export const routerFields = {
     }),
     xgressCloseCheckInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 5000,
-      why: 'Delay before the route of an idle circuit is removed.',
+      why: 'Time without frames after which the router removes the route of a circuit that has ended.',
     }),
     xgressDialDwellTime: defineOption(millisecondsType(0, DAY_MS), {
       default: 0,

@@ -143,7 +143,7 @@ test('a restore completes with the same records if the leader is killed during s
   for (let number = 1; number < cut.length; number += 1) await stage(number)
   await until('the leader that is gone is missed', async () => {
     const told = await ask('end', end).catch((error: unknown) => String(error))
-    expect(told, 'with a member away').toMatch(/unreachable: ctrl/)
+    expect(told, 'with an unreachable member').toMatch(/unreachable: ctrl/)
     return true
   })
   await fleet.start(leader)

@@ -68,8 +68,8 @@ const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux',
 const REQUEST_MS_MAX = 8_000
 
 /**
- * A running router with production controllers, forwarder, routes, circuit ends and link registry.
- * Sockets and circuit users are simulated.
+ * A running router with production controllers, forwarder, routes, circuit endpoints and link
+ * registry. Sockets and circuit users are simulated.
  */
 export class SimulatedRouter {
   readonly id: string
