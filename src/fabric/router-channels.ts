@@ -432,7 +432,8 @@ export class RouterChannels {
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // A list that omits controllers must be replaced, even if this controller leads no longer.
+    // A list that omits controllers must be replaced, even if this controller is no longer the
+    // leader.
     const hasOmitted = connection.omittedControllers !== ''
     connection.omittedControllers = ''
     // An OpenZiti router continues to dial a known controller at the addresses that it received

@@ -30,7 +30,7 @@ export class UnknownHosts implements ChannelHandler {
   }
 
   onConnected(connection: RouterConnection): void {
-    // Routers of OpenZiti 1 do not pass the hint to their clients.
+    // Routers of OpenZiti 1 do not pass the retry hint of a refusal to their clients.
     if (connection.isOpenZitiV1 || !this.#knowsNone(connection)) return
     void this.#refuse(connection)
   }
