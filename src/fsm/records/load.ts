@@ -9,7 +9,7 @@ export class StateDamagedError extends Error {
 
 /**
  * Loads the records of a store into an empty state. The state stays empty if the store is new.
- * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors from the store.
+ * @throws {StateDamagedError} or {FeatureLevelUnknownError}, and errors from the store.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()
