@@ -93,7 +93,7 @@ export class LeafJwtSigner {
     return `${text}.${await signatureOf(text, key, alg)}`
   }
 
-  /** Cached, because parsing a PEM key takes as long as a signature. */
+  /** The private key in a PEM string; cached, because parsing it takes as long as a signature. */
   #keyOf(pem: string): KeyObject {
     if (this.#key?.pem !== pem) this.#key = { pem, key: parsePrivateKey(pem) }
     return this.#key.key

@@ -245,7 +245,10 @@ export class PostureReports {
     else removeFromSet(this.#elsewhere, identityId, owner)
   }
 
-  /** Sorted, so that every controller merges the reports in the same order. */
+  /**
+   * Controllers that may have reports about the identity; sorted, so that every controller merges
+   * the reports in the same order.
+   */
   #ownersOf(identityId: string): string[] {
     return [this.#selfId, ...(this.#elsewhere.get(identityId) ?? [])].sort()
   }
