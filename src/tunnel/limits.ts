@@ -19,8 +19,8 @@ export const tunnelLimits = {
   /** Age at which data other than services, such as edge routers and controllers, is read again. */
   refreshedEveryMs: 60_000,
   /**
-   * First delay before a failed request to the controllers is retried; it doubles up to
-   * `askAgainMsMax`, and half of it is random.
+   * Half of the first delay before failed requests to the controllers are retried. The delay
+   * doubles up to `askAgainMsMax`, and half of it is random.
    */
   askAgainMsMin: 500,
   /** Maximum delay before a failed request to the controllers is retried. */

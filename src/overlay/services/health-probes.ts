@@ -147,12 +147,12 @@ async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
 }
 
 async function beginningOf(response: Response): Promise<string> {
-  const { hostProbeBodyBytesMax } = serviceLimits
+  const { hostProbeBodyCharactersMax } = serviceLimits
   let text = ''
   const decoder = new TextDecoder()
   for await (const chunk of response.body ?? []) {
     text += decoder.decode(chunk as Uint8Array, { stream: true })
-    if (text.length >= hostProbeBodyBytesMax) break
+    if (text.length >= hostProbeBodyCharactersMax) break
   }
   return text
 }
