@@ -30,7 +30,7 @@ import {
   leaderMessage,
 } from '../channel/messages/control.ts'
 import { LiveRowTable } from './live-row-table.ts'
-import { LostControllers } from './lost-controllers.ts'
+import { LostControllers } from './lost-controller-detector.ts'
 import type { RouterStatusTopic } from './router-status-topic.ts'
 
 const MINUTE_MS = 60_000

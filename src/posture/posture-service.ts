@@ -15,7 +15,7 @@ import {
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { EvaluatedPostureCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
-import { FailedRequests } from './failed-requests.ts'
+import { FailedRequests } from './failed-request-log.ts'
 import { mfaTimeoutAtMs } from './factor-evaluation.ts'
 import {
   identityPostureChecks,

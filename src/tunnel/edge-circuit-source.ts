@@ -12,7 +12,7 @@ import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
-import type { OpenedServiceSession, ServiceSessions } from './service-sessions.ts'
+import type { OpenedServiceSession, ServiceSessions } from './service-session-cache.ts'
 
 interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>

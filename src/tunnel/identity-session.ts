@@ -12,7 +12,7 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
-import type { CertificateRenewal } from './certificate-renewal.ts'
+import type { CertificateRenewal } from './identity-certificate-renewer.ts'
 import type { TunnelCounts } from './tunnel-counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'

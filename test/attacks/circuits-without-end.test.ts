@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'

@@ -6,7 +6,7 @@ import {
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'

@@ -4,7 +4,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
-import { TlsPorts } from '../../src/overlay/sockets/tls-ports.ts'
+import { TlsPorts } from '../../src/overlay/sockets/tls-port-opener.ts'
 import { admin } from '../api/support/controller.ts'
 import { faultsOf, GOOD } from '../config/controller/support.ts'
 import { SharedPort } from '../controller/shared-port.ts'

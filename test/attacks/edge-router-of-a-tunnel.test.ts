@@ -19,7 +19,7 @@ import { payloadMessage } from '../../src/channel/messages/payload.ts'
 import type { EdgeChannel } from '../../src/tunnel/edge-channel.ts'
 import { TunnelCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { EdgeCircuits } from '../../src/tunnel/edge-circuits.ts'
-import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
+import { EdgeRouters } from '../../src/tunnel/edge-router-connector.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
 import { Peer } from '../router/forward/peer.ts'
 

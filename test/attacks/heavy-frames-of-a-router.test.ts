@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'

@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'

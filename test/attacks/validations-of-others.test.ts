@@ -7,7 +7,7 @@ import {
   ValidationStartSchema,
 } from '../../proto/gen/management_pb.ts'
 import { TerminatorStatesSchema, ValidateTerminatorsSchema } from '../../proto/gen/router_pb.ts'
-import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import { TerminatorValidation } from '../../src/fabric/clients/router-terminator-validator.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { management } from '../api/support/caller.ts'

@@ -13,7 +13,7 @@ import {
 } from '../../src/pki/authority/certificate-request.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { RouterConfig } from '../../src/config/router/table.ts'
-import { Controllers } from '../../src/router/controllers/controllers.ts'
+import { Controllers } from '../../src/router/controllers/controller-manager.ts'
 import { dialController } from '../../src/router/controllers/dial-controller.ts'
 import type { RouterIdentity } from '../../src/router/identity/reloadable-identity.ts'
 import { type Client, until } from '../process/support/client.ts'

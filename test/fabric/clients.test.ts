@@ -30,7 +30,7 @@ import type {
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterWrites } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'

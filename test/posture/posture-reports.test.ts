@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PostureReports } from '../../src/posture/posture-reports.ts'
-import { FailedRequests } from '../../src/posture/failed-requests.ts'
+import { FailedRequests } from '../../src/posture/failed-request-log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { PostureReport } from '../../src/ports/posture.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'

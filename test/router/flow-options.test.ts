@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import type {
   CircuitApplication,
   CircuitEndpoint,

@@ -1,7 +1,7 @@
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import type { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
-import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
+import type { TerminatorValidation } from '../../fabric/clients/router-terminator-validator.ts'
 import type { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import type { OwnInspections } from '../../ports/router-inspections.ts'

@@ -4,7 +4,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { clientSocketShare } from '../../lib/bounds/file-descriptors.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import { TlsPorts } from '../../overlay/sockets/tls-port-opener.ts'
 import { routerLimits } from '../../fabric/limits.ts'
 import { configuredApiLimits } from '../settings.ts'
 

@@ -2,7 +2,7 @@ import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
 import { type BoltMeta, readBoltMeta } from './meta.ts'
-import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
+import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './bolt-page.ts'
 
 const BUCKET_HEADER_BYTES = 16
 const PROGRESS_PAGES = 4096

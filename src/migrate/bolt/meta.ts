@@ -5,7 +5,7 @@
 import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
-import { PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
+import { PAGE_HEADER_BYTES, PageBytes, pageFlags } from './bolt-page.ts'
 
 const MAGIC = 0xed0cdaed
 const VERSION = 2

@@ -14,7 +14,7 @@ import {
   PortRedirects,
   redirectedPort,
   type RunNftScript,
-} from './port-redirects.ts'
+} from './port-redirector.ts'
 
 interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */

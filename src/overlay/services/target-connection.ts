@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { ProxyRefusal, requestProxyTunnel } from '../../lib/runtime/http-proxy.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { DialFailure } from '../circuits/circuit-endpoint.ts'
-import type { TargetSockets } from '../sockets/target-sockets.ts'
+import type { TargetSockets } from '../sockets/target-socket-limiter.ts'
 import type { HostConfig } from './host-config.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 

@@ -1,7 +1,7 @@
 import { formatHostPort } from '../../lib/text/names.ts'
 import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-failures.ts'
 import { socketAddressPeerData } from '../sockets/target.ts'
-import type { TargetSockets } from '../sockets/target-sockets.ts'
+import type { TargetSockets } from '../sockets/target-socket-limiter.ts'
 import {
   type CircuitApplication,
   type CircuitEndpoint,

@@ -6,7 +6,7 @@ import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
 import { createSniCallback, type ListenerCertificates } from './listener-certificates.ts'
 import type { ListeningTlsServer, PortProtocols } from './shared-tls-port.ts'
-import type { TlsPorts } from './tls-ports.ts'
+import type { TlsPorts } from './tls-port-opener.ts'
 
 interface TlsListenerDeps {
   readonly ports: TlsPorts

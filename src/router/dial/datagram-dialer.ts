@@ -12,7 +12,7 @@ import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
 import { withDialTimeout } from './dial-timeout.ts'
 import { parseTarget } from '../../overlay/sockets/target.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-socket-limiter.ts'
 
 export interface DatagramDialerDeps {
   readonly circuits: LocalCircuits

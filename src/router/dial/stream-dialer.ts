@@ -12,7 +12,7 @@ import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
 import { withDialTimeout } from './dial-timeout.ts'
 import { socketAddressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-socket-limiter.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 export interface StreamDialerDeps {

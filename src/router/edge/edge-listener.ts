@@ -40,7 +40,7 @@ import {
   edgeHeaderKey,
   edgeContentType,
 } from '../../channel/messages/edge.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-port-opener.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import { WEB_SOCKET_PROTOCOL, WebSocketAcceptor } from './web-socket-acceptor.ts'
 

@@ -18,7 +18,7 @@ import { type CarriedCircuit, CarriedCircuits, type FramePeer } from './carried-
 import { CircuitUsageCounters } from './circuit-usage-counters.ts'
 import { CircuitFaultReporter } from './circuit-fault-reporter.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
-import { LocalDeliveries } from './local-deliveries.ts'
+import { LocalDeliveries } from './local-delivery-queue.ts'
 import type { TransmitKind } from '../../overlay/circuits/payload-outbox.ts'
 import {
   readCircuitId,

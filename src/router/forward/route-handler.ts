@@ -9,7 +9,7 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'

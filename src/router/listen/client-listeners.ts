@@ -6,9 +6,9 @@ import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { CircuitRequests } from './circuit-requests.ts'
+import { CircuitRequests } from './circuit-requester.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]

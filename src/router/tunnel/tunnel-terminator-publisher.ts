@@ -7,10 +7,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
+import type { ControllerOperations } from '../controllers/controller-request-limiter.ts'
 import { tunnelTerminatorLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { TerminatorPublisher } from '../../overlay/services/hosted-services.ts'
+import type { TerminatorPublisher } from '../../overlay/services/hosted-service-manager.ts'
 import {
   createTunnelTerminatorMessage,
   type RequestedTunnelTerminator,

@@ -4,20 +4,20 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { createTerminatorValidator } from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { ControllerOperations } from '../controllers/controller-request-limiter.ts'
+import type { TargetSockets } from '../../overlay/sockets/target-socket-limiter.ts'
 import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
-import { CircuitRequests } from '../listen/circuit-requests.ts'
+import { CircuitRequests } from '../listen/circuit-requester.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-services.ts'
+import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-manager.ts'
 import { TunnelTerminatorPublisher } from './tunnel-terminator-publisher.ts'
 import {
   emptyCircuitData,
   createTunnelCircuitCodec,
 } from '../../overlay/services/tunnel-circuit-codec.ts'
-import { TunnelServices } from '../../overlay/tunnel-services.ts'
+import { TunnelServices } from '../../overlay/tunnel-service-manager.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
 interface TunnelDeps {

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import type { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'

@@ -9,7 +9,7 @@ import {
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'

@@ -7,7 +7,7 @@ import {
 } from '../../../src/overlay/intercept/intercept-config.ts'
 import { InterceptTable } from '../../../src/overlay/intercept/intercept-table.ts'
 import { ListeningPlan } from '../../../src/overlay/intercept/listening-plan.ts'
-import { ServiceNames } from '../../../src/overlay/intercept/service-names.ts'
+import { ServiceNames } from '../../../src/overlay/intercept/service-address-allocator.ts'
 import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
 import { parseCidr } from '../../../src/lib/text/networks.ts'

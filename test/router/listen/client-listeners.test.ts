@@ -10,7 +10,7 @@ import {
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSockets } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import type { RouterIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'

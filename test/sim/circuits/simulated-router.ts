@@ -7,7 +7,7 @@ import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { combineMessageTables } from '../../../src/router/controllers/combine-message-tables.ts'
-import { Controllers } from '../../../src/router/controllers/controllers.ts'
+import { Controllers } from '../../../src/router/controllers/controller-manager.ts'
 import {
   AlreadyConnectedError,
   type DialedController,
@@ -17,7 +17,7 @@ import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/cir
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { encodeLinkListeners } from '../../../src/channel/messages/links.ts'
-import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
+import { CircuitRequests } from '../../../src/router/listen/circuit-requester.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'
 import type { RouterPlan } from './circuit-plan.ts'
 import type { Frames } from './frames.ts'

@@ -9,7 +9,7 @@ import { parseIp } from '../../lib/text/ip-address.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { RateLimitedWarnings } from './rate-limited-warnings.ts'
+import { RateLimitedWarnings } from './rate-limited-warning-log.ts'
 import { readUntilDecoded } from './read-until-decoded.ts'
 import { readProxyHeader } from './proxy-header.ts'
 

@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { encodeInt32 } from '../../src/channel/headers.ts'
 import { channelHeaderKey } from '../../src/channel/numbers.ts'
-import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import { TerminatorValidation } from '../../src/fabric/clients/router-terminator-validator.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'

@@ -9,7 +9,7 @@ import type {
   LocalCircuits,
 } from '../../overlay/circuits/circuit-endpoint.ts'
 import { edgeLimits } from './limits.ts'
-import type { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import type { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'

@@ -17,7 +17,7 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { RouterWrites } from './router-writes.ts'
+import type { RouterWrites } from './router-terminator-writer.ts'
 
 const { terminatorsAskedAfterMs, terminatorsAskedAtOnceMax, terminatorLookMs } = routerLimits
 const DETAIL_CHARACTERS_MAX = 1024

@@ -7,7 +7,7 @@ import {
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeText } from '../../src/channel/headers.ts'
-import { ControllerOperations } from '../../src/router/controllers/controller-operations.ts'
+import { ControllerOperations } from '../../src/router/controllers/controller-request-limiter.ts'
 import { EdgeBench, serviceToken } from './edge/support.ts'
 import { eventually } from './support.ts'
 import { serviceOf, TunnelStage } from './tunnel/support.ts'

@@ -14,7 +14,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { CertificateRenewal } from '../../src/tunnel/certificate-renewal.ts'
+import { CertificateRenewal } from '../../src/tunnel/identity-certificate-renewer.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,

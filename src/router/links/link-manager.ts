@@ -17,7 +17,7 @@ import type {
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPorts } from '../../overlay/sockets/tls-port-opener.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {

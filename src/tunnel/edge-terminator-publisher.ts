@@ -7,8 +7,8 @@ import { edgeHeaderKey, edgeContentType } from '../channel/messages/edge.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import { RateLimitedWarnings } from '../overlay/sockets/rate-limited-warnings.ts'
-import type { TerminatorPublisher } from '../overlay/services/hosted-services.ts'
+import { RateLimitedWarnings } from '../overlay/sockets/rate-limited-warning-log.ts'
+import type { TerminatorPublisher } from '../overlay/services/hosted-service-manager.ts'
 import {
   type RequestedTunnelTerminator,
   terminatorPrecedence,
@@ -16,7 +16,7 @@ import {
 import type { TunnelCounts } from './tunnel-counts.ts'
 import type { EdgeChannel, IncomingDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
-import type { ServiceSessions } from './service-sessions.ts'
+import type { ServiceSessions } from './service-session-cache.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
 interface EdgeTerminatorsDeps {

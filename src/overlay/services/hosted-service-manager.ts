@@ -5,7 +5,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { HealthProbes } from './health-probes.ts'
+import { HealthProbes } from './health-probe-runner.ts'
 import {
   type HostConfigType,
   hostConfigTypes,
