@@ -5,7 +5,7 @@ import { routerLimits } from './limits.ts'
  * Finds the controllers that have been unreachable from this controller for `controllerLostMs`, so
  * that a short interruption does not count.
  */
-export class LostControllers {
+export class LostControllerDetector {
   readonly #clock: Pick<Clock, 'monotonicMs'>
   /** When each controller became unreachable; monotonic ms. */
   #sinceMs: ReadonlyMap<string, number> = new Map()

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
-import type { TargetSockets } from './sockets/target-socket-limiter.ts'
+import type { TargetSocketLimiter } from './sockets/target-socket-limiter.ts'
 import type { LocalCircuits, TerminatorDialer } from './circuits/circuit-endpoint.ts'
 import { xgressOptions } from './circuits/xgress-options.ts'
 import { interceptOptions } from './intercept/intercept-options.ts'
@@ -8,13 +8,16 @@ import { TproxyInterceptor } from './intercept/tproxy-interceptor.ts'
 import { socketLimits } from './sockets/limits.ts'
 import type { CircuitSource } from './circuits/circuit-source.ts'
 import type { ProgramLogger } from './logger.ts'
-import { HostedServices, type TerminatorPublisher } from './services/hosted-service-manager.ts'
-import { type ConfiguredServicePort, ProxyPortServices } from './services/proxy-port-manager.ts'
+import {
+  HostedServiceManager,
+  type TerminatorPublisher,
+} from './services/hosted-service-manager.ts'
+import { type ConfiguredServicePort, ProxyPortManager } from './services/proxy-port-manager.ts'
 import { loadCryptoLibrary } from './services/secure-stream.ts'
 import { TunnelDialer } from './services/tunnel-dialer.ts'
 import type { UsableServices } from './services/usable-services.ts'
 
-interface TunnelServicesDeps {
+interface TunnelServiceManagerDeps {
   /** Options of a listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identityId: string
@@ -28,7 +31,7 @@ interface TunnelServicesDeps {
   readonly hasKeyPerTerminator: boolean
   readonly requests: CircuitSource
   readonly circuits: Pick<LocalCircuits, 'open'>
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -41,19 +44,19 @@ interface TunnelServicesDeps {
  * targets. In mode `proxy`, the tunnel offers other services on ports of this host; in mode
  * `tproxy`, it intercepts connections of this host to the addresses and names of services.
  */
-export class TunnelServices {
+export class TunnelServiceManager {
   readonly mode: string
   readonly dialer: TerminatorDialer
-  readonly #hosted: HostedServices
-  readonly #offered: ProxyPortServices | null
+  readonly #hosted: HostedServiceManager
+  readonly #offered: ProxyPortManager | null
   readonly #intercepted: TproxyInterceptor | null
 
-  constructor(deps: TunnelServicesDeps) {
+  constructor(deps: TunnelServiceManagerDeps) {
     const { options, circuits, sockets } = deps
     this.mode = String(options['mode']).split(':')[0] ?? ''
     const idleMs = Number(options['udpIdleTimeout'] ?? 0)
     const datagramsIdleMs = idleMs > 0 ? idleMs : socketLimits.datagramsIdleMs
-    this.#hosted = new HostedServices(deps)
+    this.#hosted = new HostedServiceManager(deps)
     const flow = xgressOptions(options)
     this.dialer = new TunnelDialer({
       circuits,
@@ -64,7 +67,7 @@ export class TunnelServices {
     })
     const circuitTimeoutMs = Number(options['getCircuitTimeout'])
     const shared = { ...deps, flow, circuitTimeoutMs, datagramsIdleMs }
-    this.#offered = this.mode === 'proxy' ? new ProxyPortServices(shared) : null
+    this.#offered = this.mode === 'proxy' ? new ProxyPortManager(shared) : null
     this.#intercepted =
       this.mode === 'tproxy'
         ? new TproxyInterceptor({ ...shared, ...interceptOptions(options, deps.random) })

@@ -24,7 +24,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * Records, in soft state, service sessions that were refused because of posture. The oldest records
  * are evicted first.
  */
-export class FailedRequests {
+export class FailedRequestLog {
   readonly #selfId: string
   readonly #topic: OpenSoftTopic<'failed-requests'>
   /** Identities whose requests this controller refused; the most recent is last. */

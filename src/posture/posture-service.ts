@@ -15,7 +15,7 @@ import {
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { EvaluatedPostureCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
-import { FailedRequests } from './failed-request-log.ts'
+import { FailedRequestLog } from './failed-request-log.ts'
 import { mfaTimeoutAtMs } from './factor-evaluation.ts'
 import {
   identityPostureChecks,
@@ -44,14 +44,14 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
 export class ControllerPosture implements PostureService {
   readonly #deps: PostureDeps
   readonly #reports: PostureReports
-  readonly #failedRequests: FailedRequests
+  readonly #failedRequests: FailedRequestLog
   readonly #enforcer: PostureEnforcer
 
   constructor(deps: PostureDeps) {
     const { soft, cluster, clock } = deps
     this.#deps = deps
     this.#reports = new PostureReports(cluster.selfId, soft.open('posture'), clock)
-    this.#failedRequests = new FailedRequests(cluster.selfId, soft.open('failed-requests'))
+    this.#failedRequests = new FailedRequestLog(cluster.selfId, soft.open('failed-requests'))
     this.#enforcer = new PostureEnforcer({
       ...deps,
       reports: this.#reports,

@@ -22,7 +22,7 @@ import type { UsableEdgeRouter } from './edge-router-addresses.ts'
 import { circuitDataTypes } from '../channel/messages/payload.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
-interface EdgeRoutersDeps {
+interface EdgeRouterConnectorDeps {
   readonly certificate: Pick<IdentityCertificate, 'credential'>
   readonly version: VersionLine
   readonly names?: CachedResolver
@@ -69,13 +69,13 @@ const edgeChannelLimits = {
 }
 
 /** Maintains a channel to each edge router that the identity may use. */
-export class EdgeRouters {
-  readonly #deps: EdgeRoutersDeps
+export class EdgeRouterConnector {
+  readonly #deps: EdgeRouterConnectorDeps
   readonly #followed = new Map<string, Followed>()
   #stopProbes: (() => void) | null = null
   #isStopped = false
 
-  constructor(deps: EdgeRoutersDeps) {
+  constructor(deps: EdgeRouterConnectorDeps) {
     this.#deps = deps
   }
 

@@ -7,7 +7,7 @@ import { edgeHeaderKey, edgeContentType } from '../channel/messages/edge.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { serviceLimits } from '../overlay/services/limits.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import { RateLimitedWarnings } from '../overlay/sockets/rate-limited-warning-log.ts'
+import { RateLimitedWarningLog } from '../overlay/sockets/rate-limited-warning-log.ts'
 import type { TerminatorPublisher } from '../overlay/services/hosted-service-manager.ts'
 import {
   type RequestedTunnelTerminator,
@@ -16,11 +16,11 @@ import {
 import type { TunnelCounts } from './tunnel-counts.ts'
 import type { EdgeChannel, IncomingDial } from './edge-channel.ts'
 import { tunnelLimits } from './limits.ts'
-import type { ServiceSessions } from './service-session-cache.ts'
+import type { ServiceSessionCache } from './service-session-cache.ts'
 import { periodicScheduler } from '../lib/periodic-scheduler.ts'
 
-interface EdgeTerminatorsDeps {
-  readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
+interface EdgeTerminatorPublisherDeps {
+  readonly sessions: Pick<ServiceSessionCache, 'of' | 'forget'>
   /** Connected edge routers, nearest first. */
   readonly routers: () => readonly EdgeChannel[]
   readonly dialer: () => TerminatorDialer
@@ -54,19 +54,19 @@ const {
 } = tunnelLimits
 
 /** Hosts each terminator at the few nearest edge routers, until the terminator is withdrawn. */
-export class EdgeTerminators implements TerminatorPublisher {
-  readonly #deps: EdgeTerminatorsDeps
+export class EdgeTerminatorPublisher implements TerminatorPublisher {
+  readonly #deps: EdgeTerminatorPublisherDeps
   readonly #hosted = new Map<string, Hosted>()
   readonly #pool = new TaskPool({
     workersMax: hostChangesAtOnceMax,
     waitingMax: serviceLimits.tunnelServicesMax * serviceLimits.hostedTerminatorsMax,
   })
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   #stopTimer: (() => void) | null = null
 
-  constructor(deps: EdgeTerminatorsDeps) {
+  constructor(deps: EdgeTerminatorPublisherDeps) {
     this.#deps = deps
-    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
   }
 
   get figures(): readonly { readonly service: string; readonly hostedAt: number }[] {

@@ -13,7 +13,7 @@ import {
 import type { IdentityCertificate } from './identity-certificate.ts'
 import { tunnelLimits } from './limits.ts'
 
-interface CertificateRenewalDeps {
+interface IdentityCertificateRenewerDeps {
   readonly api: ControllerApi
   readonly certificate: IdentityCertificate
   readonly clock: Clock
@@ -31,13 +31,13 @@ const AUTHENTICATORS = '/current-identity/authenticators'
  * program writes the certificate to its file before the confirmation, so it has a valid certificate
  * even if it stops at any point.
  */
-export class CertificateRenewal {
-  readonly #deps: CertificateRenewalDeps
+export class IdentityCertificateRenewer {
+  readonly #deps: IdentityCertificateRenewerDeps
   #isForced: boolean
   #judgeAtMs = -Infinity
   #logged = ''
 
-  constructor(deps: CertificateRenewalDeps) {
+  constructor(deps: IdentityCertificateRenewerDeps) {
     this.#deps = deps
     this.#isForced = deps.isForced === true
   }

@@ -9,17 +9,17 @@ export interface OpenedServiceSession {
   readonly openedMs: number
 }
 
-interface ServiceSessionsDeps {
+interface ServiceSessionCacheDeps {
   readonly api: Pick<ControllerApi, 'post'>
   readonly clock: { readonly monotonicMs: () => number }
 }
 
 /** Service sessions of an identity, created on demand and cached. */
-export class ServiceSessions {
-  readonly #deps: ServiceSessionsDeps
+export class ServiceSessionCache {
+  readonly #deps: ServiceSessionCacheDeps
   #opened = new Map<string, Promise<OpenedServiceSession>>()
 
-  constructor(deps: ServiceSessionsDeps) {
+  constructor(deps: ServiceSessionCacheDeps) {
     this.#deps = deps
   }
 

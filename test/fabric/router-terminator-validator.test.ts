@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { encodeInt32 } from '../../src/channel/headers.ts'
 import { channelHeaderKey } from '../../src/channel/numbers.ts'
-import { TerminatorValidation } from '../../src/fabric/clients/router-terminator-validator.ts'
+import { RouterTerminatorValidator } from '../../src/fabric/clients/router-terminator-validator.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
@@ -18,7 +18,7 @@ import { RouterStage } from './stage.ts'
 // terminators of other routers.
 
 let stage: RouterStage
-let validation: TerminatorValidation
+let validation: RouterTerminatorValidator
 let ofRouters: Record<string, RouterTerminator[]>
 /** Each removal as `router terminator …`. */
 let removed: string[]
@@ -36,7 +36,7 @@ beforeEach(() => {
   outcome = ''
   isLeader = true
   nowMs = 1000
-  validation = new TerminatorValidation({
+  validation = new RouterTerminatorValidator({
     terminators: { ofRouter: (id) => ofRouters[id] ?? [] },
     writes: {
       remove: ({ router }, ids) => {

@@ -9,7 +9,7 @@ import { encodeFlag } from '../../src/channel/headers.ts'
 import { controlContentType } from '../../src/channel/messages/control.ts'
 import { edgeErrorCode, retryHint } from '../../src/channel/messages/edge.ts'
 import { channelHeaderKey } from '../../src/channel/numbers.ts'
-import { UnknownHosts } from '../../src/fabric/clients/unknown-host-handler.ts'
+import { UnknownHostHandler } from '../../src/fabric/clients/unknown-host-handler.ts'
 import type { RouterTerminator } from '../../src/ports/hosted-terminators.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { RouterStage } from './stage.ts'
@@ -34,7 +34,7 @@ beforeEach(() => {
   inspected = []
   meanwhile = () => undefined
   stage.channels.add(
-    new UnknownHosts({
+    new UnknownHostHandler({
       terminators: { ofRouter: () => known },
       inspect: (routerId, names) => {
         inspected.push([routerId, ...names].join(' '))

@@ -7,7 +7,7 @@ import {
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
 import { encodeFlag, encodeText } from '../../src/channel/headers.ts'
-import { ControllerOperations } from '../../src/router/controllers/controller-request-limiter.ts'
+import { ControllerRequestLimiter } from '../../src/router/controllers/controller-request-limiter.ts'
 import { EdgeBench, serviceToken } from './edge/support.ts'
 import { eventually } from './support.ts'
 import { serviceOf, TunnelStage } from './tunnel/support.ts'
@@ -21,7 +21,7 @@ afterEach(async () => {
 })
 
 test('operations of a router above the limits of running and queued operations are refused', async () => {
-  const operations = new ControllerOperations({
+  const operations = new ControllerRequestLimiter({
     rateLimitedWorkerCount: 1,
     rateLimitedQueueLength: 1,
   })

@@ -14,7 +14,7 @@ import {
 } from '../../src/pki/authority/authority.ts'
 import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { CertificateRenewal } from '../../src/tunnel/identity-certificate-renewer.ts'
+import { IdentityCertificateRenewer } from '../../src/tunnel/identity-certificate-renewer.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,
@@ -139,7 +139,7 @@ function started(isForced = false) {
   api.useCertificate(certificate.credential.certificatePem)
   return {
     certificate,
-    renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }),
+    renewal: new IdentityCertificateRenewer({ api, certificate, clock, log, isForced }),
   }
 }
 

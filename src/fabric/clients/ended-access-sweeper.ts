@@ -9,7 +9,7 @@ import { terminatorRemovalProposal } from './terminator-removal.ts'
 /** Maximum number of hosting identities that are checked before other work runs. */
 const SLICE = 50
 
-export interface EndedSessionTerminatorsDeps {
+export interface EndedAccessSweeperDeps {
   readonly terminators: HostedTerminators
   readonly proposer: Proposer
   readonly isLeader: () => boolean
@@ -35,9 +35,9 @@ export interface EndedSessionTerminatorsDeps {
  * receive traffic. Also ends circuits of clients at routers that they may no longer use according
  * to the policies, because routers do not know this for OIDC clients.
  */
-export class EndedSessionTerminators implements ChannelHandler {
+export class EndedAccessSweeper implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
-  readonly #deps: EndedSessionTerminatorsDeps
+  readonly #deps: EndedAccessSweeperDeps
   /** IDs of identities whose terminators must be checked. */
   readonly #ended = new Set<string>()
   #stop: (() => void) | null = null
@@ -46,7 +46,7 @@ export class EndedSessionTerminators implements ChannelHandler {
   #moved: Set<string> | null = null
   #isLooking = false
 
-  constructor(deps: EndedSessionTerminatorsDeps) {
+  constructor(deps: EndedAccessSweeperDeps) {
     this.#deps = deps
   }
 

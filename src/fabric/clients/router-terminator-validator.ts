@@ -17,14 +17,14 @@ import type { ChannelHandler } from '../channel-handler.ts'
 import { routerLimits } from '../limits.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
-import type { RouterWrites } from './router-terminator-writer.ts'
+import type { RouterTerminatorWriter } from './router-terminator-writer.ts'
 
 const { terminatorsAskedAfterMs, terminatorsAskedAtOnceMax, terminatorLookMs } = routerLimits
 const DETAIL_CHARACTERS_MAX = 1024
 
-export interface TerminatorValidationDeps {
+export interface RouterTerminatorValidatorDeps {
   readonly terminators: Pick<HostedTerminators, 'ofRouter'>
-  readonly writes: Pick<RouterWrites, 'remove'>
+  readonly writes: Pick<RouterTerminatorWriter, 'remove'>
   readonly isLeader: () => boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly log: RouterLogger
@@ -55,9 +55,9 @@ interface Look {
  * exist, and removes the others. A router that restarted, or was disconnected when a session ended,
  * hosts fewer terminators than the records contain, and dials to the missing ones would fail.
  */
-export class TerminatorValidation implements ChannelHandler {
+export class RouterTerminatorValidator implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']
-  readonly #deps: TerminatorValidationDeps
+  readonly #deps: RouterTerminatorValidatorDeps
   readonly #asked = new Map<RouterConnection, Asked>()
   /** Monotonic ms at which to send the next validation request to each router. */
   readonly #dueMs = new Map<RouterConnection, number>()
@@ -65,7 +65,7 @@ export class TerminatorValidation implements ChannelHandler {
   readonly #looks = new Map<bigint, Look>()
   #markers = 0n
 
-  constructor(deps: TerminatorValidationDeps) {
+  constructor(deps: RouterTerminatorValidatorDeps) {
     this.#deps = deps
     this.handlers = new Map([
       [

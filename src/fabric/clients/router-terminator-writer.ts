@@ -35,7 +35,7 @@ export interface TerminatorUpdate {
   readonly precedence?: string
 }
 
-export interface RouterWritesDeps {
+export interface RouterTerminatorWriterDeps {
   readonly proposer: Proposer
   readonly log: RouterLogger
 }
@@ -44,11 +44,11 @@ export interface RouterWritesDeps {
  * Writes that routers request for their terminators; they are sent to the leader. Each router may
  * have a few writes in progress and some that wait; further writes are refused as busy.
  */
-export class RouterWrites {
-  readonly #deps: RouterWritesDeps
+export class RouterTerminatorWriter {
+  readonly #deps: RouterTerminatorWriterDeps
   readonly #writes = new KeyedTasks(routerWritesAtOnceMax)
 
-  constructor(deps: RouterWritesDeps) {
+  constructor(deps: RouterTerminatorWriterDeps) {
     this.#deps = deps
   }
 

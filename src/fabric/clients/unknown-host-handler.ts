@@ -10,7 +10,7 @@ const INSPECTED = 'sdk-terminators'
 /** Maximum number of refusals that are sent before other work runs. */
 const SLICE = 50
 
-export interface UnknownHostsDeps {
+export interface UnknownHostHandlerDeps {
   readonly terminators: Pick<HostedTerminators, 'ofRouter'>
   readonly inspect: RouterInspections['inspect']
   readonly isLeader: () => boolean
@@ -21,11 +21,11 @@ export interface UnknownHostsDeps {
  * Makes clients host their services again after a migration or a restore, when a router still hosts
  * services for clients, and the state contains none of its terminators (ADR 64).
  */
-export class UnknownHosts implements ChannelHandler {
+export class UnknownHostHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()
-  readonly #deps: UnknownHostsDeps
+  readonly #deps: UnknownHostHandlerDeps
 
-  constructor(deps: UnknownHostsDeps) {
+  constructor(deps: UnknownHostHandlerDeps) {
     this.#deps = deps
   }
 

@@ -23,7 +23,7 @@ export interface BranchElement {
 }
 
 /** One page with its overflow pages, or the page inside an inline bucket's value. */
-export class PageBytes {
+export class BoltPage {
   readonly #bytes: Uint8Array
   readonly #view: DataView
   readonly #isLittleEndian: boolean

@@ -1,7 +1,7 @@
 import type { Random } from '../../lib/random.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
-import type { InterceptedServicesDeps } from './tproxy-interceptor.ts'
+import type { TproxyInterceptorDeps } from './tproxy-interceptor.ts'
 import { runIpCommand } from './local-route-manager.ts'
 import { runNftScript } from './port-redirector.ts'
 import type { NameServerDeps } from './name-server.ts'
@@ -15,7 +15,7 @@ export function interceptOptions(
   options: Readonly<Record<string, unknown>>,
   random: Random,
 ): Pick<
-  InterceptedServicesDeps,
+  TproxyInterceptorDeps,
   'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'runNft' | 'resolverFile'
 > {
   const namesRange = parseCidr(String(options['dnsSvcIpRange']))

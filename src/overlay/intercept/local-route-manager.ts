@@ -15,7 +15,7 @@ import { type IpNetwork, isSingleAddress, formatIpNetwork } from '../../lib/text
  */
 export type RunIpCommand = (args: readonly string[]) => Promise<string>
 
-interface LocalRoutesDeps {
+interface LocalRouteManagerDeps {
   /** Distinguishes the routes of several routers on one host. */
   readonly routerId: string
   readonly run: RunIpCommand
@@ -63,14 +63,14 @@ export async function runIpCommand(args: readonly string[]): Promise<string> {
  * keeps them when the process ends. After a process was killed, the next start finds them by
  * protocol and metric, and removes them.
  */
-export class LocalRoutes {
-  readonly #deps: LocalRoutesDeps
+export class LocalRouteManager {
+  readonly #deps: LocalRouteManagerDeps
   readonly #metric: string
   /** Routes by the text of their network. */
   readonly #made = new Map<string, IpNetwork>()
   readonly #failed = new Map<string, string>()
 
-  constructor(deps: LocalRoutesDeps) {
+  constructor(deps: LocalRouteManagerDeps) {
     this.#deps = deps
     const drawn = Number.parseInt(hash('sha256', deps.routerId).slice(0, 8), 16)
     this.#metric = String(METRIC_MIN + (drawn % METRICS))

@@ -19,7 +19,7 @@ export interface Redirect {
   readonly port: number
 }
 
-export interface PortRedirectsDeps {
+export interface PortRedirectorDeps {
   /** Distinguishes the rules of several tunnels on one host. */
   readonly owner: string
   readonly run: RunNftScript
@@ -84,14 +84,14 @@ function addressOfPort(port: number): string {
  * address that represents the port. The kernel keeps the rules when the process ends; the next
  * start removes them.
  */
-export class PortRedirects {
-  readonly #deps: PortRedirectsDeps
+export class PortRedirector {
+  readonly #deps: PortRedirectorDeps
   readonly #table: string
   /** Ports in the table's map; null if there is no table. */
   #ports: Set<number> | null = null
   #rules = ''
 
-  constructor(deps: PortRedirectsDeps) {
+  constructor(deps: PortRedirectorDeps) {
     this.#deps = deps
     this.#table = `ip flotilla-tunnel-${deps.owner}`
   }

@@ -21,7 +21,7 @@ const ADDRESSES_LEFT_OUT = 2
  * an address is assigned again as late as possible, because a client may still have it in its
  * cache.
  */
-export class ServiceNames {
+export class ServiceAddressAllocator {
   readonly #network: IpNetwork
   readonly #clock: Pick<Clock, 'monotonicMs'>
   readonly #isInUse: (address: IpAddress) => boolean

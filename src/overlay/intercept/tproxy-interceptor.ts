@@ -10,13 +10,13 @@ import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { serviceLimits } from '../services/limits.ts'
 import { interceptLimits } from './limits.ts'
 import type { CircuitSource } from '../circuits/circuit-source.ts'
-import { RateLimitedWarnings } from '../sockets/rate-limited-warning-log.ts'
+import { RateLimitedWarningLog } from '../sockets/rate-limited-warning-log.ts'
 import type { ChosenService, ClientSocketAddresses } from '../sockets/stream-listener.ts'
 import { ProgramFailure } from '../failure.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from '../services/host-config.ts'
 import { fillIdentityTemplate } from '../services/identity-template.ts'
-import { SecureCircuits } from '../services/secure-circuit-opener.ts'
+import { SecureCircuitOpener } from '../services/secure-circuit-opener.ts'
 import type { UsableServices } from '../services/usable-services.ts'
 import {
   interceptConfigTypes,
@@ -31,15 +31,15 @@ import {
 } from './intercept-table.ts'
 import { ListeningPlan } from './listening-plan.ts'
 import type { RunNftScript } from './port-redirector.ts'
-import { LocalRoutes, type RunIpCommand } from './local-route-manager.ts'
+import { LocalRouteManager, type RunIpCommand } from './local-route-manager.ts'
 import { NameServer, type NameServerDeps, type ResolvedName } from './name-server.ts'
 import { interfaceNetworks, hostAddresses, ProtectedAddresses } from './protected-addresses.ts'
-import { ServiceNames } from './service-address-allocator.ts'
+import { ServiceAddressAllocator } from './service-address-allocator.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { type IpAddress, parseIp } from '../../lib/text/ip-address.ts'
 import { type IpNetwork, networkContains } from '../../lib/text/networks.ts'
 
-export interface InterceptedServicesDeps {
+export interface TproxyInterceptorDeps {
   readonly services: UsableServices
   /** Identifies routes and addresses that this tunnel adds to its host. */
   readonly identityId: string
@@ -94,11 +94,11 @@ const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = inter
  * services.
  */
 export class TproxyInterceptor {
-  readonly #deps: InterceptedServicesDeps
-  readonly #failures: RateLimitedWarnings
+  readonly #deps: TproxyInterceptorDeps
+  readonly #failures: RateLimitedWarningLog
   readonly #protected: ProtectedAddresses
-  readonly #routes: LocalRoutes
-  readonly #names: ServiceNames
+  readonly #routes: LocalRouteManager
+  readonly #names: ServiceAddressAllocator
   readonly #listeners: InterceptListeners
   readonly #nameServers: readonly NameServer[]
   /** Runs refreshes and the assignment of new names one after the other. */
@@ -117,18 +117,20 @@ export class TproxyInterceptor {
   #isDue = false
   #isStopped = false
 
-  constructor(deps: InterceptedServicesDeps) {
+  constructor(deps: TproxyInterceptorDeps) {
     this.#deps = deps
     const { identityId, runIp, log, clock, namesRange } = deps
-    this.#failures = new RateLimitedWarnings(log, clock)
-    this.#routes = new LocalRoutes({ routerId: identityId, run: runIp, log })
+    this.#failures = new RateLimitedWarningLog(log, clock)
+    this.#routes = new LocalRouteManager({ routerId: identityId, run: runIp, log })
     this.#protected = new ProtectedAddresses({
       hosts: () => this.#neededHosts(),
       systemHosts: () => this.#systemHosts(),
       isForServices: (address) => this.#routes.has(address),
       onResolved: () => this.refresh(),
     })
-    this.#names = new ServiceNames(namesRange, clock, ({ text }) => this.#clients.has(text))
+    this.#names = new ServiceAddressAllocator(namesRange, clock, ({ text }) =>
+      this.#clients.has(text),
+    )
     this.#listeners = new InterceptListeners({
       shared: {
         place: PLACE,
@@ -447,7 +449,7 @@ export class TproxyInterceptor {
     const { services, circuits, circuitTimeoutMs } = this.#deps
     const values = valuesOf(place, ends)
     const identity = services.identity()
-    const secure = new SecureCircuits({
+    const secure = new SecureCircuitOpener({
       open: (circuit, application) => {
         if (this.#taken.get(serviceId) !== taken) throw new Error('the service is gone')
         let end: CircuitEndpoint | null = null

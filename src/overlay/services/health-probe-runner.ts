@@ -11,7 +11,7 @@ interface OfferState {
   readonly precedence: Precedence
 }
 
-interface HealthProbesDeps {
+interface HealthProbeRunnerDeps {
   readonly probes: readonly HealthProbe[]
   readonly onEvent: (isHealthy: boolean) => void
   readonly onChanged: (state: OfferState) => void
@@ -32,14 +32,14 @@ interface Course {
  * Runs the health checks of one terminator. Their actions change the terminator's cost and
  * precedence.
  */
-export class HealthProbes {
-  readonly #deps: HealthProbesDeps
+export class HealthProbeRunner {
+  readonly #deps: HealthProbeRunnerDeps
   readonly #timers = new Set<NodeJS.Timeout>()
   #base: OfferState = { cost: 0, precedence: 'default' }
   #state: OfferState = this.#base
   #run = 0
 
-  constructor(deps: HealthProbesDeps) {
+  constructor(deps: HealthProbeRunnerDeps) {
     this.#deps = deps
   }
 

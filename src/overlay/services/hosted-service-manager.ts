@@ -5,7 +5,7 @@ import { errorMessage } from '../../lib/error-code.ts'
 import type { CircuitEndpoint } from '../circuits/circuit-endpoint.ts'
 import { serviceLimits } from './limits.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { HealthProbes } from './health-probe-runner.ts'
+import { HealthProbeRunner } from './health-probe-runner.ts'
 import {
   type HostConfigType,
   hostConfigTypes,
@@ -30,7 +30,7 @@ export interface TerminatorPublisher {
   sendHealth(id: string, isHealthy: boolean): void
 }
 
-interface HostedServicesDeps {
+interface HostedServiceManagerDeps {
   readonly services: UsableServices
   readonly terminators: TerminatorPublisher
   readonly identityId: string
@@ -41,7 +41,7 @@ interface HostedServicesDeps {
 
 interface HostedTerminator extends DialedTerminator {
   readonly id: string
-  readonly probes: HealthProbes
+  readonly probes: HealthProbeRunner
   readonly ends: Set<Pick<CircuitEndpoint, 'abort'>>
   offered: RequestedTunnelTerminator
 }
@@ -67,14 +67,14 @@ const { tunnelServicesMax } = serviceLimits
  * Services that the identity of a tunnel may host. Each has terminators as long as the identity has
  * the permission. If a service changes, it is removed with its circuits and created again.
  */
-export class HostedServices {
-  readonly #deps: HostedServicesDeps
+export class HostedServiceManager {
+  readonly #deps: HostedServiceManagerDeps
   readonly #services = new Map<string, HostedService>()
   readonly #terminators = new Map<string, HostedTerminator>()
   /** The fault that was last logged for each service. */
   readonly #faults = new Map<string, string>()
 
-  constructor(deps: HostedServicesDeps) {
+  constructor(deps: HostedServiceManagerDeps) {
     this.#deps = deps
   }
 
@@ -180,7 +180,7 @@ export class HostedServices {
     const isKeyed = this.#deps.hasKeyPerTerminator && service.encryptionRequired
     const keys = isKeyed ? { keyPair: newKeyPair() } : {}
     const offered = offeredFor({ id, terms, ...keys }, service, identity)
-    const probes = new HealthProbes({
+    const probes = new HealthProbeRunner({
       probes: terms.probes,
       onEvent: (isHealthy) => terminators.sendHealth(id, isHealthy),
       onChanged: (state) => terminators.offer({ ...made.offered, ...state }),

@@ -11,11 +11,11 @@ import type { XgressOptions } from '../circuits/xgress-options.ts'
 import { serviceLimits } from './limits.ts'
 import type { CircuitSource } from '../circuits/circuit-source.ts'
 import { DatagramListener } from '../sockets/datagram-listener.ts'
-import { RateLimitedWarnings } from '../sockets/rate-limited-warning-log.ts'
+import { RateLimitedWarningLog } from '../sockets/rate-limited-warning-log.ts'
 import { StreamListener } from '../sockets/stream-listener.ts'
 import type { ProgramLogger } from '../logger.ts'
 import type { TunnelProtocol } from './host-config.ts'
-import { SecureCircuits } from './secure-circuit-opener.ts'
+import { SecureCircuitOpener } from './secure-circuit-opener.ts'
 import type { UsableServices } from './usable-services.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
@@ -78,9 +78,9 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
  * Mode `proxy`: ports of this host on which each connection becomes a circuit to a service. A port
  * is open as long as the tunnel's identity may dial the service.
  */
-export class ProxyPortServices {
+export class ProxyPortManager {
   readonly #deps: OfferedServicesDeps
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
   /** Runs the opening and closing of ports one after the other. */
   readonly #tasks = new KeyedTasks(1)
@@ -92,7 +92,7 @@ export class ProxyPortServices {
 
   constructor(parts: OfferedServicesDeps) {
     this.#deps = parts
-    this.#failures = new RateLimitedWarnings(parts.log, parts.clock)
+    this.#failures = new RateLimitedWarningLog(parts.log, parts.clock)
   }
 
   get entries(): readonly Entry[] {
@@ -218,7 +218,7 @@ export class ProxyPortServices {
 
   #listenerFor({ serviceId, name, protocol, address, port }: Entry): Listener {
     const { circuits, requests, services, circuitTimeoutMs, datagramsIdleMs, flow } = this.#deps
-    const secure = new SecureCircuits({
+    const secure = new SecureCircuitOpener({
       open: (circuit, application) => circuits.open(circuit, application),
       appData: { dst_protocol: protocol, dst_ip: ANY_ADDRESS, dst_port: String(port) },
       instanceId: '',

@@ -9,7 +9,7 @@ import { appDataBytes, type WireAppData } from './app-data.ts'
 import { newKeyPair, SecureStream, type SessionKeys, deriveSessionKeys } from './secure-stream.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
+interface SecureCircuitOpenerDeps extends Pick<LocalCircuits, 'open'> {
   /** Parameters that the host of the service receives. */
   readonly appData: WireAppData
   /** Service instance to dial; '' for any. */
@@ -21,15 +21,15 @@ interface SecureCircuitsDeps extends Pick<LocalCircuits, 'open'> {
 /**
  * Circuits to one service that a tunnel offers or intercepts, encrypted if the service requires it.
  */
-export class SecureCircuits {
-  readonly #deps: SecureCircuitsDeps
+export class SecureCircuitOpener {
+  readonly #deps: SecureCircuitOpenerDeps
   /**
    * Keys of circuits that are created and not opened yet, by circuit ID; null for a circuit without
    * encryption.
    */
   readonly #keys = new Map<string, SessionKeys | null>()
 
-  constructor(deps: SecureCircuitsDeps) {
+  constructor(deps: SecureCircuitOpenerDeps) {
     this.#deps = deps
   }
 

@@ -9,11 +9,11 @@ import { parseIp } from '../../lib/text/ip-address.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { RateLimitedWarnings } from './rate-limited-warning-log.ts'
+import { RateLimitedWarningLog } from './rate-limited-warning-log.ts'
 import { readUntilDecoded } from './read-until-decoded.ts'
 import { readProxyHeader } from './proxy-header.ts'
 
-interface BalancerHeadersDeps {
+interface BalancerHeaderReaderDeps {
   /** Key of the listener in the configuration, for the log. */
   readonly listener: string
   /** Networks of the load balancers. */
@@ -30,20 +30,20 @@ interface BalancerHeadersDeps {
  * hosts, because such a host could send any client address, and the limits and the audit log would
  * use this address.
  */
-export class BalancerHeaders {
-  readonly #deps: BalancerHeadersDeps
+export class BalancerHeaderReader {
+  readonly #deps: BalancerHeaderReaderDeps
   readonly #balancers: BlockList
   readonly #waiting: PendingConnections
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   /**
    * Addresses of clients, by remote address and port of the TCP connection from the load balancer.
    */
   readonly #clients = new Map<string, HostPort>()
 
-  constructor(deps: BalancerHeadersDeps) {
+  constructor(deps: BalancerHeaderReaderDeps) {
     this.#deps = deps
     this.#balancers = addressesIn(deps.balancers)
-    this.#failures = new RateLimitedWarnings(deps.log, systemClock)
+    this.#failures = new RateLimitedWarningLog(deps.log, systemClock)
     this.#waiting = new PendingConnections({
       handshakeTimeoutMs: deps.handshakeTimeoutMs,
       // There is no limit for each load balancer, because one load balancer may have the

@@ -9,7 +9,7 @@ const { failureLoggedEveryMs, failureKindsMax } = socketLimits
  * Limits the rate of warnings that clients can cause, with a separate limit for each kind of
  * warning.
  */
-export class RateLimitedWarnings {
+export class RateLimitedWarningLog {
   readonly #log: Pick<ProgramLogger, 'warn'>
   readonly #rate: KeyedTokenBuckets
 

@@ -12,7 +12,7 @@ import { socketLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
-import type { RateLimitedWarnings } from './rate-limited-warning-log.ts'
+import type { RateLimitedWarningLog } from './rate-limited-warning-log.ts'
 import { connectionResponseLine, readClientRequest, readRequestLine } from './request-line.ts'
 import { resetSocket } from './reset-socket.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
@@ -52,7 +52,7 @@ export interface ListenerDeps {
   readonly requests: CircuitSource
   /** Returns data for a new circuit. */
   readonly circuitData?: () => CircuitData
-  readonly failures: RateLimitedWarnings
+  readonly failures: RateLimitedWarningLog
 }
 
 export interface StreamListenerDeps extends ListenerDeps {

@@ -19,7 +19,7 @@ interface ClosedOnce {
  * identities share the maximum fairly, because a client can end circuits faster than targets close
  * connections.
  */
-export class TargetSockets {
+export class TargetSocketLimiter {
   readonly #room: FairShare
 
   /**

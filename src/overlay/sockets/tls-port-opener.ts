@@ -11,7 +11,7 @@ import {
   type PortProtocols,
 } from './shared-tls-port.ts'
 
-interface TlsPortsDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'> {
+interface TlsPortOpenerDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'> {
   /** Addresses of all TLS servers. Servers with the same address share one port. */
   readonly addresses: readonly HostPort[]
   /** Networks of the load balancers in front of an address; empty if clients connect directly. */
@@ -24,11 +24,11 @@ interface TlsPortsDeps extends Omit<SharedTlsPortDeps, 'balancers' | 'isShared'>
  * the connection as if it had accepted it, so its certificates and limits apply unchanged. Behind
  * load balancers, the server sees the address of the client instead of the load balancer's.
  */
-export class TlsPorts {
-  readonly #deps: TlsPortsDeps
+export class TlsPortOpener {
+  readonly #deps: TlsPortOpenerDeps
   readonly #fronts = new Map<string, SharedTlsPort>()
 
-  constructor(deps: TlsPortsDeps) {
+  constructor(deps: TlsPortOpenerDeps) {
     this.#deps = deps
   }
 

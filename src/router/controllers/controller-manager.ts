@@ -19,7 +19,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 const { configuredEndpointAfterMs, configuredEndpointWaitMsMax, membersJudgedEveryMs } =
   controllerLimits
 
-interface ControllersDeps {
+interface ControllerManagerDeps {
   readonly endpointsFile: string
   /**
    * Configured addresses; the router also dials them while it is connected to fewer controllers
@@ -42,8 +42,8 @@ interface ControllersDeps {
  * file, so that a restarted router finds its cluster even if no configured controller is a member
  * any more.
  */
-export class Controllers {
-  readonly #deps: ControllersDeps
+export class ControllerManager {
+  readonly #deps: ControllerManagerDeps
   readonly #membership: ControllerMembership
   /** Dialers of known controllers. */
   readonly #dialers = new Set<ControllerDialer>()
@@ -68,7 +68,7 @@ export class Controllers {
   #stopJudging: (() => void) | null = null
   #isStopped = false
 
-  constructor(deps: ControllersDeps) {
+  constructor(deps: ControllerManagerDeps) {
     this.#deps = deps
     const known = knownOf(deps)
     this.#endpoints = known.endpoints
@@ -427,7 +427,11 @@ export class Controllers {
   }
 }
 
-function knownOf({ endpointsFile, configuredEndpoints, log }: ControllersDeps): KnownEndpoints {
+function knownOf({
+  endpointsFile,
+  configuredEndpoints,
+  log,
+}: ControllerManagerDeps): KnownEndpoints {
   const read = readEndpoints(endpointsFile)
   if (read.kind === 'known') return read.known
   if (read.kind === 'damaged') {

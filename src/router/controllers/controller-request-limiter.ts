@@ -5,7 +5,7 @@ import type { RouterConfig } from '../../config/router/table.ts'
  * Sends requests about terminators, for hosting clients and for the tunnel, to controllers. Limits
  * the number of concurrent requests, and shares processor time fairly among the callers.
  */
-export class ControllerOperations {
+export class ControllerRequestLimiter {
   readonly #pool: TaskPool
 
   constructor(

@@ -11,7 +11,7 @@ import { channelHeaderKey } from '../../channel/numbers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
-import type { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
+import type { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { clientPostureMessage } from '../../channel/messages/clients.ts'
@@ -35,7 +35,7 @@ interface SentPosture {
 
 export interface ClientPostureForwarderDeps {
   readonly connections: () => readonly ControlConnection[]
-  readonly failures: RateLimitedWarnings
+  readonly failures: RateLimitedWarningLog
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
   LocalCircuits,
 } from '../../overlay/circuits/circuit-endpoint.ts'
 import { edgeLimits } from './limits.ts'
-import type { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
+import type { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
@@ -33,10 +33,10 @@ import { connectResponseHeaders, peerDataFromClient } from '../../channel/messag
 const { connectsWaitingMax } = edgeLimits
 const ID_CHARACTERS_MAX = 128
 
-export interface ConnectRequestsDeps {
+export interface ConnectRequestHandlerDeps {
   readonly circuits: LocalCircuits
   readonly log: ProgramLogger
-  readonly failures: RateLimitedWarnings
+  readonly failures: RateLimitedWarningLog
   /** Requests by identity, over all channels and listeners. */
   readonly tasks: KeyedTasks
   /** The controller for requests of this client; null if no controller is connected. */
@@ -63,10 +63,10 @@ interface Asked {
  * identity with many pending requests delays only its own requests, regardless of how many channels
  * it uses.
  */
-export class ConnectRequests {
-  readonly #deps: ConnectRequestsDeps
+export class ConnectRequestHandler {
+  readonly #deps: ConnectRequestHandlerDeps
 
-  constructor(deps: ConnectRequestsDeps) {
+  constructor(deps: ConnectRequestHandlerDeps) {
     this.#deps = deps
   }
 

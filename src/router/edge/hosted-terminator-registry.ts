@@ -7,7 +7,7 @@ import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {} from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-request-limiter.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
@@ -42,7 +42,7 @@ export interface HostedTerminatorsDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   /** The controller for requests of this client; null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
   /** Resolves when the controller has received all posture reports of the client. */

@@ -22,7 +22,7 @@ const DELIVERY_ROOM = 128
  * senders are served round-robin. Waiting bytes are limited for each endpoint and in total, because
  * an endpoint in a client may ignore the flow control window.
  */
-export class LocalDeliveries {
+export class LocalDeliveryQueue {
   // @guard client-that-repeats-itself--frames
   readonly #waiting = new FairQueue<Delivery>(localDeliveriesMax)
   readonly #room = new FairShare(localDeliveryBytesMax)

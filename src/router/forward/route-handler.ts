@@ -9,7 +9,7 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warning-log.ts'
+import { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
@@ -80,14 +80,14 @@ const NO_PEER_DATA: PeerData = new Map()
 export class RouteHandler {
   readonly #deps: RoutesDeps
   readonly #pool: TaskPool
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Pending dials by the address of the circuit endpoint. */
   readonly #dials = new Map<string, Dial>()
 
   constructor(deps: RoutesDeps) {
     this.#deps = deps
-    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
     this.#pool = new TaskPool({
       workersMax: deps.config.xgressDialWorkerCount,
       waitingMax: deps.config.xgressDialQueueLength,

@@ -17,7 +17,7 @@ import type {
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { linkLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-port-opener.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import { LinkAcceptor } from './link-acceptor.ts'
 import { LinkDialer } from './link-dialer.ts'
 import {
@@ -37,11 +37,11 @@ import { parseAddress } from '../../config/router/values.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>
 
-interface LinksDeps {
+interface LinkManagerDeps {
   /** Proxy for outgoing connections; null: no proxy. */
   readonly proxy: HttpProxy | null
   readonly names?: CachedResolver
-  readonly ports: TlsPorts
+  readonly ports: TlsPortOpener
   /** Null if the configuration contains no links. */
   readonly config: RouterConfig['link']
   readonly dialing: Pick<RouterConfig['forwarder'], 'linkDialWorkerCount' | 'linkDialQueueLength'>
@@ -65,14 +65,14 @@ const VERSION = /^v?[0-9]+\.[0-9]+\.[0-9]+/
  * the links to controllers.
  */
 export class LinkManager {
-  readonly #deps: LinksDeps
+  readonly #deps: LinkManagerDeps
   readonly #registry: LinkRegistry
   readonly #acceptors: LinkAcceptor[] = []
   readonly #dialers = new Map<string, PeerDialer>()
   readonly #dials: TaskPool
   #isStopped = false
 
-  constructor(deps: LinksDeps) {
+  constructor(deps: LinkManagerDeps) {
     this.#deps = deps
     this.#dials = new TaskPool({
       workersMax: deps.dialing.linkDialWorkerCount,

@@ -14,7 +14,7 @@ import {
   readListenerCircuitResponse,
 } from '../../channel/messages/circuit-requests.ts'
 
-export interface CircuitRequestsDeps {
+export interface CircuitRequesterDeps {
   /**
    * Creates the circuit request of the tunnel. Absent for other listeners, which send a simpler
    * request.
@@ -29,11 +29,11 @@ export interface CircuitRequestsDeps {
 }
 
 /** Requests circuits that begin at this router from controllers. */
-export class CircuitRequests implements CircuitSource {
-  readonly #deps: CircuitRequestsDeps
+export class CircuitRequester implements CircuitSource {
+  readonly #deps: CircuitRequesterDeps
   #asked = 0
 
-  constructor(deps: CircuitRequestsDeps) {
+  constructor(deps: CircuitRequesterDeps) {
     this.#deps = deps
   }
 

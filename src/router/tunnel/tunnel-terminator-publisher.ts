@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-request-limiter.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
 import { tunnelTerminatorLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { TerminatorPublisher } from '../../overlay/services/hosted-service-manager.ts'
@@ -26,7 +26,7 @@ const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, w
 
 interface TerminatorOffersDeps {
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger

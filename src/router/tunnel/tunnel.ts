@@ -4,11 +4,11 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { createTerminatorValidator } from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-request-limiter.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-socket-limiter.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
+import type { TargetSocketLimiter } from '../../overlay/sockets/target-socket-limiter.ts'
 import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
-import { CircuitRequests } from '../listen/circuit-requester.ts'
+import { CircuitRequester } from '../listen/circuit-requester.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-manager.ts'
@@ -17,7 +17,7 @@ import {
   emptyCircuitData,
   createTunnelCircuitCodec,
 } from '../../overlay/services/tunnel-circuit-codec.ts'
-import { TunnelServices } from '../../overlay/tunnel-service-manager.ts'
+import { TunnelServiceManager } from '../../overlay/tunnel-service-manager.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
 interface TunnelDeps {
@@ -26,9 +26,9 @@ interface TunnelDeps {
   readonly identity: () => RouterIdentity
   readonly model: RouterDataModel
   readonly circuits: LocalCircuits
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -47,7 +47,7 @@ export const TUNNEL_BINDING = 'tunnel'
 export class RouterTunnel {
   readonly #deps: TunnelDeps
   readonly #offers: TunnelTerminatorPublisher
-  readonly #services: TunnelServices
+  readonly #services: TunnelServiceManager
   #unfollow: (() => void) | null = null
 
   constructor(deps: TunnelDeps) {
@@ -56,7 +56,7 @@ export class RouterTunnel {
     const identityId = identity().id
     const configured = options['services'] as readonly string[]
     this.#offers = new TunnelTerminatorPublisher(deps)
-    this.#services = new TunnelServices({
+    this.#services = new TunnelServiceManager({
       ...deps,
       identityId,
       services: servicesInModel(model, identityId),
@@ -64,7 +64,7 @@ export class RouterTunnel {
       anyAddress: ANY_ADDRESS,
       terminators: this.#offers,
       hasKeyPerTerminator: false,
-      requests: new CircuitRequests({
+      requests: new CircuitRequester({
         connections,
         clock,
         exchange: (service, _client, circuitData = emptyCircuitData) =>
