@@ -159,7 +159,8 @@ export function kindsReportedByRouter(
 }
 
 /**
- * @returns whether the device has reported nothing about this subject since the router's result.
+ * @param slot key of the router's result.
+ * @returns whether the device has reported nothing to controllers since this result.
  */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n

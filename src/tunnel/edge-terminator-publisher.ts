@@ -38,7 +38,7 @@ interface Hosted {
   /** Connection ID at each edge router; null while the bind request is pending. */
   readonly at: Map<EdgeChannel, number | null>
   isWorking: boolean
-  /** Number of refusals since the last success. */
+  /** Number of failed attempts since the last success. */
   failures: number
   dueMs: number
   fault: string

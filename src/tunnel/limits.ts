@@ -69,7 +69,10 @@ export const tunnelLimits = {
   openedWithinMs: 10_000,
   /** Maximum concurrent dials of services by one identity. */
   dialsMax: 128,
-  /** Maximum bytes buffered by all circuits; shared fairly among services. */
+  /**
+   * Maximum bytes buffered by all circuits; shared fairly among the services that this process
+   * dials and the identities that dial its services.
+   */
   bufferedBytesMax: 256 * 1024 * 1024,
   /**
    * Maximum services of an identity that have separate metrics; further services share one series.

@@ -42,8 +42,8 @@ export interface DialChecks {
 export interface AdmittedDial {
   readonly client: AdmittedClient
   /**
-   * Whether the dial is still permitted. The controller calls it again later, because some
-   * permissions end without an event.
+   * Whether the dial is still permitted. The controller calls it once the path is set up, because
+   * the permissions of a tunnel end without an event. Always true for a client.
    */
   readonly isGranted: () => boolean
 }

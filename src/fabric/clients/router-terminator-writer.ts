@@ -41,8 +41,8 @@ export interface RouterTerminatorWriterDeps {
 }
 
 /**
- * Writes that routers request for their terminators; they are sent to the leader. Each router may
- * have a few writes in progress and some that wait; further writes are refused as busy.
+ * Sends the writes that routers request for their terminators to the leader. Each router may have a
+ * few writes in progress and some that wait; further writes are refused as busy.
  */
 export class RouterTerminatorWriter {
   readonly #deps: RouterTerminatorWriterDeps

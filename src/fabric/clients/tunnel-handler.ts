@@ -52,9 +52,10 @@ export interface TunnelHandlerDeps {
 }
 
 /**
- * Services that the tunnels of routers host, with the permissions of the router's identity. No
- * session ends when these permissions end. So when records that affect them change, each controller
- * checks the tunnel circuits that it owns, and the leader checks the terminators.
+ * Handles the terminators of services that the tunnels of routers host, with the permissions of the
+ * router's identity. No session ends when these permissions end. So when records that affect them
+ * change, each controller checks the tunnel circuits that it owns, and the leader checks the
+ * terminators.
  */
 export class TunnelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']

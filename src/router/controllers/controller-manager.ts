@@ -60,7 +60,9 @@ export class ControllerManager {
    * latest first.
    */
   #answeredApis: readonly string[]
-  /** The client APIs that a majority of the controllers reported before the latest change. */
+  /**
+   * The client APIs that a majority of the controllers reported at the last change of the members.
+   */
   #reportedApis: readonly string[]
   readonly #endpoints: readonly string[]
   #trustDomain: string | null

@@ -2,8 +2,8 @@ import { TaskPool } from '../../lib/bounds/task-pool.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 
 /**
- * Sends requests about terminators, for hosting clients and for the tunnel, to controllers. Limits
- * the number of concurrent requests, and shares processor time fairly among the callers.
+ * Runs the requests to controllers about terminators of hosting clients and of the tunnel. Limits
+ * the number of concurrent requests, which the callers share fairly.
  */
 export class ControllerRequestLimiter {
   readonly #pool: TaskPool

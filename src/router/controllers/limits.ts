@@ -52,8 +52,8 @@ export const controllerLimits = {
   /** Maximum bytes of the endpoints file; a larger file is treated as damaged. */
   endpointsFileBytesMax: 256 * 1024,
   /**
-   * First wait between two dials of one controller; it grows up to `dialWaitMsMax`, and half of
-   * each wait is random.
+   * Base of the wait between two dials of one controller. The wait doubles with each failure, up to
+   * `dialWaitMsMax`, and half of it is random.
    */
   dialWaitMs: 50,
   /** Maximum wait between two dials of one controller. */

@@ -27,8 +27,8 @@ interface SentPosture {
   /** Number of reports to which at least one controller has not responded yet. */
   waiting: number
   /**
-   * For each controller ID, a promise that resolves when the controller has received all reports so
-   * far, or the timeout has expired.
+   * For each controller ID, a promise that resolves when the controller has answered all reports so
+   * far, or their timeouts have expired.
    */
   readonly settled: Map<string, Promise<void>>
 }
@@ -74,7 +74,10 @@ export class ClientPostureForwarder {
     void this.#sendAll(client, sent, [...known.values(), ...moments])
   }
 
-  /** Resolves when the controller has received all earlier reports of the client. */
+  /**
+   * Resolves when the controller has answered all earlier reports of the client, or their timeouts
+   * have expired.
+   */
   async settled(client: ClientChannel, controllerId: string): Promise<void> {
     await this.#sent.get(client)?.settled.get(controllerId)
   }

@@ -43,7 +43,10 @@ export interface ConnectRequestHandlerDeps {
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
   /** The ID of a service that the identity may dial; null if there is none with this name. */
   readonly serviceIdNamed: (name: string, identityId: string) => string | null
-  /** Resolves when the controller has received all posture reports of the client. */
+  /**
+   * Resolves when the controller has answered all posture reports of the client, or their timeouts
+   * have expired.
+   */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
   readonly timeoutMs: number
 }
@@ -59,9 +62,9 @@ interface Asked {
 }
 
 /**
- * Connect requests of clients. A controller authorizes each request and creates its circuit. An
- * identity with many pending requests delays only its own requests, regardless of how many channels
- * it uses.
+ * Handles the connect requests of clients. A controller authorizes each request and creates its
+ * circuit. An identity with many pending requests delays only its own requests, regardless of how
+ * many channels it uses.
  */
 export class ConnectRequestHandler {
   readonly #deps: ConnectRequestHandlerDeps

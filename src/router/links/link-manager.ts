@@ -146,7 +146,7 @@ export class LinkManager {
     ])
   }
 
-  /** Reports all links to a controller that has just connected. */
+  /** Reports all links that this router dialed to a controller that has just connected. */
   reportAll({ channel }: ControlConnection): void {
     const dialed = this.links.filter(({ isDialed }) => isDialed)
     channel.send(routerLinksMessage(dialed, true))
