@@ -42,7 +42,7 @@ interface ClaimsOptions {
   readonly isExpiredAllowed: boolean
 }
 
-interface LeafJwtDeps {
+interface LeafJwtSignerDeps {
   readonly privateKeyPem: () => string
   /**
    * Returns this controller's leaf; called at each use, so that a renewed leaf takes effect
@@ -70,7 +70,7 @@ const FORMER_LEAVES_MAX = 32
  * key to try first.
  */
 export class LeafJwtSigner {
-  readonly #deps: LeafJwtDeps
+  readonly #deps: LeafJwtSignerDeps
   /**
    * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
    * leaves that the last call used.
@@ -80,7 +80,7 @@ export class LeafJwtSigner {
   readonly #formerLeaves = new Map<string, TokenSigningCertificate | null>()
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
 
-  constructor(deps: LeafJwtDeps) {
+  constructor(deps: LeafJwtSignerDeps) {
     this.#deps = deps
   }
 

@@ -4,7 +4,7 @@ import type { State } from './state.ts'
 
 /** The records of a store do not match its digests: the store is damaged and must not be used. */
 export class StateDamagedError extends Error {
-  override readonly name = 'StateDamaged'
+  override readonly name = 'StateDamagedError'
 }
 
 /**

@@ -26,7 +26,7 @@ export interface ConfiguredServicePort {
   readonly protocol: TunnelProtocol
 }
 
-interface OfferedServicesDeps {
+interface ProxyPortManagerDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredServicePort[]
   /**
@@ -79,7 +79,7 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
  * is open as long as the tunnel's identity may dial the service.
  */
 export class ProxyPortManager {
-  readonly #deps: OfferedServicesDeps
+  readonly #deps: ProxyPortManagerDeps
   readonly #failures: RateLimitedWarningLog
   readonly #open = new Map<string, { readonly entry: Entry; readonly listener: Listener }>()
   /** Runs the opening and closing of ports one after the other. */
@@ -90,7 +90,7 @@ export class ProxyPortManager {
   #stopTimer: (() => void) | null = null
   #isStopped = false
 
-  constructor(parts: OfferedServicesDeps) {
+  constructor(parts: ProxyPortManagerDeps) {
     this.#deps = parts
     this.#failures = new RateLimitedWarningLog(parts.log, parts.clock)
   }

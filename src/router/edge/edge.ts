@@ -34,7 +34,7 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface EdgeDeps {
+export interface EdgeServiceDeps {
   readonly ports: TlsPortOpener
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls' | 'transport'>
   readonly identity: () => RouterIdentity
@@ -75,7 +75,7 @@ const TOKENS_AT_ONCE = 1000
  */
 export class EdgeService {
   readonly dialer: TerminatorDialer
-  readonly #deps: EdgeDeps
+  readonly #deps: EdgeServiceDeps
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
@@ -90,7 +90,7 @@ export class EdgeService {
   readonly #failures: RateLimitedWarningLog
   #stopTimers: (() => void)[] = []
 
-  constructor(deps: EdgeDeps) {
+  constructor(deps: EdgeServiceDeps) {
     this.#deps = deps
     this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
     this.#bearers = new BearerSessions({
@@ -120,7 +120,7 @@ export class EdgeService {
     this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
   }
 
-  /** Addresses of the open listeners. */
+  /** Addresses that the edge listeners in the configuration advertise. */
   get addresses(): readonly EdgeAddress[] {
     return this.#opened().flatMap(({ bind, advertise }) =>
       bind === null || advertise === null ? [] : [{ ...advertise, protocol: bind.protocol }],

@@ -48,7 +48,7 @@ export interface RoutedCircuits {
   forget(circuit: CarriedCircuit): void
 }
 
-interface RoutesDeps {
+interface RouteHandlerDeps {
   readonly circuits: RoutedCircuits
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
@@ -78,14 +78,14 @@ const NO_PEER_DATA: PeerData = new Map()
  * that the circuit has its endpoint when frames arrive.
  */
 export class RouteHandler {
-  readonly #deps: RoutesDeps
+  readonly #deps: RouteHandlerDeps
   readonly #pool: TaskPool
   readonly #failures: RateLimitedWarningLog
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Pending dials by the address of the circuit endpoint. */
   readonly #dials = new Map<string, Dial>()
 
-  constructor(deps: RoutesDeps) {
+  constructor(deps: RouteHandlerDeps) {
     this.#deps = deps
     this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
     this.#pool = new TaskPool({

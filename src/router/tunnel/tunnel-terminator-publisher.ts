@@ -24,7 +24,7 @@ import { controlContentType } from '../../channel/messages/control.ts'
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   tunnelTerminatorLimits
 
-interface TerminatorOffersDeps {
+interface TunnelTerminatorPublisherDeps {
   readonly connections: () => readonly ControlConnection[]
   readonly operations: ControllerRequestLimiter
   readonly clock: Clock
@@ -71,12 +71,12 @@ class OfferRefused extends Error {
  * failed requests, and sends the requests for one terminator one after the other.
  */
 export class TunnelTerminatorPublisher implements TerminatorPublisher {
-  readonly #deps: TerminatorOffersDeps
+  readonly #deps: TunnelTerminatorPublisherDeps
   readonly #offers = new Map<string, Offer>()
   #repeatTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
-  constructor(deps: TerminatorOffersDeps) {
+  constructor(deps: TunnelTerminatorPublisherDeps) {
     this.#deps = deps
   }
 

@@ -20,7 +20,7 @@ import {
 import { TunnelServiceManager } from '../../overlay/tunnel-service-manager.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
-interface TunnelDeps {
+interface RouterTunnelDeps {
   /** Options of the configured listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity
@@ -45,12 +45,12 @@ export const TUNNEL_BINDING = 'tunnel'
  * The router's tunnel: dials and hosts services with the permissions of the router's own identity.
  */
 export class RouterTunnel {
-  readonly #deps: TunnelDeps
+  readonly #deps: RouterTunnelDeps
   readonly #offers: TunnelTerminatorPublisher
   readonly #services: TunnelServiceManager
   #unfollow: (() => void) | null = null
 
-  constructor(deps: TunnelDeps) {
+  constructor(deps: RouterTunnelDeps) {
     this.#deps = deps
     const { options, identity, model, connections, clock } = deps
     const identityId = identity().id
@@ -126,7 +126,7 @@ export class RouterTunnel {
 /** @returns null if no tunnel is configured. */
 export function createTunnel(
   listeners: RouterConfig['listeners'],
-  deps: Omit<TunnelDeps, 'options'>,
+  deps: Omit<RouterTunnelDeps, 'options'>,
 ): RouterTunnel | null {
   const listener = listeners.find(({ binding }) => binding === TUNNEL_BINDING)
   return listener === undefined ? null : new RouterTunnel({ ...deps, options: listener.options })
