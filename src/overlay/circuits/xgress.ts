@@ -58,7 +58,7 @@ export class Xgress implements CircuitEndpoint {
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /** Sequence numbers to acknowledge. The next field is the stamp of the last of these payloads. */
+  /** Sequence numbers to acknowledge. `#takenStamp` is the stamp of the last of these payloads. */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0

@@ -179,7 +179,8 @@ export class InterceptListeners {
 }
 
 /**
- * Closes a listener and keeps its connections, because a listener on all addresses may replace it.
+ * Closes a listener. A stream listener keeps its connections, because a listener on all addresses
+ * may replace it.
  */
 async function release(listener: Opened): Promise<void> {
   if (listener instanceof StreamListener) listener.release()

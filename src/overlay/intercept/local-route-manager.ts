@@ -57,11 +57,11 @@ export async function runIpCommand(args: readonly string[]): Promise<string> {
 }
 
 /**
- * Networks whose addresses this host treats as its own, so that programs can listen on them
- * (AnyIP). They are routes in the table `local`. A single IPv6 address is assigned to the interface
- * `lo` instead, because a program can listen on an IPv6 address only if it is assigned. The kernel
- * keeps them when the process ends. After a process was killed, the next start finds them by
- * protocol and metric, and removes them.
+ * Makes this host treat the addresses of networks as its own, so that programs can listen on them
+ * (AnyIP). For this, it adds routes to the table `local`. A single IPv6 address is assigned to the
+ * interface `lo` instead, because a program can listen on an IPv6 address only if it is assigned.
+ * The kernel keeps routes and addresses when the process ends. After a process was killed, the next
+ * start finds them by protocol and metric, and removes them.
  */
 export class LocalRouteManager {
   readonly #deps: LocalRouteManagerDeps

@@ -78,11 +78,11 @@ function addressOfPort(port: number): string {
 }
 
 /**
- * Rules of the host that redirect many ports of an address to one port of this process. Node.js
- * cannot read the original destination of a redirected connection, so the rules put the port into
- * an address: the destination of a stream, and the source of a datagram, becomes the loopback
- * address that represents the port. The kernel keeps the rules when the process ends; the next
- * start removes them.
+ * Adds rules to the host that redirect many ports of an address to one port of this process.
+ * Node.js cannot read the original destination of a redirected connection, so the rules put the
+ * port into an address: the destination of a stream, and the source of a datagram, becomes the
+ * loopback address that represents the port. The kernel keeps the rules when the process ends; the
+ * next start removes them.
  */
 export class PortRedirector {
   readonly #deps: PortRedirectorDeps

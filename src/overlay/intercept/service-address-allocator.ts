@@ -17,8 +17,8 @@ const ADDRESSES_LEFT_OUT = 2
 
 /**
  * Assigns addresses of one network to service names. A name keeps its address while the process
- * runs. If there are too many names, one that was not used for a long time loses its address. Such
- * an address is assigned again as late as possible, because a client may still have it in its
+ * runs; but if there are too many names, one that was not used for a long time loses its address.
+ * Such an address is assigned again as late as possible, because a client may still have it in its
  * cache.
  */
 export class ServiceAddressAllocator {

@@ -21,7 +21,7 @@ import {
 } from '../../channel/messages/terminators.ts'
 import type { UsableServices } from './usable-services.ts'
 
-/** Creates and removes terminators at the controllers. */
+/** Creates and removes terminators, at the controllers or through edge routers. */
 export interface TerminatorPublisher {
   /** Creates a terminator, or changes the one with the same ID. */
   offer(wanted: RequestedTunnelTerminator): void
@@ -64,8 +64,9 @@ interface WantedService {
 const { tunnelServicesMax } = serviceLimits
 
 /**
- * Services that the identity of a tunnel may host. Each has terminators as long as the identity has
- * the permission. If a service changes, it is removed with its circuits and created again.
+ * Hosts the services that the identity of a tunnel may host. Each has terminators as long as the
+ * identity has the permission. If a service changes, it is removed with its circuits and created
+ * again.
  */
 export class HostedServiceManager {
   readonly #deps: HostedServiceManagerDeps

@@ -29,10 +29,7 @@ export interface ConfiguredServicePort {
 interface ProxyPortManagerDeps {
   readonly services: UsableServices
   readonly configured: readonly ConfiguredServicePort[]
-  /**
-   * Address on which to listen if neither the tunnel's configuration nor the service's config has
-   * one.
-   */
+  /** Address on which to listen for services whose config contains no address. */
   readonly anyAddress: string
   readonly circuits: Pick<LocalCircuits, 'open'>
   readonly requests: CircuitSource
@@ -75,8 +72,8 @@ export function parseConfiguredService(text: string): ConfiguredServicePort | nu
 }
 
 /**
- * Mode `proxy`: ports of this host on which each connection becomes a circuit to a service. A port
- * is open as long as the tunnel's identity may dial the service.
+ * Mode `proxy`: opens ports of this host on which each connection becomes a circuit to a service. A
+ * port is open as long as the tunnel's identity may dial the service.
  */
 export class ProxyPortManager {
   readonly #deps: ProxyPortManagerDeps

@@ -19,7 +19,8 @@ interface SecureCircuitOpenerDeps extends Pick<LocalCircuits, 'open'> {
 }
 
 /**
- * Circuits to one service that a tunnel offers or intercepts, encrypted if the service requires it.
+ * Opens circuits to one service that a tunnel offers or intercepts, with encryption if the service
+ * requires it.
  */
 export class SecureCircuitOpener {
   readonly #deps: SecureCircuitOpenerDeps

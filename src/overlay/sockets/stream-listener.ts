@@ -63,7 +63,10 @@ export interface StreamListenerDeps extends ListenerDeps {
   readonly ipv6Only?: boolean
 }
 
-/** A port on which each connection becomes a circuit: the bindings `transport` and `proxy`. */
+/**
+ * A port on which each connection becomes a circuit: for the bindings `transport` and `proxy`, and
+ * for tunnels.
+ */
 export class StreamListener {
   readonly #deps: StreamListenerDeps
   readonly #server: Server
