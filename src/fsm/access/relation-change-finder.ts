@@ -193,7 +193,7 @@ export class RelationChangeFinder {
     return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Unchanged records that the policies select both before and after the writes. */
+  /** Unchanged records that at least one of the policies selects. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,
