@@ -198,8 +198,6 @@ export class RouterProgram {
     linkListeners: Uint8Array | null,
   ): ControllerManager {
     const { config, clock, random, log, version, names, resetCommand } = this.#deps
-    const trace = this.#trace?.write.bind(this.#trace) ?? null
-    const trustDomain = () => this.#controllers.trustDomain
     return new ControllerManager({
       clock,
       random,
@@ -217,8 +215,8 @@ export class RouterProgram {
             version,
             linkListeners,
             clock,
-            trace,
-            trustDomain,
+            trace: this.#trace?.write.bind(this.#trace) ?? null,
+            trustDomain: () => this.#controllers.trustDomain,
             refusal: (id, key) => this.#controllers.refusal(id, key),
             reserve: (id) => this.#controllers.reserve(id),
             release: (id) => this.#controllers.release(id),
