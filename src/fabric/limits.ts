@@ -22,7 +22,7 @@ export const routerLimits = {
   routerConnectsBurst: 8,
   /** Connections that one router may open per second after the burst `routerConnectsBurst`. */
   routerConnectsPerSecond: 0.5,
-  /** Maximum number of source addresses, and of certificates, whose rate is tracked. */
+  /** Maximum number of source addresses, of certificates, and of routers whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
    * Maximum time for the TLS handshake, and the same maximum for the time from the end of the
@@ -190,7 +190,8 @@ export const routerLimits = {
   circuitClaimPublishedMs: 5000,
   /**
    * Time after the start during which a controller does not make routers drop unknown circuits,
-   * because other controllers may not have sent their circuits yet.
+   * because other controllers may not have sent their circuits yet. During this time, dials also
+   * wait for hosts whose routers have not connected yet.
    */
   circuitsUnknownMs: 15_000,
   /**
@@ -225,7 +226,7 @@ export const routerLimits = {
   routerSilentMs: 3000,
   /** Time after the first message for which the messages of a silent router count as a backlog. */
   routerBacklogMs: 1000,
-  /** Maximum circuit requests of one router that are in progress; more are refused as busy. */
+  /** Maximum circuit requests of one router that are in progress; more are refused. */
   circuitsWaitingMax: 256,
   /** Maximum time for all routers on a path to answer one attempt to set up a circuit. */
   routeTimeoutMs: 10_000,

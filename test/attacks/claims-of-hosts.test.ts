@@ -6,7 +6,7 @@ import {
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -67,7 +67,7 @@ beforeEach(() => {
   stage.channels.add(
     new TerminatorHandler({
       clients: new PresentedSessionTokens(clients, reads, { monotonicMs: () => nowMs }),
-      writes: new RouterWrites({ proposer, log }),
+      writes: new RouterTerminatorWriter({ proposer, log }),
     }),
   )
 })

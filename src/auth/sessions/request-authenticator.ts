@@ -326,7 +326,7 @@ export class RequestAuthenticator {
     ) {
       return refused(invalid)
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session)) {
+    if (!this.#isHonoredAt(shown, wanted.api, found.session)) {
       return isBearer ? notShown.bearer : notShown.session
     }
     const principal: SessionPrincipal = {
@@ -348,7 +348,7 @@ export class RequestAuthenticator {
    * able to use them. So a session of the client API is valid only on that API, and only together
    * with the certificate that opened it.
    */
-  #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
+  #isHonoredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
     if (api !== 'client' && !isAcceptedByManagement(state, session)) return false
     if (api !== 'client' && !session.clientId) return true

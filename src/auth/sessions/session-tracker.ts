@@ -122,7 +122,7 @@ export class SessionTracker {
       return 'refused'
     }
     // @guard sessions-of-a-disabled-signer--gate
-    if (!standing.isHonoured) return 'refused'
+    if (!standing.isHonored) return 'refused'
     return standing
   }
 
