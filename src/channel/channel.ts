@@ -346,7 +346,10 @@ export class Channel {
     return this.#write(message, queue)
   }
 
-  /** Replaces heartbeat stamps of another channel, which a forwarded message may contain. */
+  /**
+   * Adds the heartbeat stamps that are due, and removes stamps of another channel, which a
+   * forwarded message may contain.
+   */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
     const isForeign =

@@ -161,7 +161,8 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request until a member succeeds or refuses permanently, or `patienceMs` has passed.
+   * Sends the request until a member succeeds or refuses permanently, no member responds, or
+   * `patienceMs` has passed.
    */
   async #askUntil(
     request: R,

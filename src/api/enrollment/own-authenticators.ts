@@ -178,7 +178,8 @@ class OwnAuthenticators {
 
   /**
    * Checks the current password. Wrong attempts count like failed log-ins.
-   * @throws {Problem} UNAUTHORIZED, which does not repeat the password.
+   * @throws {Problem} CAN_NOT_UPDATE_AUTHENTICATOR if the authenticator is no password;
+   * UNAUTHORIZED, which does not repeat the password.
    */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own

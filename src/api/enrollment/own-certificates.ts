@@ -108,8 +108,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // Activates a renewed certificate also at the path in OpenZiti's API document. At this path,
-    // too, the caller can use only its own authenticators.
+    // The same operation at the path in OpenZiti's API document. There, too, the caller can use
+    // only its own authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',

@@ -53,9 +53,9 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * Checks every request in this order: size, route, session, permission, accepted types, body and
- * schema, and the log index that the response must reflect. Then runs the operation, with limits on
- * its time and on the number of waiting requests.
+ * Checks every request in this order: size, route, session, permission, accepted types, query, body
+ * and schema, and the log index that the response must reflect. Then runs the operation, with
+ * limits on its time and on the number of waiting requests.
  */
 export class RequestPipeline {
   readonly #deps: PipelineDeps
@@ -80,8 +80,8 @@ export class RequestPipeline {
   }
 
   /**
-   * First hook: makes all checks that need no body. For an unknown path, the 404 handler sends the
-   * response.
+   * First hook: checks the head, the declared size, the session and the headers. For an unknown
+   * path, the 404 handler sends the response.
    */
   readonly judge = (
     request: FastifyRequest,
@@ -239,7 +239,9 @@ export class RequestPipeline {
     this.#answerer.plain(reply, call, 200, extra)
   }
 
-  /** Runs first, so that a body with too large a declared length is never read. */
+  /**
+   * Runs before the body is read, so that a body whose declared length is too large is never read.
+   */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return

@@ -61,14 +61,11 @@ export const apiSessionLimits = {
   /** Interval at which controllers send each other the last activity of sessions. */
   activityFlushMs: 10 * SECOND_MS,
   /**
-   * The last activity of a session is sent to the other controllers only if it is later than the
-   * previous value by more than this time.
+   * The last activity of a session is sent to the other controllers, and written to the log, only
+   * if it is later than the previous value by more than this time.
    */
   activityMoveMs: 30 * SECOND_MS,
-  /**
-   * The leader writes the last activity of a session to the log only if it is later than the
-   * previous value by more than this time.
-   */
+  /** Interval at which the leader writes the last activity of sessions to the log. */
   activityLogMs: 5 * MINUTE_MS,
   /** Maximum sessions whose last activity one command writes. */
   activityBatchMax: 500,

@@ -69,9 +69,9 @@ export function canCallOperation(
 }
 
 /**
- * The permission that a refused caller lacks, so that the caller can request it from an
- * administrator. Null if the session lacks a second factor, or if every fully authenticated session
- * may call the operation.
+ * A sentence that names the permission which a refused caller lacks, so that the caller can request
+ * it from an administrator. Null if the session lacks a second factor, or if every fully
+ * authenticated session may call the operation.
  */
 export function missingPermission({
   permission,

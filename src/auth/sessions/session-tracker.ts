@@ -200,8 +200,8 @@ export class SessionTracker {
   }
 
   /**
-   * On the leader, proposes all last uses that the log does not contain yet; on other controllers,
-   * only drops outdated uses.
+   * On the leader, proposes each last use that is later than the one in the log by more than
+   * `activityMoveMs`; on other controllers, only drops outdated uses.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return

@@ -80,7 +80,8 @@ const empty = new Uint8Array(0)
 export interface PayloadContent {
   readonly body: Uint8Array
   /**
-   * Value of `edgeHeader.flags` in the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none.
+   * Value of `edgeHeaderKey.flags` in the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0:
+   * none.
    */
   readonly edgeFlags: number
   /** UUID of a traced payload, forwarded without parsing; null: none. */

@@ -148,7 +148,7 @@ export function clusterVerbRequest(
   }
 }
 
-/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+/** @throws {CommandFailure} exit 2 as {@link createOperationCaller}. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
   const ask = createOperationCaller(options)
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
@@ -167,7 +167,10 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
  */
 type AskOperation = (request: AdminSocketRequest) => Promise<unknown>
 
-/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+/**
+ * @throws {CommandFailure} exit 2 if the options contradict each other, or name no controller and
+ * no context is current.
+ */
 export function createOperationCaller(options: ConnectionOptions): AskOperation {
   const { config, context, url, ca, sessionFile } = options
   const named = [config, context, url].filter((one) => one !== undefined)
@@ -223,7 +226,7 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
 
 /**
  * Sends requests with the session of a context.
- * @throws {CommandFailure} exit 2 when no context exists.
+ * @throws {CommandFailure} exit 2 when no context is named or current.
  */
 function askInContext(wanted: string | undefined): AskOperation {
   const contexts = readContexts()

@@ -139,7 +139,10 @@ export function addOrReplaceContext(
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
-/** @throws {CommandFailure} exit 4 when no context has that name, 3 when no context exists. */
+/**
+ * @throws {CommandFailure} exit 4 when no context has that name, 3 when no name is given and no
+ * context is current.
+ */
 export function findContext(
   file: ContextFile,
   asked: string | undefined,

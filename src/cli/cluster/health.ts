@@ -49,7 +49,7 @@ export async function showHealth(options: ClusterOptions): Promise<void> {
 }
 
 /**
- * Through the admin socket, one controller reports the whole cluster; with a session, the command
+ * With `--config` or `--url`, one controller reports the whole cluster; with a context, the command
  * queries each controller.
  */
 async function observe(options: ClusterOptions): Promise<Observed> {

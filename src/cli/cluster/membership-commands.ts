@@ -137,7 +137,7 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   printNote(joinInstruction(file, ownUnit !== null))
 }
 
-/** The next step on the new host, which usually runs a unit if this host does. */
+/** The next step on the new host, which usually runs a systemd unit if this host runs one. */
 export function joinInstruction(ticketFile: string, hasUnit: boolean): string {
   const file = quoteShellWord(ticketFile)
   if (!hasUnit) return `on the new host: flotilla cluster join CONFIG --ticket-file ${file}`

@@ -144,8 +144,8 @@ export class EnrollmentServer {
   }
 
   /**
-   * Verifies the issued certificate with the CA certificates from the controller, as an SDK does.
-   * Also requires that the controller presents the same key as before.
+   * Sends the request to enroll. Verifies the server with the CA certificates from the controller,
+   * as an SDK does, and requires that the server presents the same key as before.
    */
   async #enroll(
     rest: Pick<HttpsRequest, 'body' | 'text' | 'headers' | 'client'>,

@@ -46,8 +46,8 @@ const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
  * `quickstart` creates a cluster in DIR or resumes the existing one, runs one process for each
- * controller, and runs in the foreground. When it receives a signal, it stops every controller in
- * DIR.
+ * controller and router, and runs in the foreground. When it receives a signal, it stops every
+ * controller and router in DIR.
  * @throws {CommandFailure}
  */
 export async function runQuickstart(options: {

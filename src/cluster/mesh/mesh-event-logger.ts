@@ -5,7 +5,7 @@ import type { PeerVerdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const LOGGED_MAX = 1000
-/** Timestamps in gRPC errors. Without them, equal errors have equal text. */
+/** Timestamps in gRPC errors. They are removed, so that equal errors have equal text. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
 /** Text that gRPC adds before the reason of a failure: the status and the attempted address. */

@@ -120,7 +120,10 @@ export class ConsensusThread {
     return this.#raft
   }
 
-  /** Joins the cluster. If it cannot listen, reports that to the main thread as a fatal error. */
+  /**
+   * Starts the mesh and the Raft core. If the mesh cannot listen, reports that to the main thread
+   * as a fatal error.
+   */
   async #start(): Promise<void> {
     let port: number
     try {

@@ -29,7 +29,10 @@ export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) =
   return (record) => JSON.stringify(show(record))
 }
 
-/** Converts text into buffers of about this size, which are outside of the JavaScript heap. */
+/**
+ * Text is converted into buffers of about this many characters; buffers are outside of the
+ * JavaScript heap.
+ */
 const PACK_CHARACTERS = 64 * 1024
 
 /** A list that is being serialized for a response, record by record. */
