@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { addressShareKey } from '../../lib/bounds/source-network.ts'
-import { missingPermission } from '../../auth/principal/permissions.ts'
+import { missingPermissionText } from '../../auth/principal/permissions.ts'
 import type { ReplyWriter } from './responses/reply-writer.ts'
 import type {
   RequestAdmission,
@@ -11,7 +11,7 @@ import type {
 import {
   admitHostUser,
   isAdminSocketOnly,
-  requireNotAdminSocketOnly,
+  refuseAdminSocketOnly,
 } from '../../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './request-context.ts'
 import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './linearizable-reads.ts'
@@ -285,10 +285,10 @@ export class RequestPipeline {
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
-      const detail = principal?.kind === 'session' ? missingPermission(principal) : null
+      const detail = principal?.kind === 'session' ? missingPermissionText(principal) : null
       throw new Problem('UNAUTHORIZED', detail === null ? {} : { detail })
     }
-    if (this.#socketOnly.has(operation)) requireNotAdminSocketOnly(operation)
+    if (this.#socketOnly.has(operation)) refuseAdminSocketOnly(operation)
   }
 
   /** Checks the admission again after a wait, because the session may have ended. */

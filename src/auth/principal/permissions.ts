@@ -73,7 +73,7 @@ export function canCallOperation(
  * it from an administrator. Null if the session lacks a second factor, or if every fully
  * authenticated session may call the operation.
  */
-export function missingPermission({
+export function missingPermissionText({
   permission,
   pendingFactors,
 }: Pick<SessionPrincipal, 'permission' | 'pendingFactors'>): string | null {

@@ -26,7 +26,7 @@ const caWords = /issuer certificate|self-signed certificate|unable to verify/
  * `address`.
  * @returns the reason.
  */
-export function stripGrpcPrefix(reason: string, address: string): string {
+export function grpcFailureReason(reason: string, address: string): string {
   const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
     .replace(AFTER_REASON, '')
     .replaceAll(TIME_IN_TEXT, '')
@@ -67,7 +67,7 @@ export class MeshEventLogger {
    * @param dnsFault why the tried address is not current; null if it is.
    */
   unreachable(id: NodeId, address: string, reason: string | null, dnsFault: string | null): void {
-    const plain = reason === null ? null : stripGrpcPrefix(reason, address)
+    const plain = reason === null ? null : grpcFailureReason(reason, address)
     const detail = [dnsFault, plain].filter((one) => one !== null).join(': ')
     const key = `${id} ${detail.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return
