@@ -313,8 +313,8 @@ export class SessionTracker {
   }
 
   /**
-   * Logs an error, unless it is a missing leader or response, which is normal; the next run tries
-   * again.
+   * Logs an error, unless it is a {@link Problem}, such as a missing leader, which is normal; the
+   * next run tries again.
    */
   #logUnexpected(error: unknown, message: string): void {
     if (error instanceof Problem) return

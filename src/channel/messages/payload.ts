@@ -36,7 +36,7 @@ export const payloadFlag = {
   writeFailed: 64,
 } as const
 
-/** Bit in the `capabilities` header. */
+/** Bit in the `capabilities` header: the sender supports the flag `endOfFile`. */
 export const END_OF_FILE_CAPABILITY = 1 << 8
 
 /** Headers of payloads and acknowledgments; endpoints of a circuit use keys 2000 to 2255. */
