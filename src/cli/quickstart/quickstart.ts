@@ -354,7 +354,7 @@ async function lockFolder(plan: QuickstartPlan): Promise<Server> {
 }
 
 /**
- * Handles SIGINT (^C), SIGTERM and SIGHUP: the first signal stops all processes in order, the
+ * Handles SIGINT (^C), SIGTERM and SIGHUP: the first signal stops all processes gracefully, the
  * second one immediately.
  */
 class StopSignals {
