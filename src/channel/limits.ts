@@ -1,4 +1,4 @@
-/** Limits of one channel. Exceeding a limit closes the channel, except for the two rates. */
+/** Limits of one channel. The comment of each limit describes the effect of exceeding it. */
 export const channelLimits = {
   /**
    * Maximum bytes of the headers of a hello, smaller because its sender is not authenticated yet;

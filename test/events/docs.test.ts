@@ -16,7 +16,7 @@ const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records 
 
 const emitters = {
   every: 'every controller, with the same id',
-  seer: 'the controller that observed the event',
+  observer: 'the controller that observed the event',
   leader: 'the leader',
   itself: 'every controller, about itself',
 } as const

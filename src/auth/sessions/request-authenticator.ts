@@ -112,8 +112,8 @@ export class RequestAuthenticator {
   /**
    * Authenticates every request, except for requests of the host user (`admitHostUser`). The result
    * is a promise only if the authenticator must query the cluster or verify a signature: for an
-   * unknown session or a newer key version, which another controller may have just created, or for
-   * an external JWT that the session requires.
+   * unknown session or a newer key version, which another controller may have just created, for an
+   * access token that is not cached, or for an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */

@@ -46,7 +46,7 @@ import { linkSection } from './table-link.ts'
 import { transportSection } from './table-transport.ts'
 import { webServerConfigList } from './table-web.ts'
 
-export const CONFIG_VERSION = 3
+export const ROUTER_CONFIG_VERSION = 3
 
 const subjectField = optionalType(textType())
 const csrFields = {
@@ -83,7 +83,7 @@ export const controllerKeyLocations = Object.keys(
 
 /** All keys of a router's configuration, each with type, default and purpose. */
 export const routerFields = {
-  v: defineOption(fileVersionType(CONFIG_VERSION), {
+  v: defineOption(fileVersionType(ROUTER_CONFIG_VERSION), {
     default: REQUIRED_OPTION,
     why: 'Version of the file format.',
   }),

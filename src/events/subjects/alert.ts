@@ -13,7 +13,7 @@ export const alertSubject: EventSubject = {
   types: [
     {
       name: 'alert',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'an alarm was raised or cleared, or a router reported a fault',
     },
   ],

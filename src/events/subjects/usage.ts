@@ -20,7 +20,7 @@ export const usageSubject: EventSubject = {
   typeField: 'event_type',
   types: usageKinds.map((kind) => ({
     name: `usage.${kind}`,
-    emitter: 'seer',
+    emitter: 'observer',
     when: `${counted[kind]}; emitted only by the controller that forwards the router's report`,
   })),
   fields: [

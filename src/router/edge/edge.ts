@@ -22,7 +22,7 @@ import { ConnectedIdentities } from './connected-identities.ts'
 import { ClientPostureForwarder } from './client-posture-forwarder.ts'
 import { ConnectRequestHandler } from './connect-request-handler.ts'
 import {
-  heartbeatMessage,
+  apiSessionHeartbeatMessage,
   readServiceSessionsRemoved,
   validateSessionsMessage,
 } from '../../channel/messages/clients.ts'
@@ -404,7 +404,7 @@ export class EdgeService {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#deps.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {
-      controller?.channel.send(heartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
+      controller?.channel.send(apiSessionHeartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
     }
   }
 

@@ -7,7 +7,7 @@ import { loadBackup } from '../../../src/backup/load-backup.ts'
 import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
 import { removeSessions } from '../../../src/fsm/restored-state.ts'
 import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../../src/cli/client/connection.ts'
 import type { RestoreIntoClusterResult } from '../../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { allServices, type Client, createService, pause, until } from '../support/client.ts'
@@ -61,7 +61,7 @@ async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promi
 }
 
 async function clusterId(): Promise<string> {
-  const status = (await sendToAdminSocket(fleet.data(1), clusterVerbRequest('status'))) as {
+  const status = (await sendToAdminSocket(fleet.data(1), clusterOperationRequest('status'))) as {
     readonly clusterId: string
   }
   return status.clusterId

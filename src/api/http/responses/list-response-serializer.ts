@@ -16,7 +16,7 @@ type ListLimits = Pick<
 /** The records of a list response, and the function that serializes one of them as JSON. */
 interface Rows<T> {
   readonly records: readonly T[]
-  readonly print: (record: T) => string
+  readonly serialize: (record: T) => string
   readonly pagination: Pagination
   readonly filterableFields: readonly string[]
 }
@@ -25,11 +25,14 @@ interface Rows<T> {
  * Creates a function that serializes a record as JSON.
  * @param show returns the data to serialize for a record.
  */
-export function createRowPrinter<T>(show: (record: T) => unknown): (record: T) => string {
+export function createRowSerializer<T>(show: (record: T) => unknown): (record: T) => string {
   return (record) => JSON.stringify(show(record))
 }
 
-/** Converts text into buffers of about this size, which are outside of the JavaScript heap. */
+/**
+ * Text is converted into buffers of about this many characters; buffers are outside of the
+ * JavaScript heap.
+ */
 const PACK_CHARACTERS = 64 * 1024
 
 /** A list that is being serialized for a response, record by record. */
@@ -53,10 +56,10 @@ class Rendering<T> {
    * @returns true once all records are serialized.
    */
   showNext(): boolean {
-    const { records, print } = this.#rows
+    const { records, serialize } = this.#rows
     if (this.#at < records.length) {
       if (this.#at > 0) this.#text += ','
-      this.#text += print(records[this.#at] as T)
+      this.#text += serialize(records[this.#at] as T)
       this.#at += 1
     }
     return this.#at >= records.length
@@ -85,7 +88,7 @@ class Rendering<T> {
  * large is refused, never truncated: a client that requests the whole list would take the truncated
  * list for the whole list.
  */
-export class ListResponsePrinter {
+export class ListResponseSerializer {
   readonly #processor: ProcessorShare
   readonly #limits: ListLimits
   readonly #room: FairShare

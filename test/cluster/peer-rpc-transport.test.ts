@@ -4,11 +4,11 @@ import { expect, test } from 'vitest'
 import { NoteSchema } from '../../proto/gen/mesh_pb.ts'
 import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
-import { PeerRpcFrames } from '../../src/cluster/peer/peer-rpc-transport.ts'
+import { PeerRpcTransport } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
 test('calls whose caller no longer waits are discarded, the oldest first', () => {
   const events: ConsensusThreadEvent[] = []
-  const frames = new PeerRpcFrames({
+  const frames = new PeerRpcTransport({
     forward: () => true,
     answer: () => undefined,
     callerOf: () => null,
@@ -25,7 +25,7 @@ test('calls whose caller no longer waits are discarded, the oldest first', () =>
 
 test('a one-way message is transferred between threads without the rest of its frame', () => {
   const transfers: (readonly ArrayBuffer[])[] = []
-  const frames = new PeerRpcFrames({
+  const frames = new PeerRpcTransport({
     forward: () => true,
     answer: () => undefined,
     callerOf: () => null,
