@@ -1,10 +1,14 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge } from '../../controls/status.tsx'
-import { eventKindText, eventTone } from './event-text.ts'
+import { eventTitle, eventTone } from './event-text.ts'
 
-/** The subject of an event; one that an operator must not miss has a color. */
-export function EventKind({ event }: { readonly event: NetworkEvent }) {
+/** What happened; an event that an operator must not miss has a color. */
+export function EventTitle({ event }: { readonly event: NetworkEvent }) {
   const tone = eventTone(event)
-  const name = eventKindText(event)
-  return tone === 'plain' ? <>{name}</> : <Badge tone={tone}>{name}</Badge>
+  const title = eventTitle(event)
+  return tone === 'plain' ? (
+    <span class="event-name">{title}</span>
+  ) : (
+    <Badge tone={tone}>{title}</Badge>
+  )
 }
