@@ -149,7 +149,7 @@ export const pageTexts = {
       { value: '24', text: 'Last day' },
       { value: '168', text: 'Last 7 days' },
     ],
-    all: 'Include log-ins and changes by routers',
+    all: 'Log-ins and changes by routers',
     none: 'No changes',
     noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
     count: (shown: number, all: number) =>
