@@ -99,7 +99,7 @@ const selfExplanatory: ReadonlySet<string> = new Set([
   'router',
 ])
 
-/** What happened, such as `Identity changed` or `Logged in`. */
+/** The title of an event, such as `Identity changed` or `Logged in`. */
 export function eventTitle(event: NetworkEvent): string {
   const [kind, type] = [eventKindText(event), eventTypeText(event)]
   if (type !== '' && (selfExplanatory.has(event.namespace) || isRouterAlert(event))) return type

@@ -2,7 +2,7 @@ import type { NetworkEvent } from '../../client/event-feed.ts'
 import { Badge } from '../../controls/status.tsx'
 import { eventTitle, eventTone } from './event-text.ts'
 
-/** What happened; an event that an operator must not miss has a color. */
+/** The title of an event; an event that an operator must not miss has a color. */
 export function EventTitle({ event }: { readonly event: NetworkEvent }) {
   const tone = eventTone(event)
   const title = eventTitle(event)

@@ -254,7 +254,7 @@ function LiveCell(props: LiveTableProps & { readonly column: string; readonly ro
         </>
       )
     case 'createdAt':
-      // A user tells the own sessions apart by their exact times.
+      // The exact times distinguish the sessions of one user.
       return <Time at={String(value)} isExact={props.keepsOwnSession === true} />
     case 'service':
       if (!isObject(value) || typeof value['id'] !== 'string') break
