@@ -788,7 +788,7 @@ export const texts = {
     services: 'Services',
     none: 'Choose an identity, a service, or both',
     noneWhat:
-      'An identity lists the services that it reaches; a service lists the identities that reach it. With both, you see each policy and router between them, and the missing ones.',
+      'An identity lists the services that it reaches; a service lists the identities that reach it. With both, you see each policy and router between them, and those that are missing.',
     examples: {
       identity: (name: string) => `What ${name} reaches`,
       service: (name: string) => `Identities that reach ${name}`,
