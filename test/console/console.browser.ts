@@ -315,7 +315,7 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await network.create('enrollments', {
       identityId: String(bea?.['id']),
       method: 'updb',
-      username: 'bea',
+      username: 'bea.user',
       expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
     })
     await page.getByText(texts.access.notNeeded).waitFor()
