@@ -149,7 +149,7 @@ export const pageTexts = {
       { value: '24', text: 'Last day' },
       { value: '168', text: 'Last 7 days' },
     ],
-    all: 'Include log-ins and changes by routers',
+    all: 'Log-ins and changes by routers',
     none: 'No changes',
     noneWhat: 'No change of the last 30 days matches. The audit log keeps 100,000 entries.',
     count: (shown: number, all: number) =>
@@ -211,7 +211,6 @@ export const pageTexts = {
     connectedTo: { ctrl: 'To a controller', router: 'To a router' } as Readonly<
       Record<string, string>
     >,
-    unnamed: '–',
     times: (amount: number) => `${amount}×`,
     runDetails: (amount: number) => `Details of ${amount} events`,
     terminators: (amount: number) => count(amount, 'terminator', 'terminators'),
@@ -220,7 +219,7 @@ export const pageTexts = {
     more: (amount: number) => `${amount} more`,
     by: (name: string) => `by ${name}`,
     list: 'Events',
-    details: (kind: string, type: string) => `Details: ${kind} ${type}`,
+    details: (title: string) => `Details: ${title}`,
     severities: { error: 'Critical', warning: 'Warning', info: 'Cleared' } as Readonly<
       Record<string, string>
     >,
@@ -304,7 +303,7 @@ export const pageTexts = {
     byRouter: 'by the router',
     circuits: (amount: number) => count(amount, 'circuit', 'circuits'),
     noCircuits: 'No circuit is open. Choose one, when there are some, to see its path.',
-    showPath: 'Show its path',
+    showPath: 'Show path',
     routers: 'Routers',
     router: 'Router',
     state: 'State',

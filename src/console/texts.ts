@@ -74,7 +74,7 @@ export const texts = {
     scan: 'Scan this code with an authenticator app, then enter the code that the app shows.',
     qr: 'QR code for an authenticator app',
     secret: 'Or enter this secret in the app',
-    recovery: 'Recovery codes: keep them, each replaces one code of the app',
+    recovery: 'Recovery codes. Keep them: each one replaces a code once.',
     codeHint: 'Six digits from the app.',
     codeFirst: 'Enter a code of the app first',
     factorDone: 'The second factor is on',
@@ -271,11 +271,12 @@ export const texts = {
     lead: 'Members, and what the next failure would do',
     addController: 'Add a controller',
     tolerance: (voters: number) => {
-      if (voters < 0) return 'No quorum: writes are refused'
+      if (voters < 0) return 'No quorum'
       if (voters === 0) return 'The next failure stops writes'
       return `Tolerates the failure of ${count(voters, 'controller', 'controllers')}`
     },
-    nextRisk: (text: string) => `${upperFirst(text)}.`,
+    /** A sentence of the API, without the part that the heading above it says. */
+    sentence: (text: string) => `${upperFirst(text.replace(/^no quorum: /, ''))}.`,
     leader: 'Leader',
     noLeader: 'none',
     voters: 'Voters online',
@@ -299,7 +300,7 @@ export const texts = {
     lastContact: 'Last contact',
     version: 'Version',
     entries: (amount: number) => (amount === 0 ? '0' : count(amount, 'entry', 'entries')),
-    thisOne: '(this one)',
+    thisOne: 'this one',
     manage: 'Manage',
     roles: {
       leader: 'Leader',
@@ -656,6 +657,7 @@ export const texts = {
       access: 'Access',
       traffic: 'Traffic',
       sessions: 'Sessions and circuits',
+      circuits: 'Circuits',
       activity: 'Activity',
       edit: 'Edit',
     },
@@ -786,7 +788,7 @@ export const texts = {
     services: 'Services',
     none: 'Choose an identity, a service, or both',
     noneWhat:
-      'One of them lists what it reaches, or who reaches it. Both show each policy and router in between, and the piece that is missing.',
+      'An identity lists the services that it reaches; a service lists the identities that reach it. With both, you see each policy and router between them, and those that are missing.',
     examples: {
       identity: (name: string) => `What ${name} reaches`,
       service: (name: string) => `Identities that reach ${name}`,
@@ -802,7 +804,9 @@ export const texts = {
     reached: (amount: number, isGranted: boolean) =>
       `${count(amount, 'service', 'services')}${isGranted ? ' granted' : ''}`,
     reaching: (amount: number, isGranted: boolean) =>
-      `${count(amount, 'identity', 'identities')}${isGranted ? ' with a grant' : ''}`,
+      isGranted
+        ? count(amount, 'identity has access', 'identities have access')
+        : count(amount, 'identity', 'identities'),
     export: 'Export CSV',
     exporting: (rows: number, all: number) => `Exporting ${rows} of ${all}`,
     exportColumns: [
@@ -829,8 +833,8 @@ export const texts = {
     dial: 'Use (Dial)',
     bind: 'Host (Bind)',
     why: 'What is missing first',
-    reachable: 'Reachable',
-    broken: 'Granted, not reachable',
+    reachable: 'Works',
+    broken: 'Granted, does not work',
     notGranted: 'Not granted',
     direction: 'Direction',
     sides: { dial: 'Use the service (Dial)', bind: 'Host the service (Bind)' },
@@ -843,9 +847,11 @@ export const texts = {
       bind: (identity: string, service: string) => `${identity} cannot host ${service}`,
     },
     nothingMissing: 'Nothing is missing now.',
+    notNeeded:
+      'It has not used its enrollment token. It can log in without it, for example with a token of a provider.',
     first: 'First:',
     chain: 'Policies',
-    policies: { dial: 'Policies that let it use (Dial)', bind: 'Policies that let it host (Bind)' },
+    policies: { dial: 'Policies for use (Dial)', bind: 'Policies for hosting (Bind)' },
     policiesOf: (amount: number) =>
       amount === 0 ? 'No policy grants it' : count(amount, 'policy grants it', 'policies grant it'),
     by: 'by',
@@ -992,7 +998,7 @@ export const texts = {
         : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
     linkStates: { up: 'Up', down: 'Down' },
     filter: 'Filter by name or address',
-    ownSession: '(this session)',
+    ownSession: 'this session',
     methods: {
       cert: 'Certificate',
       updb: 'Password',
@@ -1339,6 +1345,6 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     value: (amount: number) => amount.toLocaleString('en', { maximumFractionDigits: 1 }),
     most: (amount: number, isCounter: boolean) =>
-      `at most ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}${isCounter ? ' a minute' : ''}`,
+      `max ${amount.toLocaleString('en', { maximumFractionDigits: 1 })}${isCounter ? ' per minute' : ''}`,
   },
 } as const

@@ -381,6 +381,17 @@ test('discovery uses the requested host as issuer, and the keys endpoint publish
   expect(keys['keys']).toMatchObject([{ use: 'sig', kty: 'EC' }])
 })
 
+test('the log-in page has a link back to the console only for a log-in of the console', async () => {
+  const oidc = newClient()
+  const back = `https://${oidc.host}/console/`
+  const textFor = async (changes: Readonly<Record<string, string>>): Promise<string> => {
+    const id = encodeURIComponent(await oidc.begin(changes))
+    return (await oidc.send('GET', `/oidc/login/password?authRequestID=${id}`)).text
+  }
+  expect(await textFor({ redirect_uri: back })).toContain(`href="${back}"`)
+  expect(await textFor({})).not.toContain('<a ')
+})
+
 test('the log-in page works without scripts, and cannot be shown in a frame of another page', async () => {
   const oidc = newClient()
   const id = await oidc.begin()

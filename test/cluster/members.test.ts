@@ -57,7 +57,7 @@ test('a disconnected member is listed with its last description, even after a re
     failureToleranceMax: 0,
     voters: 2,
     votersConnected: 1,
-    nextRisk: 'no quorum: writes wait until 1 more of n2 are reachable',
+    nextRisk: 'no quorum: writes wait until n2 is reachable',
   })
 })
 

@@ -310,6 +310,19 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText('transport').first().waitFor()
     await page.goto(url(1, asked))
     await page.getByRole('heading', { name: 'bea can reach printing' }).waitFor()
+
+    // bea has a certificate, and may log in with a password too.
+    await network.create('enrollments', {
+      identityId: String(bea?.['id']),
+      method: 'updb',
+      username: 'bea.user',
+      expiresAt: new Date(Date.now() + 3_600_000).toISOString(),
+    })
+    await page.getByText(texts.access.notNeeded).waitFor()
+    await page.goto(url(1, `access?service=${String(printing?.['id'])}`))
+    const row = page.getByRole('row').filter({ hasText: 'bea' })
+    await row.getByText(texts.access.reachable).waitFor()
+    await row.getByText(texts.access.enrolling).waitFor()
   })
 
   test('can be used by keyboard alone: to go to a page, to filter, to move in a list and to open a record', async () => {

@@ -4,6 +4,7 @@ import { visibleValue } from '../../src/console/app/visible-text.ts'
 import {
   eventKindText,
   eventRecords,
+  eventTitle,
   eventTone,
   eventTypeText,
   isFrequentEvent,
@@ -52,6 +53,20 @@ describe('an event about a changed record', () => {
     expect(eventKindText(change('services'))).toBe('Service')
     expect(eventTypeText(change('services'))).toBe('Changed')
     expect(eventKindText(event('circuit', {}))).toBe('Circuit')
+  })
+
+  test('has a title that names the kind of the record and what happened to it', () => {
+    expect(eventTitle(change('services'))).toBe('Service changed')
+    expect(eventTitle(change('apiSessions'))).toBe('API session changed')
+    expect(eventTitle(event('sdk', { event_type: 'sdk-online' }))).toBe('Client online')
+    expect(eventTitle(event('authentication', { event_type: 'success' }))).toBe('Logged in')
+    expect(eventTitle(event('circuit', {}))).toBe('Circuit')
+  })
+
+  test('about an enrollment names the identity', () => {
+    const initialState = { id: 'e1', identityId: 'i1' }
+    const deleted = event('entityChange', { entityType: 'enrollments', initialState })
+    expect(eventRecords(deleted)).toEqual([{ path: 'identities', id: 'i1', name: '' }])
   })
 
   test('is frequent if the record is a session, which other events report too', () => {

@@ -86,6 +86,10 @@ describe.skipIf(browserMissing !== null)('The console’s Home page', () => {
       'Activity',
       'Services',
     ])
+    await page.getByRole('link', { name: texts.pages.activity, exact: true }).click()
+    await page.locator('.activity-list').getByRole('link', { name: 'wiki' }).waitFor()
+    // The page has one part only, because live events need another permission.
+    expect(await page.locator('.segments').count()).toBe(0)
   })
 
   test('shows an identity without permissions that it has none', async () => {

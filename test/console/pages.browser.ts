@@ -496,6 +496,11 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('img', { name: profile.qr }).waitFor()
     expect(await axeFindings(page)).toEqual([])
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 600 })
+      const button = await dialog.getByRole('button', { name: profile.setUp }).boundingBox()
+      expect((button?.y ?? 600) + (button?.height ?? 0)).toBeLessThan(600)
+    }
     const secret = await dialog.locator('pre').first().innerText()
     const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate()
     await dialog.getByRole('textbox', { name: texts.logIn.code }).fill(code)

@@ -27,8 +27,9 @@ const mark = `data:image/svg+xml,${encodeURIComponent(
 )}`
 
 /**
- * The style of every page, light or dark like the system. Fields have a font size of 16 px, because
- * phones zoom in on smaller ones, and touch targets are 44 px high.
+ * The style of every page, that of the console's log-in, light or dark like the system. On phones,
+ * fields have a font size of 16 px, because phones zoom in on smaller ones, and touch targets are
+ * 44 px high.
  */
 const style = `
 :root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);
@@ -37,32 +38,32 @@ const style = `
 --tint:light-dark(#fce9e7,#3b1715)}
 *{box-sizing:border-box}
 body{margin:0;min-height:100vh;min-height:100svh;display:grid;place-items:center;padding:1rem;
-background:var(--ground);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}
-main{width:100%;max-width:25rem;padding:2rem;border:1px solid light-dark(#e2e5eb,#272c36);border-radius:.9rem;background:var(--card)}
+background:var(--ground);color:var(--ink);font:.875rem/1.5 system-ui,sans-serif}
+main{width:100%;max-width:23rem}
 .brand{display:flex;align-items:center;gap:.55rem;margin:0 0 1.5rem;color:var(--soft);font-size:.875rem;font-weight:600}
 .brand::before{content:"";width:1.5rem;height:1.5rem;background:url("${mark}")}
-h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25}
+h1{margin:0 0 .5rem;font-size:1.625rem;font-weight:600;line-height:1.3}
 h2{margin:1.75rem 0 .5rem;font-size:1.0625rem}
 p{margin:.5rem 0}
-.soft{color:var(--soft);font-size:.9375rem}
+.soft{color:var(--soft);font-size:.8125rem}
 .fault{margin:1rem 0;padding:.7rem .85rem;border-radius:.5rem;background:var(--tint);color:var(--bad)}
-label{display:block;margin:1.1rem 0 .35rem;font-size:.9375rem;font-weight:600}
-input{display:block;width:100%;min-height:2.75rem;padding:.5rem .75rem;border:1px solid var(--line);border-radius:.5rem;
+label{display:block;margin:1rem 0 .3rem;font-size:.8125rem;font-weight:500}
+input{display:block;width:100%;min-height:2.125rem;padding:.3125rem .75rem;border:1px solid var(--line);border-radius:.3125rem;
 background:var(--card);color:inherit;font:inherit}
-button,.button{display:block;width:100%;min-height:2.75rem;margin-top:1.5rem;padding:.6rem 1rem;border:1px solid var(--act);
-border-radius:.5rem;background:var(--act);color:var(--on);font:inherit;font-weight:600;text-align:center;
+button,.button{display:block;width:100%;min-height:2.5rem;margin-top:1rem;padding:.5625rem 1rem;border:1px solid var(--act);
+border-radius:.3125rem;background:var(--act);color:var(--on);font:inherit;font-weight:500;text-align:center;
 text-decoration:none;cursor:pointer}
-.second{margin-top:.75rem;border-color:var(--line);background:transparent;color:inherit}
+.second{border-color:light-dark(#e2e5eb,#272c36);background:var(--card);color:inherit}
 button:hover,.button:hover{filter:brightness(1.08)}
-:focus-visible{outline:3px solid var(--act);outline-offset:2px}
+:focus-visible{outline:2px solid var(--act);outline-offset:1px}
 code,.code,.key{font-family:ui-monospace,monospace;overflow-wrap:anywhere}
 .key{padding:.75rem;border:1px dashed var(--line);border-radius:.5rem;text-align:center}
 .code{margin:1rem 0;padding:.75rem;border:1px dashed var(--line);border-radius:.5rem;text-align:center;font-size:1.5rem;
 letter-spacing:.12em}
 .list{display:grid;grid-template-columns:1fr 1fr;gap:.25rem 1rem;margin:.75rem 0;padding:0;list-style:none}
 .qr{display:block;width:12rem;height:12rem;margin:1rem auto;background:#fff;border-radius:.5rem}
-@media(max-width:30rem){body{place-items:start stretch;padding:0;background:var(--card)}
-main{max-width:none;padding:1.5rem 1.25rem;border:0;border-radius:0}}
+@media(max-width:30rem){body{place-items:start stretch;padding:1.5rem 1.25rem;font-size:1rem}
+main{max-width:none}input,button,.button{min-height:2.75rem}}
 `.replaceAll('\n', '')
 const styleHash = createHash('sha256').update(style).digest('base64')
 

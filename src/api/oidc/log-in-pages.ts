@@ -1,4 +1,5 @@
 import { DEVICE_DONE_PATH } from '../../auth/oidc/device-flow.ts'
+import { CONSOLE_PATH } from '../../auth/oidc/public-clients.ts'
 import type { Reply } from '../http/responses/envelope.ts'
 import { basePaths } from '../http/paths.ts'
 import { renderHtmlPage } from './html-page.ts'
@@ -91,7 +92,8 @@ export function renderFormPage(
     purposeOf(redirectUri) +
     `<form method="post" action="${basePaths.oidc}${path}">` +
     `<input type="hidden" name="id" value="${escapeHtml(id)}">${fields}` +
-    `<button type="submit">${button}</button></form>`
+    `<button type="submit">${button}</button></form>` +
+    wayBackOf(redirectUri)
   const formTarget = targetOf(redirectUri)
   return renderHtmlPage({
     title,
@@ -114,6 +116,14 @@ function purposeOf(redirectUri: string): string {
   }
   const isHere = protocol === 'http:'
   return isHere ? '<p class="soft">For a program on this computer that asked for it.</p>' : ''
+}
+
+/** The console, opened without a code, offers its other ways to log in. */
+function wayBackOf(redirectUri: string): string {
+  const { protocol, pathname } = new URL(redirectUri)
+  return protocol === 'https:' && pathname === CONSOLE_PATH
+    ? `<a class="button second" href="${escapeHtml(redirectUri)}">Back to the console</a>`
+    : ''
 }
 
 function targetOf(redirectUri: string): string {

@@ -15,7 +15,7 @@ const CUSTOM_SCHEME = 'openziti://auth'
 /**
  * Path of the console. A console redeems its authorization code at the controller that serves it.
  */
-const CONSOLE_PATH = '/console/'
+export const CONSOLE_PATH = '/console/'
 /**
  * URLs of these schemes contain code or content that the browser runs or shows. Such URLs are
  * refused even if an administrator has registered them.

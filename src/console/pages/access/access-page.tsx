@@ -11,8 +11,7 @@ import { Icon } from '../../controls/icon.tsx'
 import { Badge, EmptyState, Skeleton } from '../../controls/status.tsx'
 import type { AccessExplained } from '../../client/served-types.ts'
 import { texts } from '../../texts.ts'
-import { readRows, suggestRecords } from '../records/record-data.ts'
-import { identityState, type RecordStateName, StateBadge } from '../records/record-state.tsx'
+import { suggestRecords } from '../records/record-data.ts'
 import { ReferenceInput } from '../records/reference-inputs.tsx'
 import { rowTitle } from '../records/row-title.ts'
 import {
@@ -193,7 +192,6 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
   const hasPolicies = page.rows.some((row) => grantingPolicies(row).length > 0)
   const granted = sides.filter((side) => page.rows.some((row) => row[side].isGranted))
   const shownSides = granted.length === 0 ? sides : granted
-  const states = useIdentityStates(isOfIdentity ? [] : page.rows)
   const go = (offset: number) => (): void => onQuery({ ...query, offset })
   return (
     <section class="panel" aria-label={texts.pages.access}>
@@ -226,7 +224,6 @@ function PairTable({ query, page, onQuery }: PairTableProps) {
                   row={row}
                   isOfIdentity={isOfIdentity}
                   sides={shownSides}
-                  isEnrolled={states?.get(row.identity.id) !== 'notEnrolled'}
                   hasPolicies={hasPolicies}
                   hasReasons={hasReasons}
                 />
@@ -263,20 +260,6 @@ const sides = ['dial', 'bind'] as const
 /** A narrow window shows the policies instead of the right to host, which few identities have. */
 function classOfSide(side: (typeof sides)[number], shown: readonly string[]): string {
   return side === 'bind' && shown.length > 1 ? 'minor' : ''
-}
-
-/** States of the identities in the rows; null if they are not known. */
-function useIdentityStates(
-  rows: readonly AccessExplained[],
-): ReadonlyMap<string, RecordStateName> | null {
-  const ids = rows.map(({ identity }) => identity.id)
-  const loaded = useLoadedData(`states/${ids.join(' ')}`, async (signal) => {
-    if (ids.length === 0) return new Map<string, RecordStateName>()
-    const filter = `id in [${ids.map((id) => JSON.stringify(id)).join(', ')}]`
-    const found = await readRows('identities', filter, signal)
-    return new Map(found.rows.map((row) => [row.id, identityState(row)]))
-  })
-  return loaded.data.value
 }
 
 function NoPairs({ query }: { readonly query: AccessQuery }) {
@@ -376,14 +359,12 @@ function PairRow({
   row,
   isOfIdentity,
   sides: shownSides,
-  isEnrolled,
   hasPolicies,
   hasReasons,
 }: {
   readonly row: AccessExplained
   readonly isOfIdentity: boolean
   readonly sides: readonly (typeof sides)[number][]
-  readonly isEnrolled: boolean
   /** Whether a row of the table has a policy that the user may read. */
   readonly hasPolicies: boolean
   /** Whether a row of the table has a reason why it is not reachable. */
@@ -401,7 +382,7 @@ function PairRow({
         <td key={side} class={classOfSide(side, shownSides)}>
           <DirectionBadge
             direction={row[side]}
-            isEnrolled={isEnrolled}
+            isEnrolling={!isOfIdentity && row.identityState.hasOutstandingEnrollment}
             hasOther={row.dial.isGranted || row.bind.isGranted}
           />
         </td>
@@ -448,15 +429,25 @@ function GrantingPolicies({ row }: { readonly row: AccessExplained }) {
 
 function DirectionBadge(props: {
   readonly direction: AccessDirection
-  /** False: the identity has nothing to log in with yet. */
-  readonly isEnrolled: boolean
+  /** True: the identity can log in, but has not used its enrollment token. */
+  readonly isEnrolling: boolean
   /** Whether the other right is granted: a row is then listed because of that one. */
   readonly hasOther: boolean
 }) {
   const { access } = texts
-  const { direction, isEnrolled, hasOther } = props
-  if (direction.isReachable && !isEnrolled) return <StateBadge state="notEnrolled" />
-  if (direction.isReachable) return <Badge tone="good">{access.reachable}</Badge>
+  const { direction, isEnrolling, hasOther } = props
+  if (direction.isReachable) {
+    return (
+      <span class="chips">
+        <Badge tone="good">{access.reachable}</Badge>
+        {isEnrolling ? (
+          <span class="minor">
+            <Badge>{access.enrolling}</Badge>
+          </span>
+        ) : null}
+      </span>
+    )
+  }
   if (direction.isGranted) return <Badge tone="warn">{access.broken}</Badge>
   if (!hasOther) return <span class="faint">{access.notGranted}</span>
   return (

@@ -96,7 +96,11 @@ function Verdict(props: {
           {isReachable ? access.yes[side](identity, service) : access.no[side](identity, service)}
         </h2>
         {isReachable ? (
-          <p>{access.nothingMissing}</p>
+          <p>
+            {row.identityState.canLogIn && row.identityState.hasOutstandingEnrollment
+              ? access.notNeeded
+              : access.nothingMissing}
+          </p>
         ) : (
           <ol class="missing">
             {missing.map(({ code, message, records }, at) => (

@@ -80,13 +80,15 @@ export function recordLink(kind: string, id: string): string | null {
   return path === null || id === '' ? null : consolePath(path, id)
 }
 
+/** @param isAdmin only an administrator may filter the history. */
 export async function fetchHistory(
   { hours, ...query }: HistoryQuery,
+  isAdmin: boolean,
   limit: number,
   signal: AbortSignal,
 ): Promise<{ readonly rows: readonly AuditDetail[]; readonly totalCount: number }> {
   const given = Object.entries(query).filter(([, value]) => value !== '')
-  const isOverview = query.all === '' && query.kind === '' && query.record === ''
+  const isOverview = isAdmin && query.all === '' && query.kind === '' && query.record === ''
   const filter = isOverview ? [['filter', `not ${BY_ROUTERS}`]] : []
   const since = hours === '' ? [] : [['since', sinceText(Number(hours))]]
   const { data, meta } = await consoleApiClient.served('GET /edge/management/v1/history', {

@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks'
 
 import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
+import { currentCaller } from '../../app/management-document.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { AuditDetail } from '../../client/served-types.ts'
 import { Button } from '../../controls/button.tsx'
@@ -43,9 +44,10 @@ export function ActivityList({
   const { activity } = pageTexts
   const limit = useSignal(PAGE)
   const undoing = useSignal<AuditDetail | null>(null)
+  const isAdmin = currentCaller.value?.isAdmin === true
   const loaded = useLoadedData(
-    `history/${JSON.stringify(query)}/${limit.value}`,
-    (signal) => fetchHistory(query, limit.value, signal),
+    `history/${isAdmin}/${JSON.stringify(query)}/${limit.value}`,
+    (signal) => fetchHistory(query, isAdmin, limit.value, signal),
     REFRESH_MS,
   )
   // Shows the entries of the last search until the entries of the next search have arrived.
@@ -223,7 +225,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
       }
       body={() => (
         <>
-          <RecordChanges changes={changes} />
+          <RecordChanges changes={changes} namedId={entityId} />
           {omittedChanges > 0 ? (
             <p class="faint small">{activity.omitted(omittedChanges)}</p>
           ) : null}
@@ -240,9 +242,7 @@ function Entry({ entry, onUndo }: { readonly entry: AuditDetail; readonly onUndo
           </dl>
           {isUndoable(entry) ? (
             <div>
-              <Button icon="back" onClick={onUndo}>
-                {activity.undo.open}
-              </Button>
+              <Button onClick={onUndo}>{activity.undo.open}</Button>
             </div>
           ) : null}
         </>

@@ -32,21 +32,19 @@ export function ActivityPage({ name }: { readonly name: string | null }) {
     <>
       <PageHead title={pages.activity} lead={activity.lead} />
       <div class="stack">
-        <nav class="segments" aria-label={texts.record.tabs}>
-          {mayRead ? (
+        {mayRead && mayFollow ? (
+          <nav class="segments" aria-label={texts.record.tabs}>
             <a href={consolePath('activity')} aria-current={tab === 'history' ? 'page' : undefined}>
               {activity.tabs.history}
             </a>
-          ) : null}
-          {mayFollow ? (
             <a
               href={consolePath('activity', 'live')}
               aria-current={tab === 'live' ? 'page' : undefined}
             >
               {activity.tabs.live}
             </a>
-          ) : null}
-        </nav>
+          </nav>
+        ) : null}
         {tab === 'history' ? <History /> : <EventsPage />}
       </div>
     </>
@@ -113,7 +111,7 @@ function History() {
   )
   return (
     <>
-      <div class="filter activity-filter">
+      <div class="filter">
         <SearchInput
           label={activity.record}
           value={query.record}
@@ -174,7 +172,7 @@ function Choice(props: {
 }) {
   return (
     <select
-      class="input event-kind"
+      class="input facet"
       aria-label={props.label}
       value={props.value}
       onChange={({ currentTarget }) => props.onChange(currentTarget.value)}

@@ -13,15 +13,22 @@ export function kindDisplayName(kind: string): string {
 }
 
 /** Records before and after a change, each with its changed fields. */
-export function RecordChanges({ changes }: { readonly changes: readonly ChangedRecord[] }) {
+export function RecordChanges(props: {
+  readonly changes: readonly ChangedRecord[]
+  /** ID of the record that the text above names already, so that its change has no title. */
+  readonly namedId?: string
+}) {
+  const { changes, namedId } = props
   return (
     <>
       {changes.map((change) => (
         <section class="changed-record" key={`${change.kind}/${change.id}`}>
-          <p class="changed-title small">
-            {pageTexts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
-            <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
-          </p>
+          {changes.length === 1 && change.id === namedId ? null : (
+            <p class="changed-title small">
+              {pageTexts.activity.verbs[verbOf(change)]} {kindDisplayName(change.kind)}{' '}
+              <RecordName kind={change.kind} id={change.id} name={change.name} isLinked />
+            </p>
+          )}
           <FieldDiff change={change} />
           {change.isPartial ? <p class="faint small">{pageTexts.activity.partial}</p> : null}
         </section>

@@ -18,6 +18,7 @@ export function ClusterHealthPanel(props: {
   const health = toleranceHealth(status)
   const { failureTolerance, members, leaderId } = status
   const voters = members.filter(({ role }) => role !== 'learner')
+  const isInHeading = failureTolerance >= 0 && leaderId !== null && voters.length > 1
   return (
     <section class="panel health" aria-labelledby="tolerance">
       <div class={`health-number ${health}`} aria-hidden="true">
@@ -25,7 +26,7 @@ export function ClusterHealthPanel(props: {
       </div>
       <div class="health-text">
         <h2 id="tolerance">{cluster.tolerance(failureTolerance)}</h2>
-        <p class="soft">{cluster.nextRisk(status.nextRisk)}</p>
+        {isInHeading ? null : <p class="soft">{cluster.sentence(status.nextRisk)}</p>}
       </div>
       <dl class="facts health-facts">
         <Fact name={cluster.leader} value={leaderId ?? cluster.noLeader} />
@@ -92,7 +93,7 @@ export function AlarmList({ status }: { readonly status: ClusterStatus }) {
               <span class="mono">{alarm.code}</span>
             </span>
             <span class="faint tiny">{relativeTimeText(alarm.sinceMs)}</span>
-            <span class="cell-sub">{alarm.text}</span>
+            <span class="cell-sub">{cluster.sentence(alarm.text)}</span>
           </li>
         ))}
       </ul>

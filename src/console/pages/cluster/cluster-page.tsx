@@ -146,7 +146,7 @@ function MemberRow(props: {
   return (
     <tr>
       <th scope="row">
-        {member.id} {isSelf ? <span class="faint own-session">{cluster.thisOne}</span> : null}
+        {member.id} {isSelf ? <span class="count own-session">{cluster.thisOne}</span> : null}
         <div class="cell-sub mono">{member.address}</div>
       </th>
       <td>

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 
+import { isReadOnly } from '../../app/console-state.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
@@ -17,7 +18,10 @@ export function TicketsPanel({ refused }: { readonly refused: string | null }) {
   const loaded = useLoadedData('tickets', fetchTickets, REFRESH_MS)
   const revoking = useSignal<ClusterTicketDetail | null>(null)
   const { value: tickets } = loaded.data
-  if (tickets === null || tickets.length === 0) return <FailureNotice error={loaded.error.value} />
+  if (tickets === null || tickets.length === 0) {
+    // Without a leader, the banner gives the reason.
+    return isReadOnly.value ? null : <FailureNotice error={loaded.error.value} />
+  }
   return (
     <section class="panel" aria-labelledby="tickets">
       <div class="panel-head">

@@ -6,7 +6,7 @@ import { pageTexts } from '../../page-texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
 import type { EventRun } from './event-runs.ts'
-import { eventAuthor, eventKindText, eventRecords, eventSubject } from './event-text.ts'
+import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
 
 /** Names of the records that events are about, by `collection/id`. */
 export function useSubjectNames(events: readonly NetworkEvent[]): ReadonlyMap<string, string> {
@@ -61,32 +61,22 @@ export function EventSubjects(props: {
   const { event, names } = props
   const records = eventRecords(event)
   const author = eventAuthor(event)
+  const named = records
+    .map((one) => ({ ...one, text: one.name || (names.get(`${one.path}/${one.id}`) ?? '') }))
+    .filter(({ text }) => text !== '')
   return (
     <>
       {records.length === 0 ? <span class="faint">{visibleText(eventSubject(event))}</span> : null}
-      {records.map(({ path, id, name }, at) => {
-        const found = name === '' ? (names.get(`${path}/${id}`) ?? '') : name
-        const text = found === '' ? pageTexts.events.unnamed : visibleText(found)
-        const kind = findKindAtPath(path)
-        return (
-          <span key={`${path}/${id}`}>
-            {at > 0 ? ' · ' : ''}
-            {/* The kind of a changed record is the heading of the event. */}
-            {kind === null
-              ? `${path.replaceAll('-', ' ').replace(/s$/, '')} `
-              : eventKindText(event).toLowerCase() === kind.one.toLowerCase()
-                ? ''
-                : `${kind.one} `}
-            {kind === null || found === '' ? (
-              <span class="faint" title={id}>
-                {text}
-              </span>
-            ) : (
-              <a href={consolePath(path, id)}>{text}</a>
-            )}
-          </span>
-        )
-      })}
+      {named.map(({ path, id, text }, at) => (
+        <span key={`${path}/${id}`}>
+          {at > 0 ? ' · ' : ''}
+          {findKindAtPath(path) === null ? (
+            visibleText(text)
+          ) : (
+            <a href={consolePath(path, id)}>{visibleText(text)}</a>
+          )}
+        </span>
+      ))}
       {author === '' ? null : (
         <span class="faint"> {pageTexts.events.by(visibleText(author))}</span>
       )}

@@ -81,8 +81,29 @@ export function isFrequentEvent(event: NetworkEvent): boolean {
 
 /** The subject of an event in words: the kind of a changed record, otherwise the namespace. */
 export function eventKindText(event: NetworkEvent): string {
-  const kind = event.namespace === ENTITY_CHANGE ? findKindAtPath(changedPath(event)) : null
-  return kind === null ? namespaceText(event.namespace) : texts.form.title(kind.one)
+  const { namespace, fields } = event
+  if (namespace !== ENTITY_CHANGE) return namespaceText(namespace)
+  const kind = findKindAtPath(changedPath(event))
+  return kind === null
+    ? namespaceText(
+        String(fields['entityType'] ?? fields['entity_type'] ?? namespace).replace(/s$/, ''),
+      )
+    : texts.form.title(kind.one)
+}
+
+/** Namespaces in which the type of an event alone says what happened. */
+const selfExplanatory: ReadonlySet<string> = new Set([
+  'authentication',
+  'cluster',
+  'link',
+  'router',
+])
+
+/** The title of an event, such as `Identity changed` or `Logged in`. */
+export function eventTitle(event: NetworkEvent): string {
+  const [kind, type] = [eventKindText(event), eventTypeText(event)]
+  if (type !== '' && (selfExplanatory.has(event.namespace) || isRouterAlert(event))) return type
+  return `${kind} ${type.charAt(0).toLowerCase()}${type.slice(1)}`.trim()
 }
 
 /** The kind of the events in a namespace, in words. */
@@ -134,6 +155,7 @@ export function eventRecords(event: NetworkEvent): readonly EventRecord[] {
     const name = typeof state['name'] === 'string' ? state['name'] : ''
     // A terminator has no name, but it belongs to a service at a router.
     if (path === 'terminators') return recordsAt(state, TERMINATOR_RECORDS)
+    if (path === 'enrollments') return recordsAt(state, [['identityId', 'identities']])
     return [{ path, id: state['id'], name }]
   }
   const ends = ['src', 'dst'].flatMap((end) => {

@@ -11,14 +11,8 @@ import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { FeedBadge } from './recent-events.tsx'
 import { EventChange } from './event-change.tsx'
-import { EventKind } from './event-kind.tsx'
-import {
-  eventContainsText,
-  eventKindText,
-  eventTypeText,
-  isFrequentEvent,
-  namespaceText,
-} from './event-text.ts'
+import { eventContainsText, eventTitle, isFrequentEvent, namespaceText } from './event-text.ts'
+import { EventTitle } from './event-title.tsx'
 import { type EventRun, groupEvents } from './event-runs.ts'
 import { EventSubjects, RunSubjects, useSubjectNames } from './event-subjects.tsx'
 
@@ -41,7 +35,7 @@ export function EventsPage() {
   const names = useSubjectNames(shown.slice(0, SHOWN_MAX))
   return (
     <>
-      <div class="filter activity-filter">
+      <div class="filter">
         <div class="filter-input">
           <Icon name="search" />
           <input
@@ -54,7 +48,7 @@ export function EventsPage() {
           />
         </div>
         <select
-          class="input event-kind"
+          class="input facet"
           aria-label={events.kind}
           value={namespace.value}
           onChange={({ currentTarget }) => (namespace.value = currentTarget.value)}
@@ -74,7 +68,9 @@ export function EventsPage() {
           />
           {events.usage}
         </label>
-        <FeedBadge />
+        <span class="exports">
+          <FeedBadge />
+        </span>
         <Button
           onClick={() => (frozen.value = frozen.value === null ? eventFeed.events.value : null)}
         >
@@ -109,20 +105,15 @@ function RunRow(props: { readonly run: EventRun; readonly names: ReadonlyMap<str
   const isOne = run.events.length === 1
   return (
     <Expandable
-      label={
-        isOne
-          ? events.details(eventKindText(first), eventTypeText(first))
-          : events.runDetails(run.events.length)
-      }
+      label={isOne ? events.details(eventTitle(first)) : events.runDetails(run.events.length)}
       head={
         <>
           <span class="event-time faint">
             <Time at={first.timestamp} />
           </span>
-          <span class="event-name">
-            <EventKind event={first} />
+          <span>
+            <EventTitle event={first} />
           </span>
-          <span class="soft">{eventTypeText(first)}</span>
           <span class="event-subject">
             {isOne ? (
               <EventSubjects event={first} names={names} />

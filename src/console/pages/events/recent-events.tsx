@@ -4,8 +4,8 @@ import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { groupEvents } from './event-runs.ts'
 import { EventSubjects, RunSubjects, useSubjectNames } from './event-subjects.tsx'
-import { EventKind } from './event-kind.tsx'
-import { eventTypeText, isFrequentEvent } from './event-text.ts'
+import { isFrequentEvent } from './event-text.ts'
+import { EventTitle } from './event-title.tsx'
 
 const SHOWN_MAX = 10
 /** Number of newest events of which the rows are made. */
@@ -32,7 +32,7 @@ export function RecentEventsPanel() {
           {runs.map((run) => (
             <li key={run.events.at(-1)?.id}>
               <span class="feed-text">
-                <EventKind event={run.first} /> <span class="soft">{eventTypeText(run.first)}</span>{' '}
+                <EventTitle event={run.first} />{' '}
                 {run.events.length === 1 ? (
                   <EventSubjects event={run.first} names={names} />
                 ) : (

@@ -77,7 +77,7 @@ export function ImportPage() {
             chosen={
               fileName.value === ''
                 ? ''
-                : words.chosen(visibleText(fileName.value), plan?.steps.length ?? null)
+                : words.chosen(visibleText(fileName.value), plan?.steps.length || null)
             }
             isBusy={made.value !== null}
             onFile={(file) => void choose(file)}

@@ -134,7 +134,7 @@ function Shown({ table }: { readonly table: LiveSource }) {
       {page === null || page.silent.length === 0 ? null : (
         <Notice tone="warn">{live.silent(page.silent)}</Notice>
       )}
-      <div class="filter activity-filter">
+      <div class="filter">
         {hasFilter ? (
           <div class="filter-input">
             <Icon name="search" />

@@ -168,17 +168,17 @@ function LiveRow(
         return (
           <th scope="row" key={column} title={row.id}>
             {cell}
-            {isOwn ? <span class="faint own-session"> {live.ownSession}</span> : null}
+            {isOwn ? <span class="count own-session">{live.ownSession}</span> : null}
             {group === null ? null : (
               <>
                 {' '}
                 <button
                   type="button"
-                  class="link-button tiny"
+                  class="chip"
                   aria-expanded={group.isOpen}
                   onClick={group.toggle}
                 >
-                  {group.isOpen ? live.showOne : live.showEach(group.amount)}
+                  <span>{group.isOpen ? live.showOne : live.showEach(group.amount)}</span>
                 </button>
               </>
             )}
@@ -253,6 +253,9 @@ function LiveCell(props: LiveTableProps & { readonly column: string; readonly ro
           ) : null}
         </>
       )
+    case 'createdAt':
+      // The exact times distinguish the sessions of one user.
+      return <Time at={String(value)} isExact={props.keepsOwnSession === true} />
     case 'service':
       if (!isObject(value) || typeof value['id'] !== 'string') break
       return (

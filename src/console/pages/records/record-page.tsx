@@ -282,7 +282,11 @@ function Shown(props: {
             href={`${consolePath(kind.path, record.id)}?tab=${one}`}
             aria-current={one === tab ? 'page' : undefined}
           >
-            {texts.record.tabNames[one]}
+            {
+              texts.record.tabNames[
+                one === 'sessions' && kind.path !== 'identities' ? 'circuits' : one
+              ]
+            }
           </a>
         ))}
       </nav>
@@ -335,7 +339,7 @@ function Unhosted({ id }: { readonly id: string }) {
   )
 }
 
-type Tab = keyof typeof texts.record.tabNames
+type Tab = Exclude<keyof typeof texts.record.tabNames, 'circuits'>
 
 /** The tabs of a record; a record without a form has no tab for a form. */
 function tabsOf(kind: ConsoleKind, hasForm: boolean): readonly Tab[] {

@@ -20,7 +20,7 @@ interface Box {
 
 /** Sizes on the screen, in pixels. */
 const NODE_RADIUS = 14
-const NODE_LABEL = { character: 7.2, height: 16 }
+const NODE_LABEL = { character: 7.8, height: 17 }
 const LINK_LABEL = { character: 6.6, height: 15 }
 const GAP = 6
 

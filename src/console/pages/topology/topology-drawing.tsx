@@ -229,7 +229,7 @@ function Router(props: {
         r={NODE_RADIUS * unit}
         style={{ strokeWidth: `${3 * unit}px` }}
       />
-      {label === undefined ? null : <Label at={label} text={props.text} size={13 * unit} />}
+      {label === undefined ? null : <Label at={label} text={props.text} size={14 * unit} />}
     </g>
   )
 }
@@ -402,10 +402,12 @@ function spread(points: ReadonlyMap<string, Point>, width: number): ReadonlyMap<
   const [xs, ys] = [all.map(({ x }) => x), all.map(({ y }) => y)]
   const factor = (values: readonly number[], room: number): number =>
     (room - 2 * MARGIN) / Math.max(1, Math.max(...values) - Math.min(...values))
-  const most = Math.min(SPREAD_MAX, factor(xs, width), factor(ys, HEIGHT_MIN))
   // Only few routers can be moved together without overlaps.
-  const by = Math.max(points.size <= FEW_ROUTERS ? SPREAD_MIN : 1, most)
-  return new Map([...points].map(([id, { x, y }]) => [id, { x: x * by, y: y * by }]))
+  const least = points.size <= FEW_ROUTERS ? SPREAD_MIN : 1
+  const [byX, byY] = [factor(xs, width), factor(ys, HEIGHT_MIN)].map((most) =>
+    Math.max(least, Math.min(SPREAD_MAX, most)),
+  ) as [number, number]
+  return new Map([...points].map(([id, { x, y }]) => [id, { x: x * byX, y: y * byY }]))
 }
 
 /** The rectangle that contains all points. */
