@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
 import { sendToAdminSocket } from '../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../src/api/cluster/cluster-status.ts'
 import type { Client } from '../test/process/support/client.ts'
 import { fleetAdmin, Fleet } from '../test/process/support/fleet.ts'
@@ -113,7 +113,7 @@ function processorSeconds(k: number): number {
 async function restored(k: number, file: string, ...words: readonly string[]): Promise<void> {
   const { clusterId } = (await sendToAdminSocket(
     fleet.data(k),
-    clusterVerbRequest('status'),
+    clusterOperationRequest('status'),
   )) as ClusterStatus
   const before = [2, 3, 4].map(processorSeconds)
   const all = ['restore', file, '--config', fleet.config(k), '--confirm', clusterId, ...words]

@@ -46,7 +46,7 @@ import { HELLO_LIMITS } from '../src/cluster/mesh/handshake.ts'
 import { membershipLimits } from '../src/cluster/membership/limits.ts'
 import { CONFIG_BYTES_MAX, CONFIG_FAULTS_MAX } from '../src/config/engine/load.ts'
 import { yamlTreeLimits } from '../src/config/engine/yaml-tree.ts'
-import { failedRequestLimits } from '../src/posture/failed-requests.ts'
+import { failedRequestLimits } from '../src/posture/failed-request-log.ts'
 import { meshLimits } from '../src/cluster/mesh/limits.ts'
 import { MESH_FRAME_BYTES_MAX } from '../src/cluster/mesh/mesh-service.ts'
 import { postureLimits } from '../src/posture/posture-reports.ts'
@@ -221,7 +221,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/cluster/soft-state/soft-state.ts': defaultSoftStateOptions,
   'src/ports/soft-topics.ts': softTopicLimits(),
   'src/posture/posture-reports.ts': postureLimits,
-  'src/posture/failed-requests.ts': failedRequestLimits,
+  'src/posture/failed-request-log.ts': failedRequestLimits,
   'src/backup/limits.ts': backupLimits,
   'src/migrate/limits.ts': migrateLimits,
   'src/fsm/records/restore-limits.ts': restoreLimits,

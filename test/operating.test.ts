@@ -20,7 +20,10 @@ test('each of the twenty-five failure modes in the docs references the test that
     const named = [...shown.matchAll(/`([^`]+)`/g)].map(([, proof = '']) => proof)
     return named.length === 0 ? [shown] : named
   })
-  expect(withoutTest(proofs), 'renamed or gone: name the test that shows it now').toEqual([])
+  expect(
+    withoutTest(proofs),
+    'the test was renamed or removed: name the test that proves the row now',
+  ).toEqual([])
 })
 
 test('each page in docs/operate begins with its purpose and is listed in the index', () => {

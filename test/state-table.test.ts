@@ -382,7 +382,10 @@ const unproven: readonly string[] = []
 
 test('every transition in the state table is proven by a test, except for the transitions that this file lists', () => {
   const proofs = table.flatMap((transition) => transition.proofs)
-  expect(withoutTest(proofs), 'renamed or gone: name the test that proves it now').toEqual([])
+  expect(
+    withoutTest(proofs),
+    'the test was renamed or removed: name the test that proves the row now',
+  ).toEqual([])
   const lacking = table.filter((transition) => transition.proofs.length === 0)
   expect(lacking.map(({ name }) => name)).toEqual(unproven)
 })

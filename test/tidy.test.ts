@@ -135,7 +135,9 @@ test('no source files import each other in a cycle, not even for types', () => {
     ]),
   )
   const circles = circlesIn(targets)
-  expect(circles, 'give the shared type a file of its own, or the file that owns it').toEqual([])
+  expect(circles, 'move the shared type to a separate file, or to the file that owns it').toEqual(
+    [],
+  )
   expect(circlesIn(new Map(Object.entries({ a: ['b'], b: ['c'], c: ['b'] })))).toEqual(['b, c'])
 })
 
@@ -436,7 +438,9 @@ test('an entity descriptor has at most 90 lines without its comments, except for
     const [count, max] = [lines.length, linesMax[file] ?? 90]
     return count > max ? [`${file}: ${count} lines, at most ${max}`] : []
   })
-  expect(broken, 'what several say alike has a word in src/entities; see refs.ts').toEqual([])
+  expect(broken, 'move text that several entities repeat into src/entities; see refs.ts').toEqual(
+    [],
+  )
   expect(descriptors.length).toBeGreaterThan(30)
 })
 

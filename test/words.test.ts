@@ -299,6 +299,6 @@ test('an exported name is defined in only one file, except for the recorded name
   const twice = [...files].filter(([, paths]) => paths.size > 1).map(([name]) => name)
   expect(
     twice.sort(),
-    'choose another name for a new one, and take what is defined once out of words.json',
+    'choose another name for a new export, and remove names that are defined once from words.json',
   ).toEqual([...namesLeft].sort())
 })

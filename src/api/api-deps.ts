@@ -121,8 +121,8 @@ export interface ApiDeps {
   /** Shares the main thread's processor time fairly among API callers and connected routers. */
   readonly processor: ProcessorShare
   /**
-   * True: JWKS URLs of JWT signers may point to this host, to link-local addresses and to metadata
-   * services.
+   * True: URLs of JWT signers may point to loopback and unspecified addresses. Link-local addresses
+   * and metadata services are refused in any case.
    */
   readonly allowsReservedSignerHosts: boolean
   /** Rules for the URLs from which the keys of JWT signers are fetched. */

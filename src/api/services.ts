@@ -27,7 +27,7 @@ import { FactorReencrypter } from './mfa/factor-reencrypter.ts'
 import { IntegrityRunner } from './host/integrity-runner.ts'
 import { LargeBodyQueue } from './http/large-body-queue.ts'
 import { ResponseCompression } from './http/responses/response-compression.ts'
-import { ListResponsePrinter } from './http/responses/list-response-printer.ts'
+import { ListResponseSerializer } from './http/responses/list-response-serializer.ts'
 import { RequestBodyValidator } from './schemas/request-body-validator.ts'
 import { WritePreparers } from './preparers/write-preparers.ts'
 import { ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
@@ -76,7 +76,7 @@ export interface ApiServices {
   readonly callers: ConnectionCallers
   /** Compiled schemas of bodies, shared by all listeners. */
   readonly validator: RequestBodyValidator
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
   /** Memory limit for responses that clients have not read, shared by all listeners. */
   readonly unsent: UnreadResponses
   readonly compression: ResponseCompression
@@ -175,7 +175,7 @@ export function createServices(deps: ApiDeps): ApiServices {
     processor,
     callers: new ConnectionCallers(processor, deps.clock),
     validator: new RequestBodyValidator(),
-    lists: new ListResponsePrinter(limits, processor, unsent),
+    lists: new ListResponseSerializer(limits, processor, unsent),
     unsent,
     compression: new ResponseCompression(limits),
     integrity: new IntegrityRunner(deps),

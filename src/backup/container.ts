@@ -31,7 +31,10 @@ export const BACKUP_MAGIC_PREFIX = 'FLOTBKP'
 const MAGIC = Buffer.from(`${BACKUP_MAGIC_PREFIX}${BACKUP_FORMAT}`, 'latin1')
 const COUNT_BYTES = 4
 const CHECK_BYTES = 32
-/** Size of the end of the file: the length of the summary, and the checksum of all bytes. */
+/**
+ * Size of the last two fields of the file: the length of the summary, and the checksum of all
+ * bytes.
+ */
 const TAIL_BYTES = COUNT_BYTES + CHECK_BYTES
 
 function count(value: number): Buffer {

@@ -145,8 +145,8 @@ export class BackupFrameCipher {
 
   /**
    * Decrypts a frame.
-   * @throws {BackupFault} DAMAGED when the frame was encrypted with another key or for another
-   * position.
+   * @throws {BackupFault} DAMAGED when the frame is too short, was changed, or was encrypted with
+   * another key or for another position.
    */
   open(body: Uint8Array): Uint8Array {
     const nonce = this.#nonce()

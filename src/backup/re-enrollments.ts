@@ -5,7 +5,7 @@ interface NamedRecord {
   readonly name: string
 }
 
-/** Records of one kind whose certificate becomes unknown. */
+/** Records of one kind whose current certificate a restore makes unknown. */
 export interface ReEnrollmentsOfKind {
   readonly count: number
   /** The first records in the order of their names, at most `SHOWN_RECORDS_MAX`. */

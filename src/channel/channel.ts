@@ -346,7 +346,7 @@ export class Channel {
     return this.#write(message, queue)
   }
 
-  /** Replaces heartbeat stamps of another channel, which a forwarded message may contain. */
+  /** Adds the due heartbeat stamps, and removes those of another channel in a forwarded message. */
   #stamped(headers: ChannelHeaders): ChannelHeaders {
     const stamps = this.#heartbeats?.takeStamps() ?? null
     const isForeign =

@@ -43,7 +43,7 @@ interface DialOptions extends Pick<ChannelDeps, 'onMessage' | 'onClose' | 'onFra
   readonly partOf?: Channel
 }
 
-/** An open channel, and the reply to its hello. */
+/** An open channel, and the answer to its hello. */
 export interface DialedChannel {
   readonly channel: Channel
   /** The peer's answer to the hello. */

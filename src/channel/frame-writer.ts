@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../lib/clock.ts'
 import { type ChannelMessage, encodeFrame, encodeFrameHead } from './frame.ts'
 
-/** A body up to this size is copied, because copying is cheaper than a separate write. */
+/** A smaller body is copied, because copying is cheaper than a separate write. */
 const COPIED_BODY_BYTES_MAX = 4096
 
 /**

@@ -1,8 +1,8 @@
 import type { ChannelMessage } from './frame.ts'
 
 /**
- * Encodes and decodes header values. The read functions return null for a value that is missing or
- * has the wrong size.
+ * Encodes and decodes header values. Unless its comment says otherwise, a read function returns
+ * null for a value that is missing or has the wrong size.
  */
 
 type Headers = ChannelMessage['headers']

@@ -72,7 +72,7 @@ function groupIn(headers: ChannelMessage['headers']): HelloGroup {
   }
 }
 
-/** The group in a reply to a hello; null if the dialer announced no group. */
+/** The group in a reply to a hello; null if the reply contains no group. */
 export function readAcceptedGroup(answer: ChannelMessage): JoinableGroup | null {
   const { headers } = answer
   if (!readFlag(headers, channelHeaderKey.isGrouped)) return null

@@ -1,4 +1,4 @@
-/** Limits of one channel. Exceeding a limit closes the channel, except for the two rates. */
+/** Limits of one channel. The comment of each limit describes the effect of exceeding it. */
 export const channelLimits = {
   /**
    * Maximum bytes of the headers of a hello, smaller because its sender is not authenticated yet;
@@ -23,8 +23,8 @@ export const channelLimits = {
    */
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
-   * Sent bytes that the peer has not read. While the socket's send buffer is full, the channel does
-   * not read from this peer; above this limit, the channel is closed.
+   * Maximum sent bytes that the peer has not read. While the socket's send buffer is full, the
+   * channel does not read from this peer; above this limit, the channel is closed.
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /**

@@ -59,7 +59,7 @@ interface MessageBound {
   readonly number: number
   /** Null if the message is not a protobuf message, or if no code here decodes it. */
   readonly schema: DescMessage | null
-  /** A longer body is discarded as it arrives. */
+  /** Maximum bytes of the body; a longer body is discarded as it arrives. */
   readonly bytesMax: number
   /**
    * Maximum number of tags and lengths in the protobuf encoding. Each nested message adds four,

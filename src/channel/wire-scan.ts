@@ -169,7 +169,7 @@ class Scan {
     this.units = Math.max(this.units, least)
   }
 
-  /** Reads at most 32 bits and skips higher bits, which no valid tag or length has. */
+  /** Reads at most 35 bits and skips higher bits, which no valid tag or length has. */
   #varint(end: number): number {
     const bytes = this.#bytes
     let value = 0

@@ -49,7 +49,11 @@ export function unknownCommandFailure(group: Command, word: string): CommandFail
   return new CommandFailure(EXIT_USAGE, `unknown command '${word}'; ${hint}`)
 }
 
-/** Suggestions: first similar names in the group, then equal or similar names in any group. */
+/**
+ * Suggestions: the commands with this name in any group; otherwise the only command of the group
+ * whose name begins with the word; otherwise the most similar name, first in the group, then in any
+ * group.
+ */
 function commandsLike(group: Command, word: string): string[] {
   const inGroup = shownIn(group)
   const all = deepIn(rootOf(group))

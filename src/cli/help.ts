@@ -9,14 +9,14 @@ import { commandFullName, unknownCommandFailure } from './command-names.ts'
 const WIDTH = 100
 
 /** Help format: lists the subcommands before the options, one on each line. */
-export const verbsFirstHelpFormat = {
+export const subcommandsFirstHelpFormat = {
   helpWidth: Math.max(WIDTH, process.stdout.columns || 0),
   formatHelp: (command: Command, helper: Help): string => {
     const text = Help.prototype.formatHelp.call(helper, command, helper)
     const options = text.search(/^(Arguments|Options):$/m)
-    const verbs = text.search(/^Commands:$/m)
-    if (options < 0 || verbs < options) return text
-    return `${text.slice(0, options)}${text.slice(verbs).trimEnd()}\n\n${text.slice(options, verbs).trimEnd()}\n`
+    const commands = text.search(/^Commands:$/m)
+    if (options < 0 || commands < options) return text
+    return `${text.slice(0, options)}${text.slice(commands).trimEnd()}\n\n${text.slice(options, commands).trimEnd()}\n`
   },
   /** Hides the default of a repeatable option, which Commander would show as an empty list. */
   optionDescription: (option: Option): string => {

@@ -13,7 +13,7 @@ import {
 } from './common-command-options.ts'
 import { addEnrollmentCommands } from './enroll/enroll-program.ts'
 import { addEventsCommand } from './events/program.ts'
-import { verbsFirstHelpFormat } from './help.ts'
+import { subcommandsFirstHelpFormat } from './help.ts'
 import { addHistoryCommand } from './history/program.ts'
 import { addInspectCommand } from './inspect/program.ts'
 import { addLogCommands } from './debug/log-program.ts'
@@ -72,7 +72,7 @@ export function buildProgram(isJson = false): Command {
       'The control plane of a zero-trust overlay network, run as a cluster of equal controllers.',
     )
     .exitOverride()
-    .configureHelp(verbsFirstHelpFormat)
+    .configureHelp(subcommandsFirstHelpFormat)
     .version(versionLine(), '-v, --version', 'print the version')
     .showHelpAfterError('--help lists commands and options')
     .addHelpText(

@@ -8,7 +8,7 @@ import {
   OutcomeUnknownError,
   UnreachableError,
 } from './client-errors.ts'
-import { POST_RESET_ID_OFFSET_MS } from './request-id.ts'
+import { REQUEST_ID_OFFSET_AFTER_RESET_MS } from './request-id.ts'
 import type { ClientTimeouts } from './timeouts.ts'
 
 export const MANAGEMENT_API_PATH = '/edge/management/v1'
@@ -144,14 +144,14 @@ export class ClusterClient<R extends ClusterRequest> {
 
   /**
    * Sends a write; if a controller refuses the write as too old because log time was reset, sends
-   * it again with a later ID (`POST_RESET_ID_OFFSET_MS`).
+   * it again with a later ID (`REQUEST_ID_OFFSET_AFTER_RESET_MS`).
    */
   async #askLater(request: R): Promise<ClusterResponse & { readonly origin: string }> {
     const { clock, requestId } = this.#options
     const endMs = clock.monotonicMs() + LATER_PATIENCE_MS
     for (;;) {
       await new Promise((resolve) => setTimeout(resolve, this.#options.waits.pauseMs))
-      const write: KeptWrite = { id: requestId(POST_RESET_ID_OFFSET_MS), isOpen: false }
+      const write: KeptWrite = { id: requestId(REQUEST_ID_OFFSET_AFTER_RESET_MS), isOpen: false }
       try {
         return await this.#askUntil(request, write)
       } catch (error) {
@@ -161,7 +161,8 @@ export class ClusterClient<R extends ClusterRequest> {
   }
 
   /**
-   * Sends the request until a member succeeds or refuses permanently, or `patienceMs` has passed.
+   * Sends the request until a member succeeds or refuses permanently, no member responds, or
+   * `patienceMs` has passed.
    */
   async #askUntil(
     request: R,

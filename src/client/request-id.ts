@@ -5,7 +5,7 @@
  * They accept IDs that are up to five minutes ahead, and before the reset no client used an ID with
  * such a late time. The two seconds allow for a client clock that is ahead.
  */
-export const POST_RESET_ID_OFFSET_MS = 5 * 60_000 - 2_000
+export const REQUEST_ID_OFFSET_AFTER_RESET_MS = 5 * 60_000 - 2_000
 
 /**
  * Creates a request ID, a UUIDv7 (RFC 9562, 5.7). Controllers execute a write once, no matter how

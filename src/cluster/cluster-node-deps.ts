@@ -32,7 +32,10 @@ export interface ClusterNodeOptions extends ProposalOptions {
   readonly retention: RetentionOptions
   /** The controller raises an alarm when the log's file system has fewer free bytes. */
   readonly lowSpaceBytes?: number
-  /** Maximum bytes of state per second that it sends to members that rebuild their state. */
+  /**
+   * Maximum bytes of state per second that this controller sends to members that rebuild their
+   * state.
+   */
   readonly stateBytesPerSecond: number
 }
 

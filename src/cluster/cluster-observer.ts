@@ -66,7 +66,7 @@ export class ClusterObserver {
   #statusAtMs: number
   #configuration: ConfigurationRecord
   #leaderSeenMs: number
-  /** Monotonic time at which this controller had last applied every committed entry. */
+  /** Monotonic time at which this controller last had applied every committed entry. */
   #caughtUpMs: number
 
   constructor(deps: ClusterObserverDeps) {

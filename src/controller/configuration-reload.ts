@@ -31,7 +31,10 @@ interface ReloadDeps {
   readonly log: Logger
 }
 
-/** Options that the certificate and the data folder of a controller contain. */
+/**
+ * Options whose values the controller's certificate and data folder contain, so that a reload
+ * cannot change them.
+ */
 const fixedOptions: ReadonlySet<string> = new Set(['id', 'trustDomain'])
 
 /** Reads the configuration again, and applies the options that can change without a restart. */

@@ -80,8 +80,8 @@ export class Controller {
   #roster: MembershipRecord | null = null
   #hasDroppedState = false
   /**
-   * The lowest index that a damaged and discarded state can have reached; 0 if no state was
-   * discarded.
+   * If a damaged state was discarded: the commit index at the start, which the new state must reach
+   * before the controller serves requests. Otherwise 0.
    */
   #lostIndex = 0
   #hasFailed = false

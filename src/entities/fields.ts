@@ -1,5 +1,4 @@
 import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
-import { notBuiltYet } from '../lib/not-built-yet.ts'
 import type { KindName } from './kind-names.ts'
 
 /** Size limits of one record; a body is also limited to 1 MiB. */
@@ -507,16 +506,4 @@ export function constantField(
   rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
 ): ComputedField {
   return computedField({ from: 'constant', value }, schema, rules)
-}
-
-/**
- * A read-only field of a feature that is not built yet, with the empty value that the schema
- * permits.
- */
-export function notBuiltYetField(
-  value: Json,
-  schema: JsonObject,
-  rules: Pick<Rules, 'shown' | 'nullIfEmpty'> = {},
-): ComputedField {
-  return constantField(notBuiltYet(value), schema, rules)
 }

@@ -30,7 +30,10 @@ export interface EntityOperation {
   readonly shape: OperationShape | 'subList'
   /** For a sub-list: its key, its rule and the kind of its rows; null for other operations. */
   readonly list: { readonly key: string; readonly rule: SubList; readonly of: Entity } | null
-  /** `session`: any full session. `admin`: an administrator. Otherwise `<kind>.<action>`. */
+  /**
+   * `session`: any fully authenticated session. `admin`: an administrator. Otherwise
+   * `<kind>.<action>`.
+   */
   readonly permission: string
   readonly request: NamedSchema<RequestSchema> | null
   /** Schema of `data`, or of each row of `data` for lists. */

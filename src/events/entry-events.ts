@@ -17,7 +17,10 @@ import { loggedInEvent } from './subjects/authentication.ts'
 import { entityChangeEvents } from './subjects/entity-change.ts'
 import { sessionEvent } from './subjects/session.ts'
 
-/** The changes in a log entry, with values that a later entry may overwrite when it is applied. */
+/**
+ * The changes in a log entry, recorded when the entry is applied, because a later entry may
+ * overwrite some of the values.
+ */
 interface EntryChanges {
   readonly index: number
   readonly timeMs: number

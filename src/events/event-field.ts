@@ -5,7 +5,7 @@ type Emitter =
   /** Every controller, with the same event id, because the event follows from the log. */
   | 'every'
   /** Only the controller that observed the event. */
-  | 'seer'
+  | 'observer'
   /** The leader, at a fixed interval. */
   | 'leader'
   /** Every controller, about itself, at a fixed interval. */

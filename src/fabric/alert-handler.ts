@@ -12,7 +12,7 @@ import type { RouterLogger } from './router-channels.ts'
 
 const { routerAlertItemsMax, routerTextCharactersMax } = routerLimits
 
-/** Related entity by which a router names itself; the value `ert` means a router with a tunnel. */
+/** Entity type under which a router reports itself in `relatedEntities`. */
 const SELF = 'self'
 const SELF_WITH_TUNNEL = 'ert'
 
@@ -64,7 +64,10 @@ export class AlertHandler implements ChannelHandler {
   }
 }
 
-/** IDs by entity type. The router's own ID replaces the entry by which the router names itself. */
+/**
+ * IDs by entity type. The entry `self`, with which a router names itself, becomes `router` with the
+ * router's ID, and also `identity` if the router has a tunnel.
+ */
 function relatedEntities(
   routerId: string,
   { relatedEntities: reported }: RouterAlert,

@@ -22,7 +22,7 @@ export const routerLimits = {
   routerConnectsBurst: 8,
   /** Connections that one router may open per second after the burst `routerConnectsBurst`. */
   routerConnectsPerSecond: 0.5,
-  /** Maximum number of source addresses, and of certificates, whose rate is tracked. */
+  /** Maximum number of source addresses, of certificates, and of routers whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
    * Maximum time for the TLS handshake, and the same maximum for the time from the end of the
@@ -101,8 +101,8 @@ export const routerLimits = {
   /** Maximum encoded bytes of the data model changes that are kept for routers that reconnect. */
   modelEntriesBytesMax: 64 * 1024 * 1024,
   /**
-   * Maximum routers that receive the full model at the same time. Each of them causes a copy in
-   * memory until the router has read it.
+   * Maximum routers that receive the full model at the same time. For each of them, the
+   * controller holds a copy of the model in memory until the router has read it.
    */
   modelSendsMax: 4,
   /**
@@ -190,7 +190,8 @@ export const routerLimits = {
   circuitClaimPublishedMs: 5000,
   /**
    * Time after the start during which a controller does not make routers drop unknown circuits,
-   * because other controllers may not have sent their circuits yet.
+   * because other controllers may not have sent their circuits yet. During this time, dials also
+   * wait for hosts whose routers have not connected yet.
    */
   circuitsUnknownMs: 15_000,
   /**
@@ -225,7 +226,7 @@ export const routerLimits = {
   routerSilentMs: 3000,
   /** Time after the first message for which the messages of a silent router count as a backlog. */
   routerBacklogMs: 1000,
-  /** Maximum circuit requests of one router that are in progress; more are refused as busy. */
+  /** Maximum circuit requests of one router that are in progress; more are refused. */
   circuitsWaitingMax: 256,
   /** Maximum time for all routers on a path to answer one attempt to set up a circuit. */
   routeTimeoutMs: 10_000,
@@ -257,9 +258,9 @@ export const routerLimits = {
   /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
   /**
-   * Time for which a controller is unreachable from the leader until OpenZiti routers whose channel
-   * has one socket receive lists without this controller. Short, because such a router may hold
-   * back the dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
+   * If the leader cannot reach a controller for this time, OpenZiti routers whose channel has one
+   * socket receive a list without this controller. Short, because such a router may hold back the
+   * dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
    */
   controllerLostMs: 2000,
   /**

@@ -30,7 +30,7 @@ import {
   leaderMessage,
 } from '../channel/messages/control.ts'
 import { LiveRowTable } from './live-row-table.ts'
-import { LostControllers } from './lost-controllers.ts'
+import { LostControllerDetector } from './lost-controller-detector.ts'
 import type { RouterStatusTopic } from './router-status-topic.ts'
 
 const MINUTE_MS = 60_000
@@ -87,7 +87,7 @@ export class RouterChannels {
   readonly #rows: LiveRowTable<Connected, LiveChannel>
   /** Open channels, including channels whose router is not admitted yet. */
   readonly #open = new Set<Channel>()
-  readonly #lostControllers: LostControllers
+  readonly #lostControllers: LostControllerDetector
   readonly #subjects: ChannelHandler[] = []
   readonly #messageHandlers = new Map<number, MessageHandler>()
   #stopTimer: (() => void) | null = null
@@ -98,7 +98,7 @@ export class RouterChannels {
 
   constructor(deps: RouterChannelsDeps) {
     this.#deps = deps
-    this.#lostControllers = new LostControllers(deps.clock)
+    this.#lostControllers = new LostControllerDetector(deps.clock)
     this.#rows = new LiveRowTable({
       owner: deps.identity.id,
       rowsMax: routerLimits.routerConnectionsMax,
@@ -432,7 +432,8 @@ export class RouterChannels {
     const left = addresses.controllers.filter((one) => !isMoved(one))
     connection.sentAddresses = text
     connection.sentControllers = addresses.controllers
-    // A list that omits controllers must be replaced, even if this controller leads no longer.
+    // A list that omits controllers must be replaced, even if this controller is no longer the
+    // leader.
     const hasOmitted = connection.omittedControllers !== ''
     connection.omittedControllers = ''
     // An OpenZiti router continues to dial a known controller at the addresses that it received

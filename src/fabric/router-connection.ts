@@ -38,7 +38,7 @@ export type MessageHandler = (
   message: ChannelMessage,
 ) => void | Promise<void> | Iterator<void>
 
-interface ConnectionDeps {
+interface RouterConnectionDeps {
   readonly channel: Channel
   readonly clock: Pick<Clock, 'monotonicMs'>
   /**
@@ -81,7 +81,7 @@ export class RouterConnection {
   readonly version: VersionLine
   /** True if the router announced in its hello that it evaluates the posture of OIDC clients. */
   readonly evaluatesPosture: boolean
-  readonly #deps: ConnectionDeps
+  readonly #deps: RouterConnectionDeps
   /**
    * The lists of controllers and the list index that were sent last; '' and 0 if none were sent.
    */
@@ -99,7 +99,7 @@ export class RouterConnection {
   /** Sockets of this router other than the socket of `channel`. */
   readonly #sockets = new Set<Channel>()
 
-  constructor(deps: ConnectionDeps) {
+  constructor(deps: RouterConnectionDeps) {
     this.#deps = deps
     this.channel = deps.channel
     this.address = deps.address

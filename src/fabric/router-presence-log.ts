@@ -17,7 +17,7 @@ interface LoggedRouter {
   readonly offlineSince: number | null
 }
 
-interface PresenceLogDeps {
+interface RouterPresenceLogDeps {
   readonly statuses: Pick<RouterStatuses, 'presenceOf'>
   readonly state: { readonly featureLevel: number; routers(): Iterable<LoggedRouter> }
   readonly proposer: Pick<Proposer, 'propose'>
@@ -42,12 +42,12 @@ interface Mark {
  * time.
  */
 export class RouterPresenceLog {
-  readonly #deps: PresenceLogDeps
-  readonly #limits: NonNullable<PresenceLogDeps['limits']>
+  readonly #deps: RouterPresenceLogDeps
+  readonly #limits: NonNullable<RouterPresenceLogDeps['limits']>
   #leadsSinceMs: number | null = null
   #isWriting = false
 
-  constructor(deps: PresenceLogDeps) {
+  constructor(deps: RouterPresenceLogDeps) {
     this.#deps = deps
     this.#limits = deps.limits ?? routerLimits
   }

@@ -119,7 +119,7 @@ export class RouterStatusTopic implements RouterStatuses {
    */
   readonly #byRouter = new Map<string, Map<string, Reported>>()
   /**
-   * Times at which routers lost their last channel; the next map has the times at which they
+   * Times at which routers lost their last channel. `#returned` has the times at which they
    * connected again.
    */
   readonly #lost = new Map<string, number>()

@@ -421,14 +421,14 @@ const KEPT_CHARACTERS_MAX = 2048
 /**
  * Serializes details as JSON. Caches the part of each JSON text that depends only on its record.
  */
-export class DetailPrinter {
+export class DetailSerializer {
   readonly #kept = new SlotCache<OwnText>(KEPT_TEXTS)
 
   /**
    * Serializes the detail of a record as JSON.
    * @returns the same text as `JSON.stringify` for the result of `buildRecordDetail`.
    */
-  print(kind: KindName, record: EntityRecord, context: DetailContext): string {
+  serialize(kind: KindName, record: EntityRecord, context: DetailContext): string {
     const { parts } = this.#ownText(kind, record, context)
     let [text = ''] = parts
     let at = 1

@@ -34,7 +34,7 @@ import { IndexWaiters, type ScheduleTimer, scheduleWithTimer } from './records/i
 import { WriteBehind, writeBehindDefaults, type WriteBehindLimits } from './records/write-behind.ts'
 import { ClusterState } from './access/cluster-state.ts'
 
-interface MachineDeps {
+interface StateMachineDeps {
   readonly store: StateStore
   /**
    * Used only by reads, which must know whether an identity is disabled at present. The apply step
@@ -70,7 +70,7 @@ export class StateMachine
   routers: RouterStatuses = noRouterStatuses
   /** The data model that edge routers receive, and with which they decide about access. */
   readonly routerModel: RouterModel = createRouterModel(this, () => this.state)
-  readonly #deps: MachineDeps
+  readonly #deps: StateMachineDeps
   readonly #waiters: IndexWaiters
   #writeBehind: WriteBehind
   /**
@@ -81,7 +81,7 @@ export class StateMachine
   #isRestoring = false
   readonly #followers = new Followers()
 
-  private constructor(deps: MachineDeps, state: ClusterState) {
+  private constructor(deps: StateMachineDeps, state: ClusterState) {
     super(state, deps.clock, () => this.routers)
     this.#deps = deps
     this.#waiters = new IndexWaiters(deps.schedule ?? scheduleWithTimer)
@@ -93,7 +93,7 @@ export class StateMachine
    * Opens the state in a store.
    * @throws when the store is damaged.
    */
-  static async open(deps: MachineDeps): Promise<StateMachine> {
+  static async open(deps: StateMachineDeps): Promise<StateMachine> {
     return new StateMachine(deps, await loadState(deps.store, new ClusterState()))
   }
 

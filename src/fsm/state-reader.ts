@@ -60,7 +60,7 @@ import {
 import {
   type DetailContext,
   buildRecordDetail,
-  DetailPrinter,
+  DetailSerializer,
   entityReference,
   dialBindNames,
 } from './detail.ts'
@@ -112,7 +112,7 @@ export class StateReader implements Reads {
   protected state: ClusterState
   readonly #clock: Clock
   readonly #routers: () => RouterStatuses
-  readonly #details = new DetailPrinter()
+  readonly #details = new DetailSerializer()
   readonly #lister: RecordLister
   #uses = loggedSessionUses
 
@@ -490,7 +490,7 @@ export class StateReader implements Reads {
     return isForAdmin ? detail : detailWithoutAdminSecrets(detail)
   }
 
-  detailPrinter(
+  detailSerializer(
     entity: KindName,
     callerId: string,
     shownFor: ServiceDetailScope = noServiceDetailScope,
@@ -500,7 +500,7 @@ export class StateReader implements Reads {
       // The detail is not cached if administrators and other callers get different details.
       hasSecretsHiddenFromNonAdmin(entity, record)
         ? JSON.stringify(this.detail(entity, record, callerId, shownFor))
-        : this.#details.print(entity, record, context)
+        : this.#details.serialize(entity, record, context)
   }
 
   #detailContext(entity: KindName, callerId: string, shownFor: ServiceDetailScope): DetailContext {

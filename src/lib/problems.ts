@@ -1,9 +1,6 @@
 import type { RefusalCause } from './refusal-reason.ts'
 
-/**
- * The table of all problems: a stable code, the HTTP status, the default message, and whether a
- * retry can help. Where OpenZiti clients compare a message, the message is the same as in OpenZiti.
- */
+/** When a client may repeat a request that failed. */
 type Retry = 'never' | 'later' | 'after-election' | 'same-request-id'
 
 interface ProblemSpec {
@@ -13,7 +10,8 @@ interface ProblemSpec {
 }
 
 /**
- * Error codes of the API, each with its HTTP status, whether a client may retry, and its message.
+ * Error codes of the API, each with its HTTP status, whether a client may retry, and its default
+ * message. Where OpenZiti clients compare a message, the message is the same as in OpenZiti.
  */
 export const problemTypes = {
   NOT_FOUND: {

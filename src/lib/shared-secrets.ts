@@ -12,7 +12,7 @@ export function isRandomKey(name: SharedSecretName): boolean {
  * needed, even after its overlap, as long as a record is encrypted with it: without the version,
  * second factors would be lost.
  */
-export function isVersionNeeded(
+export function isSecretVersionNeeded(
   name: SharedSecretName,
   { overlapEndsAt }: Pick<SecretVersion, 'overlapEndsAt'>,
   logTimeMs: number,

@@ -18,9 +18,7 @@ import {
 } from './spiffe.ts'
 import { isoTime } from '../lib/text/format-time.ts'
 
-/**
- * Parsing limits: PEM characters per file, certificates per file, bytes and names per certificate.
- */
+/** Maximum bytes of a file with certificates in PEM, and maximum characters of such a text. */
 export const PEM_BYTES_MAX = 1024 * 1024
 /** Maximum certificates in one chain, including the leaf. */
 export const CHAIN_CERTIFICATES_MAX = 16

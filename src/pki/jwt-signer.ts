@@ -42,7 +42,7 @@ interface ClaimsOptions {
   readonly isExpiredAllowed: boolean
 }
 
-interface LeafJwtDeps {
+interface LeafJwtSignerDeps {
   readonly privateKeyPem: () => string
   /**
    * Returns this controller's leaf; called at each use, so that a renewed leaf takes effect
@@ -70,7 +70,7 @@ const FORMER_LEAVES_MAX = 32
  * key to try first.
  */
 export class LeafJwtSigner {
-  readonly #deps: LeafJwtDeps
+  readonly #deps: LeafJwtSignerDeps
   /**
    * Parsed leaves by PEM, cached because parsing takes longer than a signature. Contains only the
    * leaves that the last call used.
@@ -80,7 +80,7 @@ export class LeafJwtSigner {
   readonly #formerLeaves = new Map<string, TokenSigningCertificate | null>()
   #key: { readonly pem: string; readonly key: KeyObject } | null = null
 
-  constructor(deps: LeafJwtDeps) {
+  constructor(deps: LeafJwtSignerDeps) {
     this.#deps = deps
   }
 
@@ -93,7 +93,7 @@ export class LeafJwtSigner {
     return `${text}.${await signatureOf(text, key, alg)}`
   }
 
-  /** Cached, because parsing a PEM key takes as long as a signature. */
+  /** The private key in a PEM string; cached, because parsing it takes as long as a signature. */
   #keyOf(pem: string): KeyObject {
     if (this.#key?.pem !== pem) this.#key = { pem, key: parsePrivateKey(pem) }
     return this.#key.key

@@ -1,9 +1,6 @@
 import { isControllerId, isTrustDomain } from '../lib/text/names.ts'
 
-/**
- * SPIFFE ids (SPIFFE-ID specification, section 2). Parsing is strict: no percent escapes, ports,
- * queries or dot segments, so that two different strings never identify the same workload.
- */
+/** Maximum length of a SPIFFE id (SPIFFE-ID specification, section 2). */
 const SPIFFE_ID_BYTES_MAX = 2048
 
 export interface SpiffeId {
@@ -16,7 +13,11 @@ export interface SpiffeId {
 }
 
 const PATH = /^(?:\/[A-Za-z0-9._-]+)+$/
-/** @returns null when the string is not a SPIFFE id with a path. */
+/**
+ * Parses a SPIFFE id strictly: without percent escapes, ports, queries or dot segments, so that two
+ * different strings never identify the same workload. Null for any other string, and for an id
+ * without a path.
+ */
 export function parseSpiffeId(text: string): SpiffeId | null {
   if (text.length > SPIFFE_ID_BYTES_MAX) return null
   const scheme = 'spiffe://'

@@ -139,7 +139,7 @@ export function routerRenewalCommandKind(featureLevel: number): CommandKind {
  * program must not read any of its data.
  */
 export class FeatureLevelUnknownError extends Error {
-  override readonly name = 'FeatureLevelUnknown'
+  override readonly name = 'FeatureLevelUnknownError'
 
   /** @param where names the source of the data, as the beginning of a sentence. */
   constructor(where: string, level: number) {

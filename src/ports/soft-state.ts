@@ -14,7 +14,7 @@ export interface SoftTopicDefinition<T> {
   decode(bytes: Uint8Array): T
   /**
    * If a controller is silent for this time, the other controllers drop its values of this topic. A
-   * controller sends every second.
+   * controller sends at least once per second.
    */
   readonly ttlMs: number
   /**

@@ -285,9 +285,9 @@ export interface StateView extends RecordSource {
   ): JsonObject
   /**
    * Returns a function that prints a record as `detail` shows it, as JSON text. Values that depend
-   * on the time are those at the time of the call to `detailPrinter`.
+   * on the time are those at the time of the call to `detailSerializer`.
    */
-  detailPrinter(
+  detailSerializer(
     kind: KindName,
     callerId: string,
     shownFor?: ServiceDetailScope,

@@ -27,7 +27,7 @@ export const trafficSpans = {
 } as const
 export type TrafficSpan = keyof typeof trafficSpans
 
-/** The figures of each period of both spans in sequence, the oldest period first. */
+/** For each span, the figures of its periods in sequence, the oldest period first. */
 export type TrafficSeries = Readonly<Record<TrafficSpan, readonly number[]>>
 
 /**

@@ -209,7 +209,7 @@ export class PostureEnforcer {
     }
   }
 
-  /** Drops reports whose API session has ended. */
+  /** Drops reports of ended API sessions, replaced reports, and grace periods that have ended. */
   #prune(): void {
     const { state, reports, limits, clock } = this.#deps
     for (const identityId of reports.reportedHere(limits.posturePrunesMax)) {

@@ -129,8 +129,8 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
 }
 
 /**
- * Cached, because a check may have thousands of hashes and is evaluated for every service that it
- * protects.
+ * Processes that each check requires; cached, because a check may have thousands of hashes and is
+ * evaluated for every service that it protects.
  */
 const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
 

@@ -46,7 +46,10 @@ export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 
-/** The facts by slot. A new report about the same subject replaces the fact in its slot. */
+/**
+ * The facts of a record, by the key of their subject. A later report about the same subject
+ * replaces the fact under that key.
+ */
 export function postureFactsFromRecord(record: PostureRecord | undefined): PostureFacts {
   const facts: PostureFacts = new Map()
   for (const fact of record?.facts ?? []) {
@@ -156,7 +159,8 @@ export function kindsReportedByRouter(
 }
 
 /**
- * @returns whether the device has reported nothing about this subject since the router's result.
+ * @param slot key of the router's result.
+ * @returns whether the device has reported nothing to controllers since this result.
  */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n

@@ -205,8 +205,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops this controller's reports about an identity, except those that belong to the given API
-   * sessions.
+   * Drops this controller's reports that belong to other API sessions of an identity, and reports
+   * that later ones have replaced. Without an API session, drops all reports about the identity.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
@@ -245,7 +245,10 @@ export class PostureReports {
     else removeFromSet(this.#elsewhere, identityId, owner)
   }
 
-  /** Sorted, so that every controller merges the reports in the same order. */
+  /**
+   * Controllers that may have reports about the identity; sorted, so that every controller merges
+   * the reports in the same order.
+   */
   #ownersOf(identityId: string): string[] {
     return [this.#selfId, ...(this.#elsewhere.get(identityId) ?? [])].sort()
   }

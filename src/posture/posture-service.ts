@@ -15,7 +15,7 @@ import {
 import type { EvaluatedPosture } from '../ports/evaluated-posture.ts'
 import type { SoftState } from '../ports/soft-topics.ts'
 import type { EvaluatedPostureCheck, PromptedService, CodePrompts } from '../ports/state-view.ts'
-import { FailedRequests } from './failed-requests.ts'
+import { FailedRequestLog } from './failed-request-log.ts'
 import { mfaTimeoutAtMs } from './factor-evaluation.ts'
 import {
   identityPostureChecks,
@@ -33,7 +33,10 @@ import { PostureReports } from './posture-reports.ts'
 import { isInVersionRange } from '../lib/text/version-match.ts'
 import { canonicalJson, type JsonObject } from '../lib/text/canonical-json.ts'
 
-interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' | 'reachLatest'> {
+interface ControllerPostureDeps extends Omit<
+  PostureEnforcerDeps,
+  'reports' | 'postureOf' | 'reachLatest'
+> {
   readonly soft: Pick<SoftState, 'open' | 'reachLatest'>
 }
 
@@ -42,16 +45,16 @@ interface PostureDeps extends Omit<PostureEnforcerDeps, 'reports' | 'postureOf' 
  * fail the checks.
  */
 export class ControllerPosture implements PostureService {
-  readonly #deps: PostureDeps
+  readonly #deps: ControllerPostureDeps
   readonly #reports: PostureReports
-  readonly #failedRequests: FailedRequests
+  readonly #failedRequests: FailedRequestLog
   readonly #enforcer: PostureEnforcer
 
-  constructor(deps: PostureDeps) {
+  constructor(deps: ControllerPostureDeps) {
     const { soft, cluster, clock } = deps
     this.#deps = deps
     this.#reports = new PostureReports(cluster.selfId, soft.open('posture'), clock)
-    this.#failedRequests = new FailedRequests(cluster.selfId, soft.open('failed-requests'))
+    this.#failedRequests = new FailedRequestLog(cluster.selfId, soft.open('failed-requests'))
     this.#enforcer = new PostureEnforcer({
       ...deps,
       reports: this.#reports,
@@ -225,7 +228,10 @@ function isLegacy(sdkInfo: unknown): boolean {
 /** A failed request whose record is larger is stored without the values of its checks. */
 const FAILURE_CHARACTERS_MAX = 8192
 
-/** Response to a client whose request is refused; the request is also recorded. */
+/**
+ * The response to a client whose request is refused, and the failures for the record of the
+ * request.
+ */
 function refusal(
   failures: readonly PostureFailure[],
   cause: Problem,

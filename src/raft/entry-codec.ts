@@ -2,9 +2,9 @@ import { assert } from '../lib/assert.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Entries in packed form, which is used on the mesh, between threads and (with checksums added) on
- * disk. Little-endian: u32 body length, u8 type, 3 zero bytes, u64 index, u64 term, u64 timeMs,
- * body.
+ * Size of the header of a packed entry. Packed entries are used on the mesh, between threads and
+ * (with checksums added) on disk. Little-endian: u32 body length, u8 type, 3 zero bytes, u64 index,
+ * u64 term, u64 timeMs, body.
  */
 export const ENTRY_HEADER_BYTES = 32
 /**

@@ -13,7 +13,10 @@ import type { Entry, Index, Message, Position } from './types.ts'
 type AppendResponse = Extract<Message, { type: 'appendResponse' }>
 type HeartbeatResponse = Extract<Message, { type: 'heartbeatResponse' }>
 
-/** The leader's part of replication (paper 5.3). The follower's part is in follow.ts. */
+/**
+ * Does the timed work of a leader at each tick. This file has the leader's part of replication
+ * (paper 5.3); follow.ts has the follower's part.
+ */
 export function tickLeader(state: RaftState): void {
   // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {

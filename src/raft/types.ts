@@ -1,6 +1,6 @@
 /**
- * Types of the consensus core, named as in the Raft paper and dissertation. Terms and indexes are
- * safe integers; codecs check 64-bit fields of the wire and the disk.
+ * Types of the Raft core, named as in the Raft paper and dissertation. Terms and indexes are safe
+ * integers; codecs check 64-bit fields of the wire and the disk.
  */
 
 export type NodeId = string

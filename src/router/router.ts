@@ -18,8 +18,8 @@ import type {
 import { TerminatorFault } from '../../proto/gen/router_pb.ts'
 import { createTerminatorValidator } from './controllers/terminator-validator.ts'
 import { combineMessageTables } from './controllers/combine-message-tables.ts'
-import { ControllerOperations } from './controllers/controller-operations.ts'
-import { Controllers } from './controllers/controllers.ts'
+import { ControllerRequestLimiter } from './controllers/controller-request-limiter.ts'
+import { ControllerManager } from './controllers/controller-manager.ts'
 import { noControllerReason } from './controllers/endpoints-file.ts'
 import { dialController } from './controllers/dial-controller.ts'
 import {
@@ -32,18 +32,18 @@ import { routerTlsAddresses } from './tls-addresses.ts'
 import { EdgeService, EDGE_BINDING } from './edge/edge.ts'
 import { terminatorDialers } from './dial/dialers.ts'
 import { socketLimits } from '../overlay/sockets/limits.ts'
-import { TlsPorts } from '../overlay/sockets/tls-ports.ts'
-import { TargetSockets } from '../overlay/sockets/target-sockets.ts'
+import { TlsPortOpener } from '../overlay/sockets/tls-port-opener.ts'
+import { TargetSocketLimiter } from '../overlay/sockets/target-socket-limiter.ts'
 import type { TerminatorDialer } from '../overlay/circuits/circuit-endpoint.ts'
 import { Forwarder } from './forward/forwarder.ts'
 import type { HealthCheck } from './health/health-check.ts'
-import { HealthServers } from './health/health-server.ts'
+import { HealthServers } from './health/health-servers.ts'
 import { routerChecks } from './health/router-checks.ts'
 import { RouterCertificateRenewer, type SendRenewal } from './identity/certificate-renewer.ts'
 import { ReloadableIdentity, type RouterIdentity } from './identity/reloadable-identity.ts'
 import { encodeLinkListeners } from '../channel/messages/links.ts'
 import type { Link } from './links/link.ts'
-import { LinkManager } from './links/links.ts'
+import { LinkManager } from './links/link-manager.ts'
 import { ClientListeners } from './listen/client-listeners.ts'
 import { modelLimits } from './model/limits.ts'
 import { ProgramFailure } from '../overlay/failure.ts'
@@ -84,15 +84,15 @@ const UNRESPONSIVE_NS = 8_888_888_888_888
 export class RouterProgram {
   readonly #deps: RouterProgramDeps
   readonly #holder: ReloadableIdentity
-  readonly #controllers: Controllers
+  readonly #controllers: ControllerManager
   readonly #links: LinkManager
   readonly #model = new RouterDataModel(modelLimits)
   readonly #modelSubscription: ModelSubscription
   readonly #tunnel: RouterTunnel | null
   readonly #forwarder: Forwarder
-  readonly #targetSockets = new TargetSockets()
+  readonly #targetSockets = new TargetSocketLimiter()
   readonly #listeners: ClientListeners
-  readonly #ports: TlsPorts
+  readonly #ports: TlsPortOpener
   readonly #edge: EdgeService
   readonly #messages: ControlMessageTable
   readonly #metrics: MetricsReporter
@@ -131,8 +131,8 @@ export class RouterProgram {
     })
     const { usages } = this.#forwarder
     this.#usages = new UsageReporter({ routerId: this.id, clock, usages, connections })
-    const operations = new ControllerOperations(config.forwarder)
-    this.#ports = new TlsPorts({
+    const operations = new ControllerRequestLimiter(config.forwarder)
+    this.#ports = new TlsPortOpener({
       addresses: routerTlsAddresses(config),
       handshakeTimeoutMs: config.tls.handshakeTimeout,
       ...socketLimits,
@@ -193,11 +193,12 @@ export class RouterProgram {
     this.#extender = this.#newExtender()
   }
 
-  #newControllers(identity: () => RouterIdentity, linkListeners: Uint8Array | null): Controllers {
+  #newControllers(
+    identity: () => RouterIdentity,
+    linkListeners: Uint8Array | null,
+  ): ControllerManager {
     const { config, clock, random, log, version, names, resetCommand } = this.#deps
-    const trace = this.#trace?.write.bind(this.#trace) ?? null
-    const trustDomain = () => this.#controllers.trustDomain
-    return new Controllers({
+    return new ControllerManager({
       clock,
       random,
       log,
@@ -214,8 +215,8 @@ export class RouterProgram {
             version,
             linkListeners,
             clock,
-            trace,
-            trustDomain,
+            trace: this.#trace?.write.bind(this.#trace) ?? null,
+            trustDomain: () => this.#controllers.trustDomain,
             refusal: (id, key) => this.#controllers.refusal(id, key),
             reserve: (id) => this.#controllers.reserve(id),
             release: (id) => this.#controllers.release(id),
@@ -314,7 +315,7 @@ export class RouterProgram {
   }
 
   #newTunnel(
-    operations: ControllerOperations,
+    operations: ControllerRequestLimiter,
     identity: () => RouterIdentity,
     connections: () => readonly ControlConnection[],
   ): RouterTunnel | null {

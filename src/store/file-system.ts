@@ -17,8 +17,8 @@ import { toStoreError } from './errors.ts'
 
 /**
  * The blocking file calls on which durability depends. With one interface for them, tests can count
- * them, make them fail, and simulate a power failure between them. Every call throws a {@link
- * StoreError}.
+ * them, make them fail, and simulate a power failure between them. A call that fails throws a
+ * {@link StoreError}; only `close` throws the error of the system.
  */
 export interface FileSystem {
   /**

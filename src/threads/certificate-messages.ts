@@ -31,7 +31,7 @@ export type CertificateResult =
   | { readonly type: 'refused'; readonly fault: CertificateFault; readonly reason: string }
 
 /** Executes commands in the certificate thread, one at a time. */
-export class CertificateCommands {
+export class CertificateCommandExecutor {
   readonly #settings: IssuingSettings
   #loaded: { readonly authority: AuthorityKey; readonly issuer: CertificateSigner } | null = null
 

@@ -2,13 +2,13 @@ import { parentPort, workerData } from 'node:worker_threads'
 
 import { requirePresent } from '../lib/assert.ts'
 import type { IssuingSettings } from '../pki/authority/issue-certificates.ts'
-import { type CertificateCommand, CertificateCommands } from './certificate-messages.ts'
+import { type CertificateCommand, CertificateCommandExecutor } from './certificate-messages.ts'
 
 // Program of the certificate thread. Only this thread parses untrusted requests, checks their
 // signatures and signs certificates.
 
 const main = requirePresent(parentPort, 'this file runs as the certificate thread')
-const commands = new CertificateCommands(workerData as IssuingSettings)
+const commands = new CertificateCommandExecutor(workerData as IssuingSettings)
 
 main.on('message', (command: CertificateCommand) => {
   main.postMessage(commands.carryOut(command))

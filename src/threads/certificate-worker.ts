@@ -16,8 +16,8 @@ import { TaskLimitError, WorkerQueue } from './worker-queue.ts'
 
 export interface CertificateWorkerLimits {
   /**
-   * Maximum processor time for one certificate order; if an order takes more, a new thread replaces
-   * the thread.
+   * Maximum processor time and maximum elapsed time of one certificate order; if an order takes
+   * more, a new thread replaces the thread.
    */
   readonly certificateMsMax: number
   /** Maximum wait of a certificate order in the queue; an order that waits longer is refused. */

@@ -10,7 +10,7 @@ interface WorkerQueueLimits {
   /** Maximum processor time of one task; if it takes more, a new thread replaces the thread. */
   readonly taskMsMax: number
   /**
-   * Maximum elapsed time of one task; greater than the maximum processor time, because the
+   * Maximum elapsed time of one task; no less than the maximum processor time, because the
    * processor may be busy with other work.
    */
   readonly lateMsMax: number

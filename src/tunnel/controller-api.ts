@@ -45,7 +45,7 @@ export interface ApiLogInResult {
 
 /** The session has expired or was ended; the client must log in again. */
 export class SessionEndedError extends Error {
-  override readonly name = 'SessionOver'
+  override readonly name = 'SessionEndedError'
 }
 
 /**
@@ -53,7 +53,7 @@ export class SessionEndedError extends Error {
  * one sentence.
  */
 export class LogInRefusedError extends Error {
-  override readonly name = 'LogInRefused'
+  override readonly name = 'LogInRefusedError'
 }
 
 type Fields = Readonly<Record<string, unknown>>

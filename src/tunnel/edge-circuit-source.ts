@@ -12,11 +12,11 @@ import { type EdgeChannel, EdgeRefusal } from './edge-channel.ts'
 import type { EdgeCircuits } from './edge-circuits.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
-import type { OpenedServiceSession, ServiceSessions } from './service-sessions.ts'
+import type { OpenedServiceSession, ServiceSessionCache } from './service-session-cache.ts'
 
 interface EdgeCircuitSourceDeps {
   readonly services: Pick<FollowedServices, 'idNamed'>
-  readonly sessions: Pick<ServiceSessions, 'of' | 'forget'>
+  readonly sessions: Pick<ServiceSessionCache, 'of' | 'forget'>
   readonly circuits: Pick<EdgeCircuits, 'abandon'>
   readonly counts: Pick<TunnelCounts, 'dials'>
   /** Connected edge routers, nearest first. */

@@ -16,7 +16,8 @@ import { tunnelLimits } from './limits.ts'
 /** The edge router over which one circuit runs. */
 export interface EdgeCircuitLink {
   /**
-   * Key for fair sharing of the buffer: the hosted service, or the identity that dials a service.
+   * Key for fair sharing of the buffer: the service that this process dials, or the identity that
+   * dials a service of this process.
    */
   readonly sharer: string
   /**

@@ -12,7 +12,7 @@ import {
   SessionEndedError,
   readTextField,
 } from './controller-api.ts'
-import type { CertificateRenewal } from './certificate-renewal.ts'
+import type { IdentityCertificateRenewer } from './identity-certificate-renewer.ts'
 import type { TunnelCounts } from './tunnel-counts.ts'
 import type { FollowedServices } from './followed-services.ts'
 import { tunnelLimits } from './limits.ts'
@@ -24,7 +24,7 @@ import {
 
 interface IdentitySessionDeps {
   readonly api: ControllerApi
-  readonly renewal: CertificateRenewal
+  readonly renewal: IdentityCertificateRenewer
   readonly services: FollowedServices
   readonly counts: Pick<TunnelCounts, 'logIns' | 'polls'>
   readonly clock: Clock

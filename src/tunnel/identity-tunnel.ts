@@ -2,21 +2,21 @@ import type { VersionLine } from '../channel/hello.ts'
 import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Random } from '../lib/random.ts'
-import type { TargetSockets } from '../overlay/sockets/target-sockets.ts'
+import type { TargetSocketLimiter } from '../overlay/sockets/target-socket-limiter.ts'
 import type { ProgramLogger } from '../overlay/logger.ts'
-import type { ConfiguredServicePort } from '../overlay/services/proxy-port-services.ts'
-import { TunnelServices } from '../overlay/tunnel-services.ts'
-import { CertificateRenewal } from './certificate-renewal.ts'
+import type { ConfiguredServicePort } from '../overlay/services/proxy-port-manager.ts'
+import { TunnelServiceManager } from '../overlay/tunnel-service-manager.ts'
+import { IdentityCertificateRenewer } from './identity-certificate-renewer.ts'
 import type { ControllerApi } from './controller-api.ts'
 import { TunnelCounts } from './tunnel-counts.ts'
 import { EdgeCircuitSource } from './edge-circuit-source.ts'
 import { EdgeCircuits } from './edge-circuits.ts'
-import { EdgeRouters } from './edge-routers.ts'
-import { EdgeTerminators } from './edge-terminators.ts'
+import { EdgeRouterConnector } from './edge-router-connector.ts'
+import { EdgeTerminatorPublisher } from './edge-terminator-publisher.ts'
 import { FollowedServices } from './followed-services.ts'
 import type { IdentityCertificate } from './identity-certificate.ts'
 import { IdentitySession } from './identity-session.ts'
-import { ServiceSessions } from './service-sessions.ts'
+import { ServiceSessionCache } from './service-session-cache.ts'
 import type { TunnelMetricValues } from './tunnel-metrics.ts'
 
 interface IdentityTunnelDeps {
@@ -31,7 +31,7 @@ interface IdentityTunnelDeps {
   readonly api: ControllerApi
   /** `https://host:port` of the controller at which the identity enrolled. */
   readonly origin: string
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly version: VersionLine
   /** Caches the last known addresses of controllers and edge routers. */
   readonly names?: CachedResolver
@@ -48,23 +48,23 @@ export class IdentityTunnel {
   readonly #deps: IdentityTunnelDeps
   readonly #followed = new FollowedServices()
   readonly #counts = new TunnelCounts()
-  readonly #sessions: ServiceSessions
+  readonly #sessions: ServiceSessionCache
   readonly #session: IdentitySession
   readonly #circuits: EdgeCircuits
-  readonly #routers: EdgeRouters
-  readonly #terminators: EdgeTerminators
-  #services: TunnelServices | null = null
+  readonly #routers: EdgeRouterConnector
+  readonly #terminators: EdgeTerminatorPublisher
+  #services: TunnelServiceManager | null = null
 
   constructor(deps: IdentityTunnelDeps) {
     this.#deps = deps
     const { api, clock } = deps
     const counts = this.#counts
     const routers = () => this.#routers.open
-    this.#sessions = new ServiceSessions({ api, clock })
+    this.#sessions = new ServiceSessionCache({ api, clock })
     this.#circuits = new EdgeCircuits(clock)
     this.#session = new IdentitySession({
       ...deps,
-      renewal: new CertificateRenewal({ ...deps, isForced: deps.renewsAtStart === true }),
+      renewal: new IdentityCertificateRenewer({ ...deps, isForced: deps.renewsAtStart === true }),
       services: this.#followed,
       counts,
       onSession: () => this.#onSession(),
@@ -72,7 +72,7 @@ export class IdentityTunnel {
       onRouters: (places) => this.#routers.follow(places),
       knowsRouters: () => this.#routers.figures.length > 0,
     })
-    this.#routers = new EdgeRouters({
+    this.#routers = new EdgeRouterConnector({
       ...deps,
       circuits: this.#circuits,
       counts,
@@ -82,7 +82,7 @@ export class IdentityTunnel {
         if (this.#routers.open.length === 0) this.#session.hurry()
       },
     })
-    this.#terminators = new EdgeTerminators({
+    this.#terminators = new EdgeTerminatorPublisher({
       ...deps,
       sessions: this.#sessions,
       routers,
@@ -108,7 +108,7 @@ export class IdentityTunnel {
       routers: () => this.#routers.open,
       clock: this.#deps.clock,
     })
-    const services = new TunnelServices({
+    const services = new TunnelServiceManager({
       ...this.#deps,
       identityId,
       services: this.#followed,
@@ -152,7 +152,7 @@ export class IdentityTunnel {
     }
   }
 
-  get #running(): TunnelServices {
+  get #running(): TunnelServiceManager {
     if (this.#services === null) throw new Error('the tunnel is not started')
     return this.#services
   }

@@ -19,8 +19,8 @@ export const tunnelLimits = {
   /** Age at which data other than services, such as edge routers and controllers, is read again. */
   refreshedEveryMs: 60_000,
   /**
-   * First delay before a failed request to the controllers is retried; it doubles up to
-   * `askAgainMsMax`, and half of it is random.
+   * Half of the first delay before failed requests to the controllers are retried. The delay
+   * doubles up to `askAgainMsMax`, and half of it is random.
    */
   askAgainMsMin: 500,
   /** Maximum delay before a failed request to the controllers is retried. */
@@ -69,7 +69,10 @@ export const tunnelLimits = {
   openedWithinMs: 10_000,
   /** Maximum concurrent dials of services by one identity. */
   dialsMax: 128,
-  /** Maximum bytes buffered by all circuits; shared fairly among services. */
+  /**
+   * Maximum bytes buffered by all circuits; shared fairly among the services that this process
+   * dials and the identities that dial its services.
+   */
   bufferedBytesMax: 256 * 1024 * 1024,
   /**
    * Maximum services of an identity that have separate metrics; further services share one series.

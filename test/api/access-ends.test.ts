@@ -240,7 +240,7 @@ describe('Controllers', () => {
     await pass(1000)
     expect(proposals()).toHaveLength(1)
     await pass(1000)
-    expect(proposals(), 'the near end needs no announcement').toHaveLength(1)
+    expect(proposals(), 'no alarm for an expiry that is near').toHaveLength(1)
   })
 
   test('do not remove access early if the clock of one controller is ahead of the majority', async () => {

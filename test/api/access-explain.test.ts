@@ -258,7 +258,7 @@ describe('an explanation of one identity or one service', () => {
     expect(whole.length).toBeGreaterThan(3)
   })
 
-  test('is refused for missing, unknown or too many parameters', async () => {
+  test('is refused with 400 without an identity or a service, and with 404 if one of them is unknown', async () => {
     expect((await root.get(path)).status).toBe(400)
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)

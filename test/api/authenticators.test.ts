@@ -349,7 +349,7 @@ describe('the authenticators of the calling identity', () => {
     await loggedIn({ ...holder, password: 'changed elsewhere' })
   })
 
-  test('open no session if a log entry changed the password before the log-in was applied', async () => {
+  test('do not permit a log-in if a log entry changed the password before the log-in was applied', async () => {
     const holder = await newHolder()
     const { propose } = controller.cluster
     let hasMoved = false
@@ -369,7 +369,7 @@ describe('the authenticators of the calling identity', () => {
     await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
-  test('delay guesses of the current password in the same way as guesses at log-in', async () => {
+  test('limit the guesses of the current password like guesses at log-in', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

@@ -142,7 +142,7 @@ test('the log contains no hash of the password of a log-in, even if the log-in h
   expect(controller.cluster.proposals.at(-1)?.request).toBeUndefined()
 })
 
-test('without a leader, reads succeed, writes are refused without effect, and log-ins do not compute a password hash', async () => {
+test('without a leader, reads succeed, and writes, log-ins and log-outs are refused', async () => {
   controller.cluster.hasLeader = false
   expect((await root.get(services)).status).toBe(200)
   const write = await root.call('POST', services, service('x'))

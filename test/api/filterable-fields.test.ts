@@ -71,7 +71,7 @@ test.each(Object.entries(expected))(
   },
 )
 
-test('/transit-routers can be narrowed to the routers that are no edge routers', async () => {
+test('/transit-routers can be filtered to the routers that are not edge routers', async () => {
   const create = async (collection: string, name: string) =>
     expect((await root.call('POST', `${management}/${collection}`, { name })).status).toBe(201)
   await create('transit-routers', 'core')

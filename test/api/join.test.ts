@@ -42,7 +42,7 @@ describe('POST /cluster/invite', () => {
       expiresAtMs: 1,
     })
     await anonymous.call('POST', invite, { isVoter: false, lifetimeMs: 60_000 })
-    expect(controller.admission.invitations).toEqual([
+    expect(controller.admission.invites).toEqual([
       { isVoter: true, lifetimeMs: 3_600_000 },
       { isVoter: false, lifetimeMs: 60_000 },
     ])
@@ -52,7 +52,7 @@ describe('POST /cluster/invite', () => {
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
     await anonymous.logIn(user)
     expect((await anonymous.call('POST', invite, {})).status).toBe(401)
-    expect(controller.admission.invitations).toEqual([])
+    expect(controller.admission.invites).toEqual([])
   })
 })
 

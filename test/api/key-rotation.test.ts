@@ -62,7 +62,7 @@ describe('After a rotation of the key that signs tokens', () => {
     controller.keys.rotate(inOverlap())
     expect((await root.get(services)).status).toBe(200)
     root.address = '::ffff:127.0.0.1'
-    expect((await root.get(services)).status, 'the same address on a listener of both').toBe(200)
+    expect((await root.get(services)).status, 'the same address at a dual-stack listener').toBe(200)
   })
 
   test('a token signed with the old key is refused from an address that did not open its session', async () => {
@@ -100,7 +100,7 @@ describe('After a rotation of the key that signs tokens', () => {
     const { token } = stolen()
     controller.keys.rotate(null)
     await refuses('127.0.0.1', token)
-    expect(controller.cluster.readRounds, 'refused here and now').toBe(1)
+    expect(controller.cluster.readRounds, 'refused without another round of reads').toBe(1)
   })
 
   test('the old key cannot sign tokens for sessions opened under the new key', async () => {
@@ -126,7 +126,7 @@ describe('A token with an unknown key version', () => {
     expect((await root.get(services)).status).toBe(200)
     expect(controller.keys.refreshes).toBe(1)
     expect((await root.get(services)).status).toBe(200)
-    expect(controller.keys.refreshes, 'known by now').toBe(1)
+    expect(controller.keys.refreshes, 'the key is known now').toBe(1)
   })
 
   test('is refused if the cluster does not know the key version', async () => {
@@ -153,7 +153,7 @@ describe('A token with an unknown key version', () => {
     ])
     await refuses('10.0.0.66', token)
     expect(controller.keys.refreshes).toBe(1)
-    expect((await root.get(services)).status, 'from its own address').toBe(200)
+    expect((await root.get(services)).status, 'from the address of the session').toBe(200)
   })
 })
 

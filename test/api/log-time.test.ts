@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 
 import type { Identity } from '../../src/entities/kinds/identity.ts'
-import { POST_RESET_ID_OFFSET_MS, newRequestId } from '../../src/client/request-id.ts'
+import { REQUEST_ID_OFFSET_AFTER_RESET_MS, newRequestId } from '../../src/client/request-id.ts'
 import { CallerOf, fabric, management, type Reply } from './support/caller.ts'
 import { controllerForFile } from './support/for-file.ts'
 import { newIdentity, shown } from './support/network.ts'
@@ -77,10 +77,10 @@ test('for five minutes after a reset, a new write is refused if its request ID h
     return reply.body.error?.code ?? String(reply.status)
   }
   expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
-  expect(await create('one', POST_RESET_ID_OFFSET_MS)).toBe('REQUEST_ID_EXPIRED')
+  expect(await create('one', REQUEST_ID_OFFSET_AFTER_RESET_MS)).toBe('REQUEST_ID_EXPIRED')
   controller.clock.advance(3000)
   expect(await create('one', 0)).toBe('REQUEST_ID_EXPIRED')
-  expect(await create('one', POST_RESET_ID_OFFSET_MS)).toBe('201')
+  expect(await create('one', REQUEST_ID_OFFSET_AFTER_RESET_MS)).toBe('201')
   controller.clock.advance(5 * 60_000)
   expect(await create('two', 0)).toBe('201')
 })

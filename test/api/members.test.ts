@@ -13,7 +13,7 @@ beforeEach(() => {
 
 const at = (name: string): string => `${fabric}/cluster/${name}`
 
-test('a member becomes a voter or a learner when an OpenZiti client names it by its address or its id', async () => {
+test('an OpenZiti client’s request to add a member, by its address or its id, makes it a voter or a learner', async () => {
   const asked = [
     { address: 'tls:localhost:1481', isVoter: true },
     { address: 'ctrl2', isVoter: false },

@@ -189,7 +189,7 @@ describe('a session', () => {
     expect(codeOf(await giveCode(alice, app.code(-2)))).toBe('MFA_INVALID_TOKEN')
   })
 
-  test('accepts the code that verified the MFA enrollment once more, in any session of the identity', async () => {
+  test('accepts the code that verified the MFA enrollment one more time, in one session of the identity', async () => {
     const app = await turnOnMfa(controller, alice)
     const [next, another] = [sessionOf(identityId), sessionOf(identityId)]
     expect((await giveCode(next, app.code())).status).toBe(200)

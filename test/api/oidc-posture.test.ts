@@ -89,7 +89,7 @@ describe('a router that evaluates posture', () => {
     expect(await devices.dial(device, token)).toMatchObject(refused)
   })
 
-  test('keeps its client’s service session until the device reports a change of posture to a controller', async () => {
+  test('prevents the end of its client’s service session until the device reports a change of posture to a controller', async () => {
     const device = await devices.behind(atWork)
     const token = await devices.openSession(device)
     await devices.dial(device, token, { isJudgedByRouter })

@@ -109,7 +109,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'posture reports through routers, evaluated again after each change': [
     'api/oidc-posture.test.ts > an OIDC client > can request a service session before it reports posture, and can dial after it has reported posture to its router',
     'api/oidc-posture.test.ts > an OIDC client > loses its service session when its device reports to the router that a check fails',
-    'api/oidc-posture.test.ts > a router that evaluates posture > keeps its client’s service session until the device reports a change of posture to a controller',
+    'api/oidc-posture.test.ts > a router that evaluates posture > prevents the end of its client’s service session until the device reports a change of posture to a controller',
     'attacks/oidc/posture-at-a-router.test.ts > a router that claims to evaluate posture > is not trusted about an MFA check, which passes only after a controller has verified a code',
     'router/edge/client-postures.test.ts > a client’s posture report > reaches the controller before the controller evaluates the client’s next request',
     'router/edge/client-postures.test.ts > a client’s posture report > is sent again to a controller after it reconnects',

@@ -329,8 +329,11 @@ describe('the served OpenAPI documents and OpenZiti’s contract', () => {
     ]
     const lost = found.filter((line) => !known.includes(line))
     const offered = known.filter((line) => !found.includes(line))
-    expect(lost, 'what was offered before must not get lost').toEqual([])
-    expect(offered, 'what is offered now goes out of test/contract/missing.txt').toEqual([])
+    expect(lost, 'an operation that was offered before is missing').toEqual([])
+    expect(
+      offered,
+      'remove operations that are offered now from test/contract/missing.txt',
+    ).toEqual([])
   })
 
   test.each<[string, (document: Changeable) => void, readonly string[]]>([

@@ -208,7 +208,7 @@ describe('a change of the caller’s rights between the permission check and the
     }
   }
 
-  test('takes effect if the caller’s permission was revoked', async () => {
+  test('causes the refusal of the request if it revoked the permission of the caller', async () => {
     const id = await newIdentity()
     given('identity.update')
     before(() => controller.cluster.apply(patched('identity', 'alice-id', { permissions: [] })))
@@ -217,7 +217,7 @@ describe('a change of the caller’s rights between the permission check and the
     expect((await root.get(`${identities}/${id}`)).text).not.toContain('too late')
   })
 
-  test('takes effect if the caller is no longer an administrator, or if its session has ended', async () => {
+  test('causes the refusal of the request if the caller is no longer an administrator or its session has ended', async () => {
     const adminId = await newIdentity({ isAdmin: true })
     const caller = new CallerOf(controller)
     const id = await newIdentity()

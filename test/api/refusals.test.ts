@@ -300,7 +300,7 @@ describe('the request header', () => {
   })
 })
 
-test('an error response contains a code, a message, a unique request id and both versions', async () => {
+test('an error response contains a message, a unique request id and both API versions', async () => {
   const first = await anonymous.get(services)
   const second = await anonymous.get(services)
   expect(first.body.error?.message).toBe(

@@ -433,7 +433,7 @@ test('role attributes can be filtered, sorted and paged, and are listed with the
   expect(paged.data).toEqual(['theta'])
   expect(paged.meta?.pagination).toEqual({ limit: 1, offset: 1, totalCount: 3 })
   const asked = await list('?limit=100&offset=0&sort=name%20asc')
-  expect(asked.data, 'as the console of the family asks').toEqual(all)
+  expect(asked.data, 'as the OpenZiti console requests it').toEqual(all)
   expect((await list('?sort=id%20desc')).data).toEqual([...all].reverse())
   expect((await list('?sort=name%20desc')).data).toEqual([...all].reverse())
   for (const bad of ['title = "x"', 'id = ']) {

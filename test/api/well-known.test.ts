@@ -23,7 +23,7 @@ test.each([`${client}${path}`, `${management}${path}`, path, `/edge/v1${path}`])
       (pem) => parseCertificates(pem).map(({ sha256 }) => sha256),
     )
     const read = parseCertificates(readCertsOnly(reply.text)).map(({ sha256 }) => sha256)
-    expect(read, 'roots are last').toEqual([...below, ...roots])
+    expect(read, 'root certificates are last').toEqual([...below, ...roots])
   },
 )
 

@@ -33,7 +33,7 @@ test('a router cannot move a circuit of other routers to another controller', as
   stolen.say({ contentType: 1034, body: toBinary(CircuitConfirmationSchema, asked) })
   await settle()
   expect([stage.circuits.list(), routes(er1), unroutes(er1)]).toEqual([[], [], []])
-  expect(unroutes(stolen), 'whether there is one or not').toEqual([
+  expect(unroutes(stolen), 'the answer is the same for known and unknown circuits').toEqual([
     'c1 now',
     'c1 now',
     'a guess now',

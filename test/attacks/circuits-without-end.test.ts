@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import { dialErrorCodes } from '../../src/channel/messages/dial-error.ts'
 import { ALL_DIALERS, configured, dialTo, TestTarget } from '../router/dial/support.ts'
 import { JoinedCircuits } from '../router/joined-circuits.ts'
@@ -24,7 +24,7 @@ test('a router dials its own listeners neither by IP address nor by host name', 
     circuits,
     caPem: () => '',
     ownPorts: () => new Set([listener.port]),
-    sockets: new TargetSockets(),
+    sockets: new TargetSocketLimiter(),
   }).get('transport')
   const { signal } = new AbortController()
   for (const host of ['127.0.0.1', 'localhost']) {

@@ -130,7 +130,10 @@ describe('a router’s request with a client’s access token and the name of a 
     const first = await clients.judge(claim)
     expect(first).toMatchObject({ ok: true, client: { identityId, serviceId } })
     expect(await clients.judge(claim)).toEqual(first)
-    expect(await clients.judge({ ...claim, fingerprints: [] }), 'compared there').toEqual(first)
+    expect(
+      await clients.judge({ ...claim, fingerprints: [] }),
+      'the router compares the certificate',
+    ).toEqual(first)
   })
 
   test('is refused with a certificate of another identity', async () => {

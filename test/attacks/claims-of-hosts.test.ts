@@ -6,7 +6,7 @@ import {
   CreateTerminatorV2AnswerSchema,
   CreateTerminatorV2Schema,
 } from '../../proto/gen/router_pb.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
@@ -67,7 +67,7 @@ beforeEach(() => {
   stage.channels.add(
     new TerminatorHandler({
       clients: new PresentedSessionTokens(clients, reads, { monotonicMs: () => nowMs }),
-      writes: new RouterWrites({ proposer, log }),
+      writes: new RouterTerminatorWriter({ proposer, log }),
     }),
   )
 })
@@ -95,7 +95,7 @@ async function ask(
   return fromBinary(CreateTerminatorV2AnswerSchema, answer?.body ?? new Uint8Array()).result
 }
 
-test('Forged API sessions that one router presents cause only a limited number of reads of the latest commit', async () => {
+test('Forged API sessions that one router presents cause only a limited number of reads at the latest commit index', async () => {
   judge = ({ apiSessionToken }) =>
     apiSessionToken === 'of ann' ? { ok: true, client } : { ok: false, fault: 'apiSession' }
   const [stolen, honest] = [await stage.dial('stolen'), await stage.dial('honest')]
@@ -103,15 +103,15 @@ test('Forged API sessions that one router presents cause only a limited number o
     expect(await ask(stolen, `forged ${at}`)).toBe(FAILED_OTHER)
   }
   expect(looks).toBe(refusedClaimsOfRouterMax)
-  expect(await ask(stolen, 'of ann'), 'what holds, holds').toBe(SUCCESS)
+  expect(await ask(stolen, 'of ann'), 'a valid claim is accepted').toBe(SUCCESS)
   expect(await ask(honest, 'unknown')).toBe(FAILED_OTHER)
-  expect(looks, 'of another router').toBe(refusedClaimsOfRouterMax + 1)
+  expect(looks, 'another router has its own limit').toBe(refusedClaimsOfRouterMax + 1)
   nowMs += 60_000
   expect(await ask(stolen, 'in the next minute')).toBe(FAILED_OTHER)
   expect(looks).toBe(refusedClaimsOfRouterMax + 2)
 })
 
-test('Refused session tokens of one client cause only a limited number of reads of the latest commit, counted separately for each client of a router', async () => {
+test('Refused session tokens of one client cause only a limited number of reads at the latest commit index, counted separately for each client of a router', async () => {
   judge = () => ({ ok: false, fault: 'session' })
   const router = await stage.dial('honest')
   const sessions = Math.ceil(refusedClaimsOfRouterMax / refusedClaimsOfSessionMax) + 1

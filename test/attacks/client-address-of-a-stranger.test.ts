@@ -4,7 +4,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 
 import { FairShare } from '../../src/lib/bounds/fair-share.ts'
-import { TlsPorts } from '../../src/overlay/sockets/tls-ports.ts'
+import { TlsPortOpener } from '../../src/overlay/sockets/tls-port-opener.ts'
 import { admin } from '../api/support/controller.ts'
 import { faultsOf, GOOD } from '../config/controller/support.ts'
 import { SharedPort } from '../controller/shared-port.ts'
@@ -139,7 +139,7 @@ describe('Connections whose PROXY header is incomplete', () => {
   /** A port that expects PROXY headers from 127.0.0.1. */
   async function openPort(handshakeTimeoutMs: number, room = new FairShare(1000)) {
     port = await SharedPort.open()
-    const ports = new TlsPorts({
+    const ports = new TlsPortOpener({
       addresses: [],
       balancers: () => ['127.0.0.1/32'],
       handshakeTimeoutMs,

@@ -39,7 +39,7 @@ async function posing(uris: readonly string[], claimedId = 'ctrl1'): Promise<Scr
 test('a router certificate is not accepted as a controller certificate, even if the router certificate contains host names of a controller', async () => {
   for (const uris of [[], [routerSpiffeId(trustDomain, 'router2')]]) {
     const attacker = await posing(uris)
-    expect(attacker.hellos, 'nothing was said to it').toEqual([])
+    expect(attacker.hellos, 'it received no hello').toEqual([])
     expect(network.logged('connected to controller')).toEqual([])
   }
 })

@@ -19,7 +19,7 @@ import { payloadMessage } from '../../src/channel/messages/payload.ts'
 import type { EdgeChannel } from '../../src/tunnel/edge-channel.ts'
 import { TunnelCounts } from '../../src/tunnel/tunnel-counts.ts'
 import { EdgeCircuits } from '../../src/tunnel/edge-circuits.ts'
-import { EdgeRouters } from '../../src/tunnel/edge-routers.ts'
+import { EdgeRouterConnector } from '../../src/tunnel/edge-router-connector.ts'
 import { eventually, TestNetwork, version } from '../router/support.ts'
 import { Peer } from '../router/forward/peer.ts'
 
@@ -102,13 +102,13 @@ class StolenEdgeRouter {
 
 let network: TestNetwork
 let circuits: EdgeCircuits
-let routers: EdgeRouters
+let routers: EdgeRouterConnector
 const stolen: StolenEdgeRouter[] = []
 beforeEach(async () => {
   network = await TestNetwork.create()
   circuits = new EdgeCircuits(systemClock)
   const key = await network.leaf('laptop', [], [])
-  routers = new EdgeRouters({
+  routers = new EdgeRouterConnector({
     certificate: { credential: { ...key, caPem: network.root.certificatePem } },
     version,
     circuits,

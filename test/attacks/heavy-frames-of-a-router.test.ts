@@ -10,7 +10,7 @@ import {
 } from '../../proto/gen/router_pb.ts'
 import { messageBounds } from '../../src/channel/message-bounds.ts'
 import { routerLimits } from '../../src/fabric/limits.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
@@ -195,7 +195,7 @@ async function writing(): Promise<{ pipe: Pipe; proposed: ProposalInput[] }> {
       return Promise.resolve({ index: 1, outcome: { ok: true as const, id: '' } })
     },
   }
-  const writes = new RouterWrites({ log, proposer })
+  const writes = new RouterTerminatorWriter({ log, proposer })
   const clients = new PresentedSessionTokens(admittingClients, upToDate, systemClock)
   stage.channels.add(new TerminatorHandler({ clients, writes }))
   return { pipe: await stage.dial('er1'), proposed }

@@ -6,7 +6,7 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { DnsUpstream } from '../../src/overlay/intercept/dns-upstream.ts'
 import { readDnsQuery } from '../../src/overlay/intercept/dns-message.ts'
 import { NameServer } from '../../src/overlay/intercept/name-server.ts'
-import { ServiceNames } from '../../src/overlay/intercept/service-names.ts'
+import { ServiceAddressAllocator } from '../../src/overlay/intercept/service-address-allocator.ts'
 import { interceptLimits } from '../../src/overlay/intercept/limits.ts'
 import { eventually } from '../router/support.ts'
 import { dnsQuery } from '../router/intercept/support.ts'
@@ -126,7 +126,7 @@ test('a flood of DNS queries causes only a limited number of forwarded queries a
 test('DNS queries for many names that match a wildcard exhaust neither addresses nor memory', () => {
   const network = parseCidr('100.64.0.1/10')
   if (network === null) throw new Error('no network')
-  const names = new ServiceNames(network, systemClock, () => false)
+  const names = new ServiceAddressAllocator(network, systemClock, () => false)
   const { serviceNamesMax } = interceptLimits
   const given = Array.from({ length: serviceNamesMax + 10 }, (_, at) => names.use(`n${at}.example`))
   expect(given.filter((address) => address !== null)).toHaveLength(serviceNamesMax)

@@ -7,7 +7,7 @@ import { FairShare } from '../../src/lib/bounds/fair-share.ts'
 import { limitConnections } from '../../src/lib/bounds/connections.ts'
 import { startListening, listeningPort } from '../../src/lib/runtime/listening.ts'
 import { socketLimits } from '../../src/overlay/sockets/limits.ts'
-import { TlsPorts } from '../../src/overlay/sockets/tls-ports.ts'
+import { TlsPortOpener } from '../../src/overlay/sockets/tls-port-opener.ts'
 import { linkLimits } from '../../src/router/links/limits.ts'
 import { clientHelloBytes, OnePort } from '../router/one-port-support.ts'
 import { freePort } from '../support/ports.ts'
@@ -63,7 +63,7 @@ test('Connections without a ClientHello count toward one limit of all listeners'
   router = await OnePort.open()
   const room = new FairShare(8)
   const bind = { host: '127.0.0.1', port: await freePort() }
-  const ports = new TlsPorts({
+  const ports = new TlsPortOpener({
     addresses: [bind, bind],
     handshakeTimeoutMs: 60_000,
     hellosWaitingMax: 1000,

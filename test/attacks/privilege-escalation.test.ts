@@ -76,7 +76,7 @@ test('a caller who may write identities can write only identities that have no m
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)
-  expect(replace?.status, 'a replacement says what is permitted').toBe(401)
+  expect(replace?.status, 'a replacement names the permissions').toBe(401)
   for (const [name, reply] of Object.entries(attempts)) {
     expect([200, 201], `${name}: ${reply.text}`).toContain(reply.status)
   }

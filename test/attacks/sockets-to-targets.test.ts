@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import type { TerminatorDialer } from '../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../src/overlay/circuits/xgress-options.ts'
 import { parseHostConfig } from '../../src/overlay/services/host-config.ts'
@@ -20,11 +20,11 @@ const SOCKETS = 8
 const OWN = 6
 
 let circuits: JoinedCircuits
-let sockets: TargetSockets
+let sockets: TargetSocketLimiter
 let target: TestTarget
 beforeEach(async () => {
   circuits = new JoinedCircuits()
-  sockets = new TargetSockets(SOCKETS)
+  sockets = new TargetSocketLimiter(SOCKETS)
   target = await TestTarget.open()
 })
 afterEach(() => target.close())

@@ -7,7 +7,7 @@ import {
   ValidationStartSchema,
 } from '../../proto/gen/management_pb.ts'
 import { TerminatorStatesSchema, ValidateTerminatorsSchema } from '../../proto/gen/router_pb.ts'
-import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import { RouterTerminatorValidator } from '../../src/fabric/clients/router-terminator-validator.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { controllerForFile } from '../api/support/for-file.ts'
 import { management } from '../api/support/caller.ts'
@@ -71,7 +71,7 @@ test('a filter in a request to validate terminators reveals nothing about record
 
 test('a router cannot respond to a validation request that was sent to another router', async () => {
   const stage = new RouterStage()
-  const validation = new TerminatorValidation({
+  const validation = new RouterTerminatorValidator({
     terminators: { ofRouter: () => [] },
     writes: { remove: () => Promise.resolve('') },
     isLeader: () => false,

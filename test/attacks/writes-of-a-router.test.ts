@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest'
 import { CreateCircuitSchema, RemoveTerminatorsSchema } from '../../proto/gen/router_pb.ts'
 import { messageRefusalReason } from '../../src/channel/message-bounds.ts'
 import type { ProposalInput } from '../../src/ports/proposer.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
@@ -25,7 +25,7 @@ test('only a few writes of a router are proposed at the same time, and its other
   stage.channels.add(
     new TerminatorHandler({
       clients: new PresentedSessionTokens(admittingClients, upToDate, systemClock),
-      writes: new RouterWrites({
+      writes: new RouterTerminatorWriter({
         log: { info: () => undefined, warn: () => undefined },
         proposer: {
           propose: (input) => {

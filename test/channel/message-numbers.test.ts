@@ -105,12 +105,17 @@ test('headers of the control channel share only those numbers for which OpenZiti
 })
 
 test('headers that can occur in one message have different numbers', () => {
-  expect(shared({ routeResultHeaderKey, peerDataKey }), 'answer to a route').toEqual({})
-  expect(shared({ circuitSuccessHeaderKey, peerDataKey }), 'answer to a listener').toEqual({})
-  expect(shared({ payloadHeaderKey, circuitControlHeaderKey }), 'message of a circuit').toEqual({})
+  expect(shared({ routeResultHeaderKey, peerDataKey }), 'headers of a route result').toEqual({})
+  expect(shared({ circuitSuccessHeaderKey, peerDataKey }), 'headers of a circuit success').toEqual(
+    {},
+  )
+  expect(
+    shared({ payloadHeaderKey, circuitControlHeaderKey }),
+    'headers of a circuit message',
+  ).toEqual({})
   expect(
     shared({ edgeHeaderKey, payloadHeaderKey, channelHeaderKey }),
-    'message of a client',
+    'headers of a client message',
   ).toEqual({})
 })
 
@@ -133,7 +138,9 @@ test('this test reads each table of numbers in src/channel/messages', () => {
     numbers,
   ]
   const files = readdirSync(join(root, 'src/channel/messages'))
-  expect(files.length + 1, 'a file of messages that is not among the modules').toBe(modules.length)
+  expect(files.length + 1, 'a file of messages is missing from the list of modules').toBe(
+    modules.length,
+  )
   const isTable = (value: unknown): boolean =>
     typeof value === 'object' &&
     value !== null &&

@@ -13,7 +13,7 @@ import {
 } from '../../src/pki/authority/certificate-request.ts'
 import { parseRouterConfig } from '../../src/config/router/load.ts'
 import type { RouterConfig } from '../../src/config/router/table.ts'
-import { Controllers } from '../../src/router/controllers/controllers.ts'
+import { ControllerManager } from '../../src/router/controllers/controller-manager.ts'
 import { dialController } from '../../src/router/controllers/dial-controller.ts'
 import type { RouterIdentity } from '../../src/router/identity/reloadable-identity.ts'
 import { type Client, until } from '../process/support/client.ts'
@@ -36,11 +36,11 @@ const folder = mkdtempSync(join(tmpdir(), 'flotilla-routers-'))
 const endpoint = `tls:127.0.0.1:${fleet.port + 100}`
 
 class SimulatedRouter {
-  readonly #controllers: Controllers
+  readonly #controllers: ControllerManager
 
   constructor(identity: RouterIdentity, at: number) {
     const config = controlConfig()
-    this.#controllers = new Controllers({
+    this.#controllers = new ControllerManager({
       clock: systemClock,
       random: seededRandom(at + 1),
       log: quiet,

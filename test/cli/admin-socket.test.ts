@@ -12,7 +12,7 @@ import {
   sendToAdminSocket,
   streamFromAdminSocket,
 } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import { adminSocketAddress } from '../../src/controller/admin/socket-address.ts'
 import { Problem } from '../../src/lib/problems.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
@@ -83,7 +83,10 @@ async function lastActor(): Promise<string> {
 
 test('the admin socket responds like the API, is readable only by its owner, and is removed when the controller stops', async () => {
   expect(statSync(join(folder, 'admin.sock')).mode & 0o777).toBe(0o600)
-  const status = (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
+  const status = (await sendToAdminSocket(
+    folder,
+    clusterOperationRequest('status'),
+  )) as ClusterStatus
   expect(status.members[0]).toMatchObject({ id: 'ctrl1', address: 'localhost:1480' })
   const created = post(`${management}/services`, { name: 'wiki', encryptionRequired: true })
   const { id } = (await sendToAdminSocket(folder, created)) as { readonly id: string }
@@ -113,12 +116,12 @@ test('a refusal at the admin socket has its code and reason, and is not logged a
 test('the admin socket serves cluster operations while the state is quarantined', async () => {
   const { controller } = server
   controller.refusal = 'NODE_QUARANTINED'
-  expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
+  expect(await sendToAdminSocket(folder, clusterOperationRequest('status'))).toMatchObject({
     selfId: 'ctrl1',
   })
   await sendToAdminSocket(
     folder,
-    clusterVerbRequest('transfer-leadership', { newLeaderId: 'ctrl2' }),
+    clusterOperationRequest('transfer-leadership', { newLeaderId: 'ctrl2' }),
   )
   expect(controller.transfers).toEqual(['ctrl2'])
   expect(await codeOf(sendToAdminSocket(folder, get(`${management}/services`)))).toBe(
@@ -143,12 +146,14 @@ test('a caller that sends a session to the admin socket has only the rights of t
 
 test('a client of the admin socket reports a controller that is stopped or does not respond', async () => {
   const none = join(folder, 'none')
-  expect(await codeOf(sendToAdminSocket(none, clusterVerbRequest('status')))).toBe('NOT_RUNNING')
+  expect(await codeOf(sendToAdminSocket(none, clusterOperationRequest('status')))).toBe(
+    'NOT_RUNNING',
+  )
   const silent = join(folder, 'silent')
   mkdirSync(silent)
   const listening = createServer(() => undefined).listen(join(silent, 'admin.sock'))
   try {
-    expect(await codeOf(sendToAdminSocket(silent, clusterVerbRequest('status', {}, 50)))).toBe(
+    expect(await codeOf(sendToAdminSocket(silent, clusterOperationRequest('status', {}, 50)))).toBe(
       'NO_ANSWER',
     )
     const stream = streamFromAdminSocket(silent, { path: `${fabric}/cluster/backup` }, 50)
@@ -162,7 +167,7 @@ test('a controller replaces an admin socket that a killed process left behind', 
   // A second server on the same path, as after a crash: the owner of the folder's lock may replace
   // the socket.
   const second = await serveSocket(folder)
-  expect(await sendToAdminSocket(folder, clusterVerbRequest('status'))).toMatchObject({
+  expect(await sendToAdminSocket(folder, clusterOperationRequest('status'))).toMatchObject({
     selfId: 'ctrl1',
   })
   await second.close()
@@ -173,7 +178,7 @@ test('the admin socket works in a data folder whose path exceeds the maximum len
   mkdirSync(deep, { recursive: true })
   const served = await serveSocket(deep)
   expect(statSync(join(deep, 'admin.sock')).mode & 0o777).toBe(0o600)
-  expect(await sendToAdminSocket(deep, clusterVerbRequest('status'))).toMatchObject({
+  expect(await sendToAdminSocket(deep, clusterOperationRequest('status'))).toMatchObject({
     selfId: 'ctrl1',
   })
   const address = adminSocketAddress(deep)
@@ -281,7 +286,7 @@ test('a client of the admin socket reports a response that is not HTTP as a resp
   try {
     const expected =
       'this controller does not answer in HTTP, as version 0.1.0 does not; use its own flotilla'
-    const fault = await faultOf(sendToAdminSocket(earlier, clusterVerbRequest('status')))
+    const fault = await faultOf(sendToAdminSocket(earlier, clusterOperationRequest('status')))
     expect([fault.code, fault.message]).toEqual(['OTHER_VERSION', expected])
     const stream = streamFromAdminSocket(earlier, { path: `${fabric}/cluster/backup` })
     expect((await faultOf(stream.next())).message).toBe(expected)

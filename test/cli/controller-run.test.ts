@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import type { ControllerPlan, QuickstartPlan } from '../../src/cli/quickstart/plan.ts'
 import { requirePresent } from '../../src/lib/assert.ts'
@@ -78,7 +78,7 @@ function start(env: NodeJS.ProcessEnv = {}): Running {
 const leads = async (): Promise<void> => {
   const status = (await sendToAdminSocket(
     controller.dataFolder,
-    clusterVerbRequest('status'),
+    clusterOperationRequest('status'),
   )) as ClusterStatus
   expect(status.leaderId).toBe('ctrl1')
 }

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { findLevelAssertion } from '../../src/controller/start/find-state-abort.ts'
+import { findLevelDbAssertion } from '../../src/controller/start/find-state-abort.ts'
 import { openState } from '../../src/controller/start/open-state.ts'
 import type { StateMachine } from '../../src/fsm/state-machine.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -171,6 +171,6 @@ test.each([
 ])(
   'only a failed assertion in a source file of LevelDB counts as damage of the state: %s',
   (output, found) => {
-    expect(findLevelAssertion(`${output}\n`)).toBe(found)
+    expect(findLevelDbAssertion(`${output}\n`)).toBe(found)
   },
 )

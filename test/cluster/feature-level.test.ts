@@ -168,7 +168,7 @@ describe('a leader', () => {
     expect(cluster.raised).toEqual([])
     consensus.peersSeen = [peer('n2', 2), peer('n3', 2, false), learner]
     await severalTurns(consensus)
-    expect(cluster.raised, 'one of them is away').toEqual([])
+    expect(cluster.raised, 'one member is unreachable').toEqual([])
     consensus.peersSeen = [peer('n2', 2), peer('n3', 2), learner]
     await until('it is raised', () => cluster.featureLevel === 2)
     consensus.peersSeen = [peer('n2', 1), peer('n3', 1), learner]
@@ -187,7 +187,7 @@ describe('a leader', () => {
     first.role = 'follower'
     cluster.fails = false
     await severalTurns(second)
-    expect(cluster.featureLevel, 'nobody leads').toBe(1)
+    expect(cluster.featureLevel, 'there is no leader').toBe(1)
     second.role = 'leader'
     await until('the second one has raised it', () => cluster.featureLevel === 2)
     first.role = 'leader'

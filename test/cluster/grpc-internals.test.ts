@@ -22,7 +22,7 @@ describe('the private members of grpc-js on which the mesh depends', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }
-    expect(version, 'read docs/internals/dependencies.md before this version is changed').toBe(
+    expect(version, 'read docs/internals/dependencies.md before you change this version').toBe(
       '1.14.7',
     )
   })

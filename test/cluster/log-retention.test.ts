@@ -36,7 +36,7 @@ function noted(options: ConstructorParameters<typeof LogRetention>[0], entries =
 
 const small = { entries: 1000, bytes: 200_000, catchUpBytes: 500_000 }
 
-test('the log is compacted up to the persisted index, except for its last entries, and except for more entries if a peer is slow', () => {
+test('the log is compacted up to the persisted index, but keeps its last entries, and also those that a slow peer still needs', () => {
   const retention = noted({ entries: 1000, bytes: 1_000_000, catchUpBytes: 0 })
   const isJustBefore = (index: Index | undefined, end: Index): boolean =>
     index !== undefined && index <= end && index > end - 256

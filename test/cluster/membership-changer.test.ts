@@ -279,7 +279,7 @@ test.each([
     await until('it has tried twice', () => shares === 2)
     steward.stop()
     expect(said.filter((line) => line.includes('distributed shared secrets'))).toEqual([])
-    expect(said, 'the same is said once').toHaveLength(1)
+    expect(said, 'the same message is logged once').toHaveLength(1)
     expect(said[0]).toContain('distributing shared secrets waits')
   },
 )

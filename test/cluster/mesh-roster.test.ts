@@ -211,7 +211,7 @@ test('a refusal from a newer generation means, whatever its reason, that the clu
   }
   const ahead = stage(statusOf('abc', 5))
   ahead.keeper.onRefused('b', { reason: 'other-generation', configurationIndex: 9, generation: 0 })
-  expect(ahead.told(), 'an older one is no news').toEqual([])
+  expect(ahead.told(), 'an older roster is ignored').toEqual([])
 })
 
 test('a repeated refusal is reported at most once a second', () => {

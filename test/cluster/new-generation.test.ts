@@ -43,7 +43,7 @@ test('a recovered data folder has one member, and a new term that is higher than
   expect(record.members.map(({ id, voter }) => [id, voter])).toEqual([['ctrl1', true]])
   expect(record.departed.map(({ id }) => id)).toEqual(['ctrl2', 'ctrl3'])
   const keys = record.departed.map(({ id, publicKeySha256 }) => ({ id, publicKeySha256 }))
-  expect(record.removed, 'routers are to refuse their keys').toMatchObject(keys)
+  expect(record.removed, 'the configuration lists the removed keys').toMatchObject(keys)
   expect(readMembershipCacheFile(data)).toMatchObject({ index: last?.index, marks: [] })
   expect((await readSurvivor(data)).survivor).toMatchObject({ generation: 2, finding: null })
 })

@@ -72,7 +72,7 @@ describe('The initial secrets of a cluster', () => {
     const told = cluster.recorded.lines
       .slice(before)
       .filter((line) => line.includes('cannot decrypt'))
-    expect(told, 'for the new version, not for those known').toHaveLength(1)
+    expect(told, 'only the new version is reported').toHaveLength(1)
   })
 })
 
@@ -179,7 +179,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(cluster.recorded.lines.join('\n')).toContain('renew-issuing')
     const proposals = cluster.proposals.length
     await rotateSecretsAfterRemoval(rotation, 'ctrl3', compromised)
-    expect(cluster.proposals, 'done again, it changes nothing').toHaveLength(proposals)
+    expect(cluster.proposals, 'a repetition changes nothing').toHaveLength(proposals)
   })
 
   test('may be requested again with the same parameters, and then changes nothing', async () => {
@@ -263,9 +263,10 @@ describe('A member that lacks a shared secret', () => {
     expect(membersLackingSecrets(cluster.machine)).toEqual([])
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
     expect(cluster.member('ctrl3').keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
-    expect(await wrapMissingSecrets(cluster.member('ctrl1').rotation), 'nothing is left').toBe(
-      false,
-    )
+    expect(
+      await wrapMissingSecrets(cluster.member('ctrl1').rotation),
+      'no secret remains to be wrapped',
+    ).toBe(false)
   })
 
   test('cannot result from a rotation, because a rotation includes every admitted controller', async () => {

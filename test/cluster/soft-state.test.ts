@@ -276,7 +276,7 @@ test('the soft state of an owner is discarded after the owner’s restart, even 
   network.connect('a', 'b')
   network.run(200)
   expect(seen(b)).toEqual(['a/y=2'])
-  expect(lost, 'its owner has not withdrawn it').toEqual([['x', '1']])
+  expect(lost, 'its owner has not removed it').toEqual([['x', '1']])
   const wiped = network.add('a', { epoch: 1 }).open('text')
   wiped.publish('z', '3')
   network.connect('a', 'b')

@@ -16,7 +16,7 @@ const BEGIN = '<!-- Printed from src/events/subjects; FLOTILLA_RECORD=1 records 
 
 const emitters = {
   every: 'every controller, with the same id',
-  seer: 'the controller that observed the event',
+  observer: 'the controller that observed the event',
   leader: 'the leader',
   itself: 'every controller, about itself',
 } as const
@@ -50,7 +50,7 @@ function printed(): string {
 test('docs/integrate/events.md has every namespace with its types and fields', () => {
   const text = readFileSync(page, 'utf8')
   const at = text.indexOf(BEGIN)
-  expect(at, 'the page has a place for what is printed').toBeGreaterThan(0)
+  expect(at, 'the page contains the marker of the recorded part').toBeGreaterThan(0)
   if (process.env['FLOTILLA_RECORD'] === '1') writeFileSync(page, text.slice(0, at) + printed())
   expect(readFileSync(page, 'utf8').slice(at), 'FLOTILLA_RECORD=1 records it').toBe(printed())
 })

@@ -446,7 +446,7 @@ describe('a circuit', () => {
     await dial(er1)
     await answer(er2, routes(er2)[0], 'connection refused')
     await answer(er1, routes(er1)[0])
-    expect(unroutes(er1), 'of the first attempt').toHaveLength(1)
+    expect(unroutes(er1), 'the route of the first attempt is removed').toHaveLength(1)
   })
 
   test('is removed from a router that confirms it or reports a fault of it if this controller does not know it', async () => {
@@ -457,7 +457,9 @@ describe('a circuit', () => {
     await dial(er1)
     await tellFault(er1, FaultSubject.INGRESS, routes(er1)[1]?.circuitId ?? '')
     const unknown = ['of another start', 'of-another-start']
-    expect(unroutes(er1), 'none that is laid').toEqual(unknown.map((other) => [other, true]))
+    expect(unroutes(er1), 'no circuit that is being created').toEqual(
+      unknown.map((other) => [other, true]),
+    )
   })
 
   test.each([

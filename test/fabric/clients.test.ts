@@ -30,7 +30,7 @@ import type {
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { type Pipe, settle } from '../channel/pipe.ts'
 import { readsThat, RouterStage } from './stage.ts'
@@ -110,7 +110,9 @@ let proposals: ProposalInput[]
 let ended: string[]
 /** Runs when the latest state is read; set by a test. */
 let onLatest: () => void
-let propose: () => ReturnType<ConstructorParameters<typeof RouterWrites>[0]['proposer']['propose']>
+let propose: () => ReturnType<
+  ConstructorParameters<typeof RouterTerminatorWriter>[0]['proposer']['propose']
+>
 
 beforeEach(() => {
   stage = new RouterStage()
@@ -139,7 +141,7 @@ beforeEach(() => {
   channels.add(
     new TerminatorHandler({
       clients: shown,
-      writes: new RouterWrites({
+      writes: new RouterTerminatorWriter({
         log: { info: () => undefined, warn: () => undefined },
         proposer: {
           propose: (input) => {

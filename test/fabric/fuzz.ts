@@ -13,8 +13,8 @@ import { AlertHandler } from '../../src/fabric/alert-handler.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../src/fabric/clients/presented-session-tokens.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
-import { TerminatorValidation } from '../../src/fabric/clients/terminator-validation.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
+import { RouterTerminatorValidator } from '../../src/fabric/clients/router-terminator-validator.ts'
 import { TerminatorHandler } from '../../src/fabric/clients/terminator-handler.ts'
 import { createLinkHandler } from '../../src/fabric/links/link-handler.ts'
 import { LinkTable } from '../../src/fabric/links/link-table.ts'
@@ -93,7 +93,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
   const clients = admittingClients
   const shown = new PresentedSessionTokens(clients, upToDate, systemClock)
   const tunnels = new Tunnels()
-  const writes = new RouterWrites({ proposer, log })
+  const writes = new RouterTerminatorWriter({ proposer, log })
   const circuits = new CircuitHandler({
     table: createCircuitTable('ctrl1', (id, message) => connection(id)?.channel.send(message)),
     clients,
@@ -134,7 +134,7 @@ export function dutiesStage(processor?: RouterChannelsDeps['processor']): {
       onEnded: (ids) => circuits.onSessionsEnded(ids),
     }),
     new TerminatorHandler({ clients: shown, writes }),
-    new TerminatorValidation({
+    new RouterTerminatorValidator({
       writes,
       log,
       clock: systemClock,

@@ -205,15 +205,15 @@ describe('For a dial that cannot be routed yet, a controller that has just start
   test('queues some dials of a client, and immediately refuses further dials of this client', async () => {
     const er1 = await stage.dial('er1')
     for (let dialed = 0; dialed < 14; dialed += 1) await dial(er1)
-    expect(refusals(er1), 'a client has three quarters of the room').toBe(2)
+    expect(refusals(er1), 'one client may use three quarters of the limit').toBe(2)
     judged = { ok: true, client: { ...client, identityId: 'i3' } }
     await dial(er1)
-    expect(refusals(er1), 'another one has room').toBe(2)
+    expect(refusals(er1), 'another client is still accepted').toBe(2)
     await passes(AWAITED_MS)
     expect(refusals(er1)).toBe(15)
     judged = { ok: true, client }
     await dial(er1)
-    expect(refusals(er1), 'the room is free again').toBe(15)
+    expect(refusals(er1), 'the limit is available again').toBe(15)
   })
 
   test('dials no host if the client lost its right during the wait', async () => {

@@ -67,7 +67,7 @@ describe('A circuit whose owning controller is gone', () => {
     stage.told('ctrl1b', 'c1')
     stage.controllers.add('ctrl1b')
     await stage.lose('ctrl1b')
-    expect(stage.circuits.list(), 'it is that of ctrl2').toEqual([])
+    expect(stage.circuits.list(), 'the circuit belongs to ctrl2').toEqual([])
     stage.controllers.delete('ctrl2')
     stage.controllers.delete('ctrl0')
     await stage.sweep()
@@ -128,7 +128,9 @@ describe('A circuit whose owning controller is gone', () => {
     const body = toBinary(RouterLinksSchema, create(RouterLinksSchema, whole))
     again.say({ contentType: 1035, body })
     await settle()
-    expect(attempts(again), 'it hears whose the circuit is').toEqual([['c1', REROUTE_ATTEMPT]])
+    expect(attempts(again), 'it receives the owner of the circuit').toEqual([
+      ['c1', REROUTE_ATTEMPT],
+    ])
   })
 
   test('ends if one of its routers reports or responds that a circuit endpoint no longer exists', async () => {
@@ -233,7 +235,7 @@ describe('A controller to which a router reports another controller’s circuit'
       stage.told('ctrl2', 'c1', { turn: 1 })
       await tellFault(er2, FaultSubject.EGRESS, 'c1')
       stage.told('ctrl2', 'c1', { turn: 1 })
-      expect(turnsTold(), 'it has yet to hear').toEqual([2])
+      expect(turnsTold(), 'it has not received the answer yet').toEqual([2])
       stage.told('ctrl2', 'c1', { turn: 3 })
       expect(turnsTold()).toEqual([])
     })

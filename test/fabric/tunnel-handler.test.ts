@@ -16,7 +16,7 @@ import {
   UpdateTunnelTerminatorSchema,
 } from '../../proto/gen/router_pb.ts'
 import { encodeFlag, readInt32, encodeText } from '../../src/channel/headers.ts'
-import { RouterWrites } from '../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../src/fabric/clients/router-terminator-writer.ts'
 import { TunnelHandler } from '../../src/fabric/clients/tunnel-handler.ts'
 import { refusedOutcome } from '../../src/fsm/apply/outcome.ts'
 import { Problem } from '../../src/lib/problems.ts'
@@ -61,7 +61,7 @@ beforeEach(async () => {
       clock,
       log,
       reads: readsThat(() => onLatest()),
-      writes: new RouterWrites({ proposer, log }),
+      writes: new RouterTerminatorWriter({ proposer, log }),
       isLeader: () => isLeader,
       endCircuits: () => {
         looks += 1

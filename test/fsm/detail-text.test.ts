@@ -33,7 +33,7 @@ function filled() {
     nowMs += ms
   }
   const textOf = (kind: KindName, id: string, callerId = 'admin'): unknown =>
-    JSON.parse(reader.detailPrinter(kind, callerId)(requirePresent(state.get(kind, id), id)))
+    JSON.parse(reader.detailSerializer(kind, callerId)(requirePresent(state.get(kind, id), id)))
   return { state, log, reader, later, textOf }
 }
 
@@ -46,8 +46,8 @@ describe('The cached JSON text of a record’s details', () => {
         for (const { record } of state.table(name).rows.values()) {
           for (const callerId of ['admin', 'ann', 'nobody']) {
             const detail = JSON.stringify(reader.detail(name, record, callerId))
-            const print = reader.detailPrinter(name, callerId)
-            expect(print(record), `${round} ${name}`).toBe(detail)
+            const serialize = reader.detailSerializer(name, callerId)
+            expect(serialize(record), `${round} ${name}`).toBe(detail)
             shown += 1
           }
         }

@@ -274,7 +274,7 @@ describe('a certificate of a verified CA', () => {
     expect(state.table('identity').rows.size).toBe(before)
   })
 
-  test('is refused if the CA is not enabled for enrollment, or not verified', () => {
+  test('is refused if the CA is not enabled for enrollment', () => {
     const { log } = formedState()
     newCa(log, { isAutoCaEnrollmentEnabled: false })
     expect(byCa(log)).toMatchObject(refusedWith('CERT_FAILED_VALIDATION'))

@@ -141,7 +141,7 @@ describe('one log applied by an older and a newer release', () => {
     const [one, other] = [applied(next, raise.entries), applied(next, raise.entries)]
     expect(digestsOf(one)).toEqual(digestsOf(other))
     expect(one.featureLevel).toBe(NEXT_LEVEL)
-    expect(one.get('service', 'a2'), 'what was dropped stays so').toMatchObject({ owner: '' })
+    expect(one.get('service', 'a2'), 'removed records remain removed').toMatchObject({ owner: '' })
     expect(one.get('service', 'b2')).toMatchObject({ ...later, name: 'b3' })
     expect(one.get('service', 'b1')).toMatchObject({ owner: 'nobody', weight: 9 })
   })

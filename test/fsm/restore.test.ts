@@ -119,7 +119,7 @@ describe('a restore', () => {
     expectIntact(state)
   })
 
-  test('keeps members, secrets, log time, feature level, cluster id and request ids', () => {
+  test('keeps admissions, join tickets, shared secrets, log time, feature level, cluster id and request ids', () => {
     const { state, log } = since()
     const kept = (): unknown => [
       state.clusterId,
@@ -229,9 +229,11 @@ describe('a restore changes nothing', () => {
     const cut = content.chunks[last]?.bytes.slice(0, -9)
     expect(restore.chunk(last, cut), 'cut').toMatchObject(refusedRestore)
     for (let number = last; number + 1 < content.chunks.length; number += 1) restore.chunk(number)
-    expect(restore.end(), 'without the last').toMatchObject(refusedRestore)
+    expect(restore.end(), 'without the last chunk').toMatchObject(refusedRestore)
     restore.chunk(content.chunks.length - 1)
-    expect(restore.end({ sha256: Buffer.alloc(32) }), 'another whole').toMatchObject(refusedRestore)
+    expect(restore.end({ sha256: Buffer.alloc(32) }), 'another digest').toMatchObject(
+      refusedRestore,
+    )
     expect(state.entitiesDigest()).toBe(before)
     expect(restore.end()).toMatchObject({ ok: true })
   })

@@ -69,7 +69,7 @@ describe('router certificates that are extended over the router’s channel', ()
       nextCertPem: null,
       nextServerCertPem: null,
     })
-    expect(extending.verify().ok, 'said again').toBe(true)
+    expect(extending.verify().ok, 'repeated').toBe(true)
   })
 
   test('are replaced if the router begins the extension again', () => {

@@ -72,7 +72,7 @@ test('the validity of a session is evaluated once and then cached, even if unrel
   expect(first).toMatchObject({
     session: { id: 'of-alice' },
     identity: { id: 'alice' },
-    isHonoured: true,
+    isHonored: true,
     isAdmin: false,
     pendingFactors: [{ kind: 'totp' }, { kind: 'extJwt', signerId: 'of-tokens' }],
   })
@@ -108,13 +108,13 @@ test.each<[string, string, Readonly<Record<string, unknown>>, object]>([
     'its CA no longer allows log-ins',
     'ca of-alices',
     { isAuthEnabled: false },
-    { isHonoured: false },
+    { isHonored: false },
   ],
   [
     'its external JWT signer is disabled',
     'externalJwtSigner of-logins',
     { enabled: false },
-    { isHonoured: false },
+    { isHonored: false },
   ],
   [
     'a TOTP code was accepted in the session',
@@ -152,10 +152,10 @@ test('the validity of a session that was evaluated during a reverted write is no
   const { state } = withAlice()
   state.transact(() => {
     write(state, 'ca', 'of-alices', { isAuthEnabled: false })
-    expect(alice(state).isHonoured).toBe(false)
+    expect(alice(state).isHonored).toBe(false)
     return { ok: false, code: 'REVISION_MOVED', fault: null, detail: null }
   })
-  expect(alice(state).isHonoured).toBe(true)
+  expect(alice(state).isHonored).toBe(true)
 })
 
 test('the validity of a session depends in a layer (changes on top of the state) on the records of the layer, and in the state on those of the state', () => {
@@ -165,9 +165,9 @@ test('the validity of a session depends in a layer (changes on top of the state)
   // Makes as many writes as the state has had, so that the two differ only in their records.
   while (layer.standingVersion < state.standingVersion) write(layer, 'mfa', 'alice')
   expect(layer.standingVersion).toBe(state.standingVersion)
-  expect(alice(state).isHonoured).toBe(true)
-  expect(alice(layer).isHonoured).toBe(false)
-  expect(alice(state).isHonoured).toBe(true)
+  expect(alice(state).isHonored).toBe(true)
+  expect(alice(layer).isHonored).toBe(false)
+  expect(alice(state).isHonored).toBe(true)
 })
 
 test('the validity of a session depends only on the session, its identity and the kinds of records whose writes clear the cache', () => {
@@ -207,7 +207,7 @@ describe('sessions whose signer is disabled', () => {
     const { state, log } = withAlice()
     log.logIn('of-admin')
     expect(log.patch('externalJwtSigner', 'of-logins', { enabled: false }).ok).toBe(true)
-    expect(alice(state).isHonoured).toBe(false)
+    expect(alice(state).isHonored).toBe(false)
     raise(log, 1)
     expect(sessionValidity(state, 'of-alice')).not.toBeNull()
     raise(log, 2)

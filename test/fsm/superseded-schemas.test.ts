@@ -40,7 +40,7 @@ test('config type schemas of release 0.1.0 are kept below feature level 2, and u
   expect(raise(log)).toMatchObject({ ok: true })
   for (const [id, schema] of seeds) expect(schemaOf(state, id), id).toEqual(schema)
   const host = state.get('configType', 'NH5p4FpGR')
-  expect(host?.revision, 'whoever read it before is told').toBe(state.position.index)
+  expect(host?.revision, 'the revision changes').toBe(state.position.index)
   expect(host?.updatedAt).toBe(state.logTimeMs)
   raise(log)
   expect(state.get('configType', 'NH5p4FpGR')).toEqual(host)

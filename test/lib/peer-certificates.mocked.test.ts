@@ -12,7 +12,7 @@ const { issueLeaf, LEAF_LIFETIME_MS, validityStartingAt } =
   await import('../../src/pki/authority/authority.ts')
 const { networkAuthorities } = await import('../support/authorities.ts')
 
-test('on a Node version that leaks certificate chains, the chain of a peer is read without the call that leaks', async () => {
+test('on a Node version that leaks the memory of certificate chains, the chain of a peer is read without the call that leaks', async () => {
   const nowMs = Date.now()
   const { issuing, anchorsPem } = await networkAuthorities(nowMs)
   const { certificatePem, privateKeyPem } = await issueLeaf({

@@ -94,7 +94,7 @@ test('short work returns its result directly, and work of several steps returns 
   await expect(share.finish('a', counting(50, pass))).resolves.toBe(50)
 })
 
-test('short work of a caller ends before the caller’s next task starts, and work of several steps takes turns with it', async () => {
+test('short work of a caller ends before the caller’s next task starts, and long work of the caller continues in between', async () => {
   const { share, pass } = shareOf()
   share.run('a', () => pass(30))
   const told: string[] = []

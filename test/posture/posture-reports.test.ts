@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PostureReports } from '../../src/posture/posture-reports.ts'
-import { FailedRequests } from '../../src/posture/failed-requests.ts'
+import { FailedRequestLog } from '../../src/posture/failed-request-log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import type { PostureReport } from '../../src/ports/posture.ts'
 import { LocalTopic } from '../api/support/local-topic.ts'
@@ -220,7 +220,7 @@ describe('A router’s posture verdict (the result of an evaluation by the route
     expect(them.board(1).report('alice', 's1', [judged('er1')])).toBe('taken')
     them.carryAll()
     for (const board of them.boards) expect(kindsOf(board).length).toBe(4)
-    expect(them.board(1).report('alice', 's1', [judged('er1')]), 'told again').toBe('same')
+    expect(them.board(1).report('alice', 's1', [judged('er1')]), 'reported again').toBe('same')
   })
 
   test('is discarded when its session ends', () => {
@@ -244,9 +244,9 @@ describe('recorded failures of service requests', () => {
   test('are returned newest first, with those of other controllers, and at most 100', () => {
     const topic = new LocalTopic<Uint8Array>('ctrl1')
     const other = new LocalTopic<Uint8Array>('ctrl2')
-    const board = new FailedRequests('ctrl1', topic)
+    const board = new FailedRequestLog('ctrl1', topic)
     for (let at = 0; at < 120; at += 1) board.note('alice', failed(`s${at}`, at))
-    new FailedRequests('ctrl2', other).note('alice', failed('elsewhere', 119))
+    new FailedRequestLog('ctrl2', other).note('alice', failed('elsewhere', 119))
     topic.hear('ctrl2', 'alice', other.own.get('alice'))
     const found = board.of('alice')
     expect(found).toHaveLength(100)
@@ -255,7 +255,7 @@ describe('recorded failures of service requests', () => {
   })
 
   test('are recorded for one service at most once in ten seconds', () => {
-    const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
+    const board = new FailedRequestLog('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (const atMs of [0, 1, 9_999, 10_000, 19_999]) board.note('alice', failed('wiki', atMs))
     board.note('alice', failed('other', 19_999))
     board.note('bob', failed('wiki', 1))
@@ -264,7 +264,7 @@ describe('recorded failures of service requests', () => {
   })
 
   test('are dropped, oldest first, once their total size exceeds the limit', () => {
-    const board = new FailedRequests('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
+    const board = new FailedRequestLog('ctrl1', new LocalTopic<Uint8Array>('ctrl1'))
     for (let at = 0; at < 20; at += 1) board.note('alice', failed(`s${at}`, at, 8000))
     const ids = board.of('alice').map(({ serviceId }) => serviceId)
     expect(ids[0]).toBe('s19')

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { shellBlocksBelow } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
@@ -73,7 +73,10 @@ function begin(line: string): void {
 }
 
 async function statusOf(k: number): Promise<ClusterStatus> {
-  return (await sendToAdminSocket(fleet.data(k), clusterVerbRequest('status'))) as ClusterStatus
+  return (await sendToAdminSocket(
+    fleet.data(k),
+    clusterOperationRequest('status'),
+  )) as ClusterStatus
 }
 
 async function names(client: Client): Promise<unknown[]> {

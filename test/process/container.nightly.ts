@@ -18,7 +18,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import type { OpenZitiMember } from '../../src/api/cluster/cluster-status.ts'
 import { freePort, freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
@@ -169,7 +169,7 @@ async function hasVoters(name: string, count: number): Promise<boolean> {
   const folder = join(volume(name), 'data')
   const listed = (await sendToAdminSocket(
     folder,
-    clusterVerbRequest('list'),
+    clusterOperationRequest('list'),
   )) as readonly OpenZitiMember[]
   return listed.filter(({ voter, connected }) => voter && connected).length === count
 }
@@ -263,7 +263,7 @@ test('the first pod forms a cluster only if all other pods report that they have
 
   startFirst()
   await says('pod-0', 'nothing is formed before')
-  expect(existsSync(configOf('pod-0')), 'the other one may have data').toBe(false)
+  expect(existsSync(configOf('pod-0')), 'the other pod may have data').toBe(false)
   start('pod-1', member(2), { WAITING_PORT: `${meshOfSecond}` })
   const invite = ['cluster', 'invite', '--config', configOf('pod-0')]
   await until('it is formed', () => hasVoters('pod-0', 1))

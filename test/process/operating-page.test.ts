@@ -16,7 +16,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import { pageNames, pageText, shellBlocks, shownOutput } from '../support/pages.ts'
 import { flotilla } from '../support/program.ts'
 import { until } from './support/client.ts'
@@ -119,7 +119,7 @@ async function leads(k: number): Promise<void> {
   await until(`ctrl${k} leads`, async () => {
     const status = (await sendToAdminSocket(
       fleet.data(k),
-      clusterVerbRequest('status'),
+      clusterOperationRequest('status'),
     )) as ClusterStatus
     return status.leaderId === `ctrl${k}`
   })
@@ -262,7 +262,7 @@ test('the commands in docs/operate recover an administrator’s access, and remo
 
 async function votesAgain(k: number): Promise<void> {
   await until(`ctrl${k} is a voter again`, async () => {
-    const status = (await sendToAdminSocket(fleet.data(k), clusterVerbRequest('status')).catch(
+    const status = (await sendToAdminSocket(fleet.data(k), clusterOperationRequest('status')).catch(
       () => null,
     )) as ClusterStatus | null
     return status?.members.some(({ id, role }) => id === `ctrl${k}` && role === 'follower') === true

@@ -52,5 +52,5 @@ test('the commands of docs/operate/own-pki.md work when pasted in order', async 
   const [controllers, signer] = ['controllers', 'signer'].map((n) => `O=Example\nCN=Example ${n}`)
   expect(authorities).toEqual([controllers, controllers, signer, signer])
   expect(file('laptop-ca.pem')).toContain(root[0].pem)
-  expect(existsSync(join(dir, 'ctrl1/pki')), 'no root of ours').toBe(false)
+  expect(existsSync(join(dir, 'ctrl1/pki')), 'no root authority of Flotilla').toBe(false)
 })

@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import { freePortBlock } from '../support/ports.ts'
 import { flotilla } from '../support/program.ts'
 import { isRunning, until } from './support/client.ts'
@@ -186,7 +186,7 @@ function log(k: number): string {
 
 async function statusOf(k: number): Promise<ClusterStatus> {
   const data = join(system(k), `var/lib/flotilla/ctrl${k}/data`)
-  return (await sendToAdminSocket(data, clusterVerbRequest('status'))) as ClusterStatus
+  return (await sendToAdminSocket(data, clusterOperationRequest('status'))) as ClusterStatus
 }
 
 async function allVote(): Promise<void> {

@@ -81,7 +81,7 @@ test('a snapshot that is requested from any controller contains the current stat
       const file = statSync(join(data, name), { throwIfNoEntry: false })
       return file?.isFile() === true && (file.mode & 0o077) !== 0
     })
-    expect(open, 'whatever is in the data folder is for its owner alone').toEqual([])
+    expect(open, 'only the owner may read the data folder').toEqual([])
 
     const read = { privateKeyPem: null }
     const { manifest, state } = await loadBackup(readFileChunks(path), new MemoryStateStore(), read)

@@ -88,12 +88,15 @@ export class Invariants {
   }
 
   #assertNoRegress(node: Watched, before: Seen, now: FullCoreStatus): void {
-    assert(now.term >= before.term, `I8: term of ${node.id} fell`)
-    assert(now.commit >= before.commit, `I8: commit of ${node.id} fell`)
-    assert(now.applied >= before.applied, `I8: applied of ${node.id} fell`)
+    assert(now.term >= before.term, `I8: the term of ${node.id} decreased`)
+    assert(now.commit >= before.commit, `I8: the commit index of ${node.id} decreased`)
+    assert(now.applied >= before.applied, `I8: the applied index of ${node.id} decreased`)
     const { base, commit, applied, last } = now
-    assert(base.index <= applied, `I9: ${node.id} compacted what is not applied`)
-    assert(applied <= commit && commit <= last.index, `I9: ${node.id} is past its own log`)
+    assert(base.index <= applied, `I9: ${node.id} compacted entries that are not applied`)
+    assert(
+      applied <= commit && commit <= last.index,
+      `I9: ${node.id} has a commit or applied index beyond its log`,
+    )
     const isStillLeader =
       before.role === 'leader' && now.role === 'leader' && before.term === now.term
     if (!isStillLeader) return
@@ -110,7 +113,7 @@ export class Invariants {
     this.#leaders.set(now.term, node.id)
     const { voters, outgoingVoters } = now.configuration
     const isVoter = voters.includes(node.id) || outgoingVoters.includes(node.id)
-    assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} leads and is no voter`)
+    assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} is leader, but not a voter`)
     if (before?.role === 'leader' && before.term === now.term) return
     assert(now.last.index >= this.committedIndex, `I4: leader ${node.id} lacks committed entries`)
     for (let index = now.base.index + 1; index < this.history.length; index += 1) {
@@ -127,7 +130,10 @@ export class Invariants {
       const term = node.core.termAt(index)
       if (term === null) continue
       const known = this.history[index]
-      assert(known === undefined || known === term, `I5: ${node.id} commits another at ${index}`)
+      assert(
+        known === undefined || known === term,
+        `I5: ${node.id} commits another entry at ${index}`,
+      )
       assert(
         known !== undefined || isByCounting,
         `I7: follower ${node.id} commits ${index} before any leader did`,
@@ -180,7 +186,10 @@ export class Invariants {
       if (previous !== null) {
         const pastKey = `past:${key}`
         const past = this.#entries.get(pastKey)
-        assert(past === undefined || past === String(previous), `I3: two pasts of ${key}`)
+        assert(
+          past === undefined || past === String(previous),
+          `I3: two previous entries of ${key}`,
+        )
         this.#entries.set(pastKey, String(previous))
       }
       previous = entry.term
@@ -195,7 +204,10 @@ export class Invariants {
     const { platter } = sender
     const isPreVote = message.type.startsWith('vote') && 'pre' in message && message.pre
     if (!isPreVote) {
-      assert(platter.hardState.term >= message.term, `I10: ${message.type} ahead of its term`)
+      assert(
+        platter.hardState.term >= message.term,
+        `I10: ${message.type} was sent before its term was durable`,
+      )
     }
     if (message.type === 'voteResponse' && message.granted && !message.pre) {
       this.#onVote(sender, message.term, message.to)
@@ -205,14 +217,17 @@ export class Invariants {
     }
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
-    assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
+    assert(
+      platter.lastIndex >= message.matchIndex,
+      'I10: an acknowledgment was sent before its entries were durable',
+    )
     // A node that is already in a later term may have replaced the entry in memory. Its disk still
     // contains the entry that the message of the earlier term describes.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
       term === null || platter.holds(message.matchIndex, term),
-      'I10: an acknowledgement of other entries than those on disk',
+      'I10: the acknowledged entries are not those on disk',
     )
   }
 
@@ -223,13 +238,16 @@ export class Invariants {
     this.#votes.set(key, candidate)
     const { hardState } = sender.platter
     const isDurable = hardState.term > term || hardState.votedFor === candidate
-    assert(isDurable, `I10: a vote of ${sender.id} ahead of its write`)
+    assert(isDurable, `I10: a vote of ${sender.id} was sent before it was durable`)
   }
 
   onApply(node: NodeId, entry: Entry): void {
     const value = `${entry.term}|${fingerprint(entry)}`
     const known = this.#appliedAs[entry.index]
-    assert(known === undefined || known === value, `I5: ${node} applies another ${entry.index}`)
+    assert(
+      known === undefined || known === value,
+      `I5: ${node} applies another entry at ${entry.index}`,
+    )
     assert(
       this.history[entry.index] === entry.term,
       `I5: ${node} applies ${entry.index}, which is not committed`,
@@ -252,14 +270,17 @@ export class Invariants {
     )
     if (now.role !== 'leader') return
     const uncommitted = changes.filter((entry) => entry.index > now.commit)
-    assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
+    assert(uncommitted.length <= 1, `I12: ${node.id} has two changes in progress`)
   }
 
   /** Terms on disk survive every crash (I8, I16). */
   onRestart(platter: Platter, core: RaftCore): void {
     const before = this.#platterTerms.get(platter) ?? 0
-    assert(platter.hardState.term >= before, 'I8: a term was forgotten in a crash')
-    assert(core.status.term >= platter.hardState.term, 'I16: a start fell behind its disk')
+    assert(platter.hardState.term >= before, 'I8: a term was lost in a crash')
+    assert(
+      core.status.term >= platter.hardState.term,
+      'I16: a start has an earlier term than its disk',
+    )
     this.#platterTerms.set(platter, platter.hardState.term)
   }
 }

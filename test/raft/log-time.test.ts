@@ -48,13 +48,16 @@ test('log time advances at half speed while it is far ahead of the clocks', () =
   cluster.elect('1')
   const [wrongMs = 0] = stampedAt(cluster, rightMs + dayMs, 1)
   const later = stampedAt(cluster, rightMs, 9)
-  expect(later[0], 'as the clocks are set back, nothing has passed').toBe(wrongMs)
+  expect(later[0], 'when the clocks are set back, log time does not advance').toBe(wrongMs)
   expect(later.at(-1)).toBe(wrongMs + (8 * 50) / 2)
   expect(later).toEqual(later.toSorted((a, b) => a - b))
   const small = new ScriptCluster(three)
   small.elect('1')
   const [aheadMs = 0] = stampedAt(small, rightMs + 9_000, 1)
-  expect(new Set(stampedAt(small, rightMs, 9)), 'a skew is waited out').toEqual(new Set([aheadMs]))
+  expect(
+    new Set(stampedAt(small, rightMs, 9)),
+    'within the allowed skew, log time waits for the clocks',
+  ).toEqual(new Set([aheadMs]))
 })
 
 test('timestamps never decrease after a reset of log time, and are ahead of the clocks by the amount that the reset subtracts', () => {

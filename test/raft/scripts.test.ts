@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { chapters } from './script-chapters.ts'
 import { headOf, holdTo, play } from './script-file.ts'
+import { titlesIn } from '../support/titles.ts'
 
 const folder = join(import.meta.dirname, 'scripts')
 const names = chapters.flatMap(({ scripts }) => scripts)
@@ -47,7 +48,7 @@ test.for<[string, readonly string[]]>([
   expect(rules.filter((rule) => !found.has(rule))).toEqual([])
 })
 
-test('every documented divergence from the Raft paper names its script, and this script contains the topic', () => {
+test('every documented divergence from the Raft paper names an existing script or test, and each script for a divergence names a documented topic', () => {
   const rows = divergences()
   expect(rows.length).toBeGreaterThan(0)
   expect(rows.filter(({ shownBy }) => shownBy === '')).toEqual([])
@@ -55,6 +56,14 @@ test('every documented divergence from the Raft paper names its script, and this
     [...shownBy.matchAll(/`([^`/.]*_[^`/.]*)`/g)].map(([, script = '']) => script),
   )
   expect(shown.filter((script) => !names.includes(script))).toEqual([])
+  const quoted = rows.flatMap(({ shownBy }) =>
+    [...shownBy.matchAll(/"([^"]+)"/g)].map(([, title = '']) => title),
+  )
+  const titles = readdirSync(import.meta.dirname)
+    .filter((file) => file.endsWith('.test.ts'))
+    .flatMap((file) => titlesIn(readFileSync(join(import.meta.dirname, file), 'utf8')))
+    .map((title) => title.split(' > ').at(-1))
+  expect(quoted.filter((title) => !titles.includes(title))).toEqual([])
   const topics = new Set(rows.map(({ topic }) => topic.replace(/ \(.*\)$/, '')))
   const told = names.map((name) => /^Flotilla: ([^;]+)/.exec(headOf(read(name)).section)?.[1])
   expect(told.filter((topic) => topic !== undefined && !topics.has(topic))).toEqual([])

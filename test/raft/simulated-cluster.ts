@@ -172,7 +172,7 @@ export class SimulatedCluster implements World {
    */
   assertAcknowledgedKept(): void {
     for (const [index] of this.#acknowledgedBodies) {
-      assert(index <= this.invariants.committedIndex, `I14: acknowledged ${index} is gone`)
+      assert(index <= this.invariants.committedIndex, `I14: acknowledged entry ${index} is missing`)
     }
   }
 
@@ -233,7 +233,7 @@ export class SimulatedCluster implements World {
     if (promise.term !== entry.term) return
     assert(
       new TextDecoder().decode(entry.data) === promise.body,
-      `I14: ${entry.index} is not what was accepted there`,
+      `I14: entry ${entry.index} is not the one that was accepted`,
     )
     this.acknowledged += 1
     this.#acknowledgedBodies.set(entry.index, promise.body)
@@ -441,7 +441,10 @@ export class SimulatedCluster implements World {
         this.readsDone += 1
         if (result.index >= completed) return
         this.after(0, () => {
-          assert(false, `I15: ${node.id} reads at ${result.index}, ${completed} was done before`)
+          assert(
+            false,
+            `I15: ${node.id} reads at ${result.index}, but ${completed} was complete before`,
+          )
         })
       })
     }
@@ -475,9 +478,15 @@ export class SimulatedCluster implements World {
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.options
     // A new leader inherits the uncommitted entries of earlier leaders, each of which kept the
     // bound.
-    assert(uncommittedBytes <= uncommittedBytesMax * 8 + entryMax, 'I17: too much uncommitted')
+    assert(
+      uncommittedBytes <= uncommittedBytesMax * 8 + entryMax,
+      'I17: too many uncommitted bytes',
+    )
     for (const { bytesInFlight } of peers) {
-      assert(bytesInFlight <= windowBytesMax + appendBytesMax + entryMax, 'I17: window exceeded')
+      assert(
+        bytesInFlight <= windowBytesMax + appendBytesMax + entryMax,
+        'I17: too many bytes in flight',
+      )
     }
   }
 

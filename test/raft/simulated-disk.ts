@@ -56,11 +56,11 @@ export class Platter {
 
   setHardState(hardState: HardState): void {
     const { term, votedFor } = this.hardState
-    assert(hardState.term >= term, 'I8: the term on disk fell')
+    assert(hardState.term >= term, 'I8: the term on disk decreased')
     const isOtherVote = hardState.term === term && votedFor !== null
     assert(
       !isOtherVote || hardState.votedFor === votedFor,
-      'I8: the vote on disk changed in a term',
+      'I8: the vote on disk changed within a term',
     )
     this.hardState = hardState
   }

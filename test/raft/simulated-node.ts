@@ -285,7 +285,7 @@ export class SimulatedNode implements Watched {
       this.#whileAlive(this.#world.restoreMs(), () => {
         assert(
           this.machine.position.index <= position.index,
-          `I8: a snapshot puts ${this.id} back from ${this.machine.position.index}`,
+          `I8: a snapshot sets ${this.id} back from ${this.machine.position.index}`,
         )
         this.machine = state
         this.persisted = state

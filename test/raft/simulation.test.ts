@@ -24,7 +24,9 @@ async function run(seed: number, print?: (line: string) => void): Promise<Simula
   cluster.heal()
   const acknowledgedBefore = cluster.acknowledged
   await cluster.runUntil(cluster.nowMs + SERVING_MS)
-  expect(cluster.acknowledged, 'writes go on after the faults').toBeGreaterThan(acknowledgedBefore)
+  expect(cluster.acknowledged, 'writes continue after the faults').toBeGreaterThan(
+    acknowledgedBefore,
+  )
   cluster.isServing = false
   // With small windows the cluster may need a long time to become quiet, but every round must make
   // progress.

@@ -13,7 +13,7 @@ import { join, resolve } from 'node:path'
 
 import type { Json } from '../../src/lib/text/canonical-json.ts'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import { applyLogEntry } from '../../src/fsm/apply-log-entry.ts'
 import { loadState } from '../../src/fsm/records/load.ts'
 import { LevelStateStore } from '../../src/store/state/level-state-store.ts'
@@ -60,7 +60,7 @@ async function fill(): Promise<void> {
   const net = await Enrolling.on(cluster)
   await peopleAndSessions(net)
   const ticket = { isVoter: false, lifetimeMs: 7 * 86_400_000 }
-  await sendToAdminSocket(dataFolder(1), clusterVerbRequest('invite', ticket))
+  await sendToAdminSocket(dataFolder(1), clusterOperationRequest('invite', ticket))
   dataOf(await net.ask(1, 'POST', '/database/check-data-integrity'), 202)
   dataOf(await admin.request('POST', `${MANAGEMENT}/database/snapshot`, { isHeld: false }))
 }

@@ -34,7 +34,7 @@ test('the zero value of each stored field equals the recorded zero value', () =>
   )
   expect(
     changed,
-    'two releases would store different bytes (ADR 14): add a field of its own, with `since`',
+    'two releases would store different bytes (ADR 14): add a separate field, with `since`',
   ).toEqual([])
   const missing = Object.keys(now).filter((name) => !(name in known))
   expect(isRecording ? [] : missing, 'record new fields with FLOTILLA_RECORD=1').toEqual([])

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 
 import { systemClock } from '../../src/lib/clock.ts'
 import { terminatorDialers } from '../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import type {
   CircuitApplication,
   CircuitEndpoint,
@@ -50,7 +50,7 @@ describe('The configured options determine the circuit endpoint', () => {
       circuits,
       caPem: () => '',
       ownPorts: () => new Set(),
-      sockets: new TargetSockets(),
+      sockets: new TargetSocketLimiter(),
     }).get(binding)
     const address = binding === 'transport' ? target.address : `udp:127.0.0.1:${target.port}`
     await dialer?.dial(dialTo(address), new AbortController().signal)

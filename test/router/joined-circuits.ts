@@ -9,8 +9,8 @@ import type { PayloadContent } from '../../src/channel/messages/payload.ts'
 const WAITING_BYTES_MAX = 64 * 1024
 
 /**
- * The ends of circuits in memory: the first two ends that are opened with one ID are joined. It
- * fulfills the contract of `circuit-endpoint.ts`, with a queue of some bytes in each direction.
+ * Circuit endpoints in memory: the first two that are opened with one ID are joined. They fulfill
+ * the contract of `circuit-endpoint.ts`, with a queue of some bytes in each direction.
  */
 export class JoinedCircuits implements LocalCircuits {
   readonly ends = new Map<string, JoinedEnd[]>()

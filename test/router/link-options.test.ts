@@ -292,7 +292,7 @@ link: {dialers: [{binding: transport}], heartbeats: {sendInterval: 100ms, closeU
     expect(await taken(1101)).toBe(7)
     pipe.readOn()
     await settle()
-    expect(made.trySend({ contentType: 1100 }, Infinity), 'once all has gone').toBe(true)
+    expect(made.trySend({ contentType: 1100 }, Infinity), 'after everything was sent').toBe(true)
     channel.close('over')
   })
 })

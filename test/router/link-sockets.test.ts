@@ -103,7 +103,7 @@ describe('A link with several sockets', () => {
     const peer = await peerRouter()
     tell(peer)
     await eventually(() => peer.hellos).toHaveLength(1)
-    expect(peer.hellos[0]?.headers.has(9), 'it does not say that it takes several').toBe(false)
+    expect(peer.hellos[0]?.headers.has(9), 'it does not offer several sockets').toBe(false)
   })
 
   test('has one socket if the other router does not support socket groups', async () => {

@@ -106,7 +106,7 @@ describe('Routers with links', () => {
         fullRefresh: false,
       },
     ])
-    expect(reports(other), 'the dialer alone reports').toHaveLength(1)
+    expect(reports(other), 'only the dialer reports').toHaveLength(1)
   })
 
   test('keep only one link if both dial each other, and agree which link this is', async () => {

@@ -99,7 +99,7 @@ describe('A router', () => {
     await connected(a)
     a.tell([a, b, c], 5, true)
     await connected(a, b, c)
-    expect(a.hellos, 'the channel that was there is kept').toHaveLength(1)
+    expect(a.hellos, 'the existing channel is kept').toHaveLength(1)
     await eventually(membersOnDisk).toEqual(['a', 'b', 'c'])
     expect(statSync(network.path('endpoints.yml')).mode & 0o777).toBe(0o600)
     a.tell([a, b], 6, true)

@@ -137,7 +137,7 @@ test('a router that dials a link is verified against the network CA, even if it 
   })
   const refused = dial(stranger)
   await eventually(() => refused.destroyed).toBe(true)
-  expect(network.logged('link refused'), 'it got as far as a hello').toEqual([])
+  expect(network.logged('link refused'), 'the link got as far as a hello').toEqual([])
   expect(network.logged('link established')).toEqual([])
   const accepted = dial(await network.leaf('router2', [], []))
   await eventually(() => network.logged('link established')).toHaveLength(1)

@@ -142,7 +142,10 @@ export class Clients {
     assert(machine !== undefined, 'it runs')
     for (const [number, { fate }] of this.#operations) {
       const at = this.#effects.get(number)
-      assert(fate !== 'done' || at !== undefined, `I14: acknowledged operation ${number} is gone`)
+      assert(
+        fate !== 'done' || at !== undefined,
+        `I14: acknowledged operation ${number} is missing`,
+      )
       assert(fate !== 'refused' || at === undefined, `I14: refused operation ${number} took effect`)
     }
     const seen = new Set<number>()
@@ -261,11 +264,11 @@ export class Clients {
       if (!outcome.ok) return outcome.code === 'REQUEST_ID_EXPIRED' ? 'unknown' : 'refused'
       assert(
         JSON.stringify(outcome) === this.#outcomes.get(index),
-        `I14: operation ${operation.number} was told another outcome than that of ${index}`,
+        `I14: operation ${operation.number} was answered with another outcome than that of ${index}`,
       )
       assert(
         index > operation.completedBefore,
-        `I14: operation ${operation.number} is at ${index}, and ${operation.completedBefore} was done before it began`,
+        `I14: operation ${operation.number} is at ${index}, but ${operation.completedBefore} was complete before it began`,
       )
       this.#completedIndex = Math.max(this.#completedIndex, index)
       this.acknowledged += 1
@@ -295,7 +298,7 @@ export class Clients {
       if (answer === 'over' || answer === null) return
       assert(
         answer.index >= completed,
-        `I15: ${controller.id} reads at ${answer.index}, and ${completed} was done before`,
+        `I15: ${controller.id} reads at ${answer.index}, but ${completed} was complete before`,
       )
       const expected = this.#world.records.valueAt(register, answer.applied)
       assert(

@@ -247,10 +247,7 @@ export class Controller {
     const { restored } = opened
     this.platter.restart(this.id, restored)
     if (opened.repair !== null) {
-      assert(
-        this.platter.isDamaged,
-        `I16: ${this.id} repairs a log that nothing but crashes befell`,
-      )
+      assert(this.platter.isDamaged, `I16: ${this.id} repairs a log that only crashes affected`)
       world.tally.note('repair begun')
     }
     if (restored.owed !== null) world.onOwing(this)
@@ -352,7 +349,7 @@ export class Controller {
       if (!(error instanceof StateDamagedError) || !isKnown) throw error
       assert(
         this.platter.isDamaged,
-        `I16: ${this.id} finds its state damaged, and nothing but crashes befell it`,
+        `I16: ${this.id} finds its state damaged, although only crashes affected it`,
       )
       Object.assign(this.stateDisk, createMemoryState())
       return await open()

@@ -140,12 +140,15 @@ export class Invariants {
   }
 
   #assertNoRegress(node: Watched, before: Seen, now: FullCoreStatus): void {
-    assert(now.term >= before.term, `I8: term of ${node.id} fell`)
-    assert(now.commit >= before.commit, `I8: commit of ${node.id} fell`)
-    assert(now.applied >= before.applied, `I8: applied of ${node.id} fell`)
+    assert(now.term >= before.term, `I8: the term of ${node.id} decreased`)
+    assert(now.commit >= before.commit, `I8: the commit index of ${node.id} decreased`)
+    assert(now.applied >= before.applied, `I8: the applied index of ${node.id} decreased`)
     const { base, commit, applied, last } = now
-    assert(base.index <= applied, `I9: ${node.id} compacted what is not applied`)
-    assert(applied <= commit && commit <= last.index, `I9: ${node.id} is past its own log`)
+    assert(base.index <= applied, `I9: ${node.id} compacted entries that are not applied`)
+    assert(
+      applied <= commit && commit <= last.index,
+      `I9: ${node.id} has a commit or applied index beyond its log`,
+    )
     const isStillLeader =
       before.role === 'leader' && now.role === 'leader' && before.term === now.term
     if (before.role === 'leader' && now.role === 'follower' && before.term === now.term) {
@@ -165,7 +168,7 @@ export class Invariants {
     this.#leaders.set(now.term, node.id)
     const { voters, outgoingVoters } = now.configuration
     const isVoter = voters.includes(node.id) || outgoingVoters.includes(node.id)
-    assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} leads and is no voter`)
+    assert(isVoter || !now.isConfigurationCommitted, `I13: ${node.id} is leader, but not a voter`)
     if (before?.role === 'leader' && before.term === now.term) return
     this.#tally.note('election won')
     // A late leader, for example one paused before it received its votes, must hold only entries
@@ -186,7 +189,10 @@ export class Invariants {
       const term = node.core.termAt(index)
       if (term === null) continue
       const known = this.history[index]
-      assert(known === undefined || known === term, `I5: ${node.id} commits another at ${index}`)
+      assert(
+        known === undefined || known === term,
+        `I5: ${node.id} commits another entry at ${index}`,
+      )
       assert(
         known !== undefined || isByCounting,
         `I7: follower ${node.id} commits ${index} before any leader did`,
@@ -247,7 +253,7 @@ export class Invariants {
     for (const at of this.#configurations.keys()) {
       assert(
         at <= index || at > now.commit,
-        `I11: ${node.id} keeps the configuration of ${index}, and ${at} is committed there`,
+        `I11: ${node.id} keeps the configuration of ${index}, but that of ${at} is committed`,
       )
     }
     if (before !== undefined && index < before.configurationIndex) {
@@ -261,7 +267,7 @@ export class Invariants {
     if (!isOwn || index <= (before?.configurationIndex ?? 0)) return
     assert(
       node.core.termAt(before.commit) === now.term || node.core.termAt(now.commit) === now.term,
-      `I12: ${node.id} changes the members before it has committed in its term`,
+      `I12: ${node.id} changes the members before an entry of its term is committed`,
     )
   }
 
@@ -282,15 +288,21 @@ export class Invariants {
   #assertBounds(now: FullCoreStatus, before: Seen | undefined): void {
     const isSameLeadership = before?.role === 'leader' && before.term === now.term
     for (const peer of now.peers) {
-      assert(peer.matchIndex < peer.nextIndex, `I10: next of ${peer.id} is not beyond its match`)
-      assert(peer.matchIndex <= now.last.index, `I10: match of ${peer.id} is beyond the log`)
+      assert(
+        peer.matchIndex < peer.nextIndex,
+        `I10: the next index of ${peer.id} is not beyond its match index`,
+      )
+      assert(
+        peer.matchIndex <= now.last.index,
+        `I10: the match index of ${peer.id} is beyond the log`,
+      )
       if (!isSameLeadership) continue
       const earlier = before.matches.get(peer.id) ?? 0
       assert(
         peer.matchIndex >= earlier ||
           this.forgetful.has(peer.id) ||
           !isSameDisk(peer.id, before.configurationRecord, now.configurationRecord),
-        `I10: match of ${peer.id} fell from ${earlier} to ${peer.matchIndex}`,
+        `I10: the match index of ${peer.id} decreased from ${earlier} to ${peer.matchIndex}`,
       )
     }
   }
@@ -316,7 +328,7 @@ export class Invariants {
       if (entry.type === 'configuration') this.#written.set(key, entry.data)
       if (previous !== null) {
         const past = this.#pasts.get(key)
-        assert(past === undefined || past === previous, `I3: two pasts of ${key}`)
+        assert(past === undefined || past === previous, `I3: two previous entries of ${key}`)
         this.#pasts.set(key, previous)
       }
       previous = entry.term
@@ -332,7 +344,10 @@ export class Invariants {
     const isPreVote =
       (message.type === 'voteRequest' || message.type === 'voteResponse') && message.pre
     if (!isPreVote) {
-      assert(platter.hardState.term >= message.term, `I10: ${message.type} ahead of its term`)
+      assert(
+        platter.hardState.term >= message.term,
+        `I10: ${message.type} was sent before its term was durable`,
+      )
     }
     if (message.type === 'voteResponse' && message.granted && !message.pre) {
       this.#onVote(sender, message.term, message.to)
@@ -342,14 +357,17 @@ export class Invariants {
     }
     if (message.type !== 'appendResponse' || !message.success) return
     if (platter.hardState.term !== message.term) return
-    assert(platter.lastIndex >= message.matchIndex, 'I10: an acknowledgement ahead of its entries')
+    assert(
+      platter.lastIndex >= message.matchIndex,
+      'I10: an acknowledgment was sent before its entries were durable',
+    )
     // A node that is already in a later term may have replaced the entry in memory. Its disk still
     // contains the entry that the message of the earlier term describes.
     if (sender.core.status.term !== message.term) return
     const term = sender.core.termAt(message.matchIndex)
     assert(
       term === null || platter.holds(message.matchIndex, term),
-      'I10: an acknowledgement of other entries than those on disk',
+      'I10: the acknowledged entries are not those on disk',
     )
   }
 
@@ -363,13 +381,16 @@ export class Invariants {
     this.#votes.set(key, candidate)
     const { hardState } = sender.platter
     const isDurable = hardState.term > term || hardState.votedFor === candidate
-    assert(isDurable, `I10: a vote of ${sender.id} ahead of its write`)
+    assert(isDurable, `I10: a vote of ${sender.id} was sent before it was durable`)
   }
 
   onApply(node: NodeId, entry: Entry): void {
     const value = fingerprint(entry)
     const known = this.#appliedAs[entry.index]
-    assert(known === undefined || known === value, `I5: ${node} applies another ${entry.index}`)
+    assert(
+      known === undefined || known === value,
+      `I5: ${node} applies another entry at ${entry.index}`,
+    )
     assert(
       this.history[entry.index] === entry.term,
       `I5: ${node} applies ${entry.index}, which is not committed`,
@@ -401,7 +422,7 @@ export class Invariants {
     // A new leader may not know yet that the first of two changes is committed.
     const known = Math.max(now.commit, this.committedIndex)
     const uncommitted = changes.filter((entry) => entry.index > known)
-    assert(uncommitted.length <= 1, `I12: ${node.id} has two changes under way`)
+    assert(uncommitted.length <= 1, `I12: ${node.id} has two changes in progress`)
   }
 
   /**
@@ -410,10 +431,10 @@ export class Invariants {
    */
   onRestart(node: Watched): void {
     const { term, last } = node.core.fullStatus
-    assert(term >= node.platter.hardState.term, 'I16: a start fell behind its disk')
+    assert(term >= node.platter.hardState.term, 'I16: a start has an earlier term than its disk')
     assert(
       term >= last.term,
-      `I16: ${node.id} starts in term ${term}, and its log is of ${last.term}`,
+      `I16: ${node.id} starts in term ${term}, but its log ends in ${last.term}`,
     )
   }
 }

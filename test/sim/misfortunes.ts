@@ -102,7 +102,7 @@ export class Misfortunes {
       return
     }
     if (!controller.mayFail) {
-      world.fail(new Error(`I16: ${controller.id} has stopped: ${error.message}`, { cause: error }))
+      world.fail(new Error(`I16: ${controller.id} stopped: ${error.message}`, { cause: error }))
       return
     }
     world.stop(controller)
@@ -471,7 +471,7 @@ export class Misfortunes {
     const wasListed = world.isListed(controller, world.loop.nowMs - ON_ITS_WAY_MS)
     assert(
       !world.isListed(controller) || (isNews && !wasListed),
-      `I13: ${controller.id} is told that it is no member, and is one`,
+      `I13: ${controller.id} is a member, but was told that it is not`,
     )
   }
 

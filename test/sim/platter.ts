@@ -84,12 +84,12 @@ export class Platter {
    */
   restart(id: string, { hardState, base, entries, boot, owed }: RestoredLog): void {
     const isSameTerm = hardState.term === this.hardState.term
-    assert(hardState.term >= this.hardState.term, `I8: ${id} has forgotten a term in a crash`)
+    assert(hardState.term >= this.hardState.term, `I8: ${id} lost a term in a crash`)
     assert(
       !isSameTerm ||
         this.hardState.votedFor === null ||
         hardState.votedFor === this.hardState.votedFor,
-      `I8: ${id} has forgotten its vote in a crash`,
+      `I8: ${id} lost its vote in a crash`,
     )
     assert(boot > this.boot, `I16: ${id} has not counted its start`)
     const found = (index: Index): Term | null =>
@@ -100,7 +100,7 @@ export class Platter {
       const last = entries.at(-1) ?? base
       const isCovered =
         isLogUpToDate(last, promised) || (owed !== null && isLogUpToDate(owed, promised))
-      assert(isCovered, `I16: ${id} has lost ${kept} and does not owe it`)
+      assert(isCovered, `I16: ${id} lost ${kept} and has not recorded a missing tail`)
     } else {
       for (let index = Math.max(this.base.index, base.index) + 1; index <= kept; index += 1) {
         assert(
@@ -152,11 +152,11 @@ export class Platter {
 
   #setHardState(hardState: HardState): void {
     const { term, votedFor } = this.hardState
-    assert(hardState.term >= term, 'I8: the term on disk fell')
+    assert(hardState.term >= term, 'I8: the term on disk decreased')
     const isOtherVote = hardState.term === term && votedFor !== null
     assert(
       !isOtherVote || hardState.votedFor === votedFor,
-      'I8: the vote on disk changed in a term',
+      'I8: the vote on disk changed within a term',
     )
     this.hardState = hardState
   }

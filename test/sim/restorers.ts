@@ -110,14 +110,14 @@ export class Restorers {
       const [have, want] = [[...machine.ids(kind)].sort().join(), wanted.sort().join()]
       assert(
         have === want,
-        `I21: ${controller.id} at ${index} holds other records of ${kind}: ${differing(have, want)}`,
+        `I21: ${controller.id} at ${index} has other records of ${kind}: ${differing(have, want)}`,
       )
     }
     for (const [id, value] of registers) {
       const now = machine.get('service', id)?.['maxIdleTimeMillis']
       assert(
         now === value,
-        `I21: ${id} is ${String(now)} on ${controller.id} at ${index}, where it is ${value}`,
+        `I21: ${id} is ${String(now)} on ${controller.id} at ${index}, but must be ${value}`,
       )
     }
   }
@@ -132,7 +132,7 @@ export class Restorers {
     if (step === null || outcome === null) return
     this.#steps.add(entry.index)
     const came = outcome.ok ? 'done' : outcome.code
-    assert(came === step.code, `I21: entry ${entry.index} is ${came}, and had to be ${step.code}`)
+    assert(came === step.code, `I21: entry ${entry.index} is ${came}, but must be ${step.code}`)
     if (step.swapped === null) return
     this.#world.records.restored(entry.index, this.#takenAt.get(step.swapped) ?? 0)
     this.#world.tally.note('restore done')

@@ -44,7 +44,7 @@ test('the same seed repeats the simulation of a cluster step by step with any ti
   expect(lastLine(another)).not.toBe(lastLine(one))
 }, 0)
 
-test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no election in ten minutes, and the default profile at least one in a minute', async () => {
+test('with 200 ms of delay each way and 5 % loss, the WAN profile causes no election after the first in ten minutes, and the default profile causes at least one in a minute', async () => {
   const wan = async (...words: readonly string[]): Promise<Record<string, number>> => {
     const { stdout } = await run(process.execPath, [WAN, ...words])
     console.log(stdout)

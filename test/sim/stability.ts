@@ -67,7 +67,7 @@ export class Stability {
     if (this.#world.controllers.get(leader.id)?.life !== leader.life) return
     assert(
       nowMs - leader.sinceMs < STEADY_MS,
-      `I19: ${leader.id} led term ${leader.term} with a majority since ${leader.sinceMs} ms and was unseated`,
+      `I19: ${leader.id} led term ${leader.term} with a majority since ${leader.sinceMs} ms, but was deposed`,
     )
   }
 

@@ -538,9 +538,15 @@ export class World implements ControllerWorld {
     const { uncommittedBytesMax, windowBytesMax, appendBytesMax } = this.plan.core
     // A new leader inherits the uncommitted entries of earlier leaders, each of which kept the
     // bound.
-    assert(uncommittedBytes <= uncommittedBytesMax * 8 + entryMax, 'I17: too much uncommitted')
+    assert(
+      uncommittedBytes <= uncommittedBytesMax * 8 + entryMax,
+      'I17: too many uncommitted bytes',
+    )
     for (const { bytesInFlight } of peers) {
-      assert(bytesInFlight <= windowBytesMax + appendBytesMax + entryMax, 'I17: window exceeded')
+      assert(
+        bytesInFlight <= windowBytesMax + appendBytesMax + entryMax,
+        'I17: too many bytes in flight',
+      )
     }
   }
 

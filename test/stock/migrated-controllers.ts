@@ -3,7 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { clusterVerbRequest } from '../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../src/cli/client/connection.ts'
 import { sendToAdminSocket } from '../../src/cli/client/admin-socket.ts'
 import type { ClusterStatus } from '../../src/api/cluster/cluster-status.ts'
 import { Client, until } from '../process/support/client.ts'
@@ -102,7 +102,7 @@ export class MigratedControllers {
     return await until('a leader', async () => {
       for (const k of this.#children.keys()) {
         const data = join(this.folder, 'configs', this.id(k), 'data')
-        const status = (await sendToAdminSocket(data, clusterVerbRequest('status')).catch(
+        const status = (await sendToAdminSocket(data, clusterOperationRequest('status')).catch(
           () => null,
         )) as ClusterStatus | null
         const leader = status?.members.find(({ role }) => role === 'leader')

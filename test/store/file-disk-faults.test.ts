@@ -53,7 +53,7 @@ test('all writes to the log in one event loop turn share one write and one sync 
   await disk.close()
 })
 
-test('a write that the callback about durability makes waits for the next sync', async () => {
+test('a write made in the durability callback waits for the next sync', async () => {
   const { disk, seen } = opened()
   const reported = new Promise((resolve) => {
     disk.onDurable = (token) => {

@@ -174,7 +174,7 @@ function manyLives(seed: number): number {
     const model = possible.find((candidate) => isOutcome(restored, candidate))
     expect(
       model,
-      `seed ${seed} life ${life}: nothing that was written looks like this`,
+      `seed ${seed} life ${life}: no written state equals the restored one`,
     ).toBeDefined()
     if (model === undefined) return cuts
     expect(restored.boot).toBeGreaterThanOrEqual(life)

@@ -132,11 +132,9 @@ function judge(opened: OpenedLog, before: Written, kind: Damage, what: string): 
     expect(restored.base, what).toEqual(before.state ?? { term: 0, index: 0 })
   }
   if (covers(opened, before.last)) return false
-  expect(before.isClosed, `${what}: of a log closed in order all is known`).toBe(false)
+  expect(before.isClosed, `${what}: a log that was closed in order has a known end`).toBe(false)
   const mustCover = WIPING.includes(kind) ? before.atMetaWrite : before.beforeFlush
-  expect(covers(opened, mustCover), `${what}: more than one flush is lost without a trace`).toBe(
-    true,
-  )
+  expect(covers(opened, mustCover), `${what}: more than one flush was lost undetected`).toBe(true)
   return true
 }
 

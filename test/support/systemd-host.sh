@@ -1,10 +1,11 @@
 #!/bin/sh
-# A host whose process 1 is systemd, in namespaces of its own: systemd-host.sh LOWER FOLDER NAME.
-# LOWER is the root of a Linux with systemd; what the host writes goes to memory. Other hosts and this machine stay as they are.
+# Starts a host with systemd as process 1, in separate namespaces: systemd-host.sh LOWER FOLDER NAME.
+# LOWER is the root folder of a Linux system with systemd. The host writes only to memory, and changes neither this machine
+# nor other hosts.
 set -eu
 lower=$1 folder=$2 name=$3
 if [ "${4-}" != inside ]; then
-  # The program that started this one removes the group.
+  # The program that started this script removes the cgroup.
   groups=$(awk '$3 == "cgroup2" {print $2; exit}' /proc/mounts)
   [ -n "$groups" ] || { echo 'no cgroup2 hierarchy is mounted' >&2; exit 1; }
   own=$(sed -n 's/^0:://p' /proc/self/cgroup)
@@ -21,7 +22,7 @@ root=$folder/root
 mount -t overlay -o "lowerdir=$lower,upperdir=$folder/upper,workdir=$folder/work" overlay "$root"
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp"
 mount -t proc proc "$root/proc"
-# Kernel settings are those of this machine.
+# The kernel settings of this machine are read-only for the host.
 for path in sys sysrq-trigger irq bus; do
   [ ! -e "$root/proc/$path" ] || { mount --bind "$root/proc/$path" "$root/proc/$path" && mount -o remount,bind,ro "$root/proc/$path"; }
 done
@@ -39,7 +40,7 @@ mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs shm "$root/dev/shm"
 mount -t tmpfs -o mode=755 run "$root/run"
 mount -t tmpfs -o mode=1777 tmp "$root/tmp"
-# Only what the test installs runs, and none of the services of LOWER.
+# Removes the services of LOWER, so that only services that the test installs run.
 rm -rf "$root/etc/systemd/system" "$root/opt/flotilla" "$root/etc/flotilla" "$root/var/lib/flotilla"
 mkdir -p "$root/etc/systemd/system" "$root/opt"
 echo "$name" > "$root/etc/hostname"

@@ -1,10 +1,10 @@
 ---------------------------- MODULE FlotillaModel ----------------------------
 (***************************************************************************)
-(* Lets FlotillaRaft do whatever it may, within bounds, so that TLC can    *)
-(* look for a behaviour that breaks a guarantee. It is for -simulate: what *)
-(* hinders progress is tried rarely, or chance would never get as far as a *)
-(* commit. Four disks; the last one has no log and is let in by a change   *)
-(* of members.                                                             *)
+(* Permits every action of FlotillaRaft, within limits, so that TLC can    *)
+(* search for a behavior that violates a guarantee. Intended for           *)
+(* -simulate: actions that prevent progress are tried rarely, because      *)
+(* random behaviors would otherwise never reach a commit. There are four   *)
+(* disks; the last one has no log, and joins by a configuration change.    *)
 (***************************************************************************)
 EXTENDS FlotillaRaft
 
@@ -41,7 +41,7 @@ ModelInit ==
   /\ committedIn = <<1>>
   /\ lastCommit = [index |-> 0, config |-> NoConfiguration]
 
-\* What the disk still lacks, as one write.
+\* One write with everything that the disk of server i still lacks.
 Lacking(i) ==
   LET d == DiskAt(i, Issued(i))
       same == {k \in 0..Smallest(Len(d.log), Len(log[i])) : Prefix(d.log, k) = Prefix(log[i], k)}
@@ -55,7 +55,7 @@ Flush(i) ==
      /\ d.term # currentTerm[i] \/ d.votedFor # votedFor[i] \/ d.log # log[i]
      /\ Write(i, Lacking(i))
 
-\* What it may say of what it has decided, and to whom.
+\* The messages that server i may send for its pending decisions, to any recipient.
 Answers(i) ==
   LET said(m, j) ==
         CASE m.mtype = "RequestVoteRequest" ->

@@ -1,19 +1,20 @@
 ---------------------------- MODULE FlotillaRaft ----------------------------
 (***************************************************************************)
-(* What the consensus core may do, in the words of the public Raft         *)
-(* specification: Timeout, RequestVote, BecomeLeader, ClientRequest,       *)
-(* AdvanceCommitIndex, the message handlers, Restart. Added are what a     *)
-(* disk holds and what is still on its way there, joint configurations,    *)
-(* snapshots, and disks as members: a name that comes back with another    *)
-(* disk is another server here. Left out is what no safety rests on:       *)
-(* PreVote, read rounds, the pace of replication (nextIndex), and          *)
-(* compaction, so a log here keeps all that was ever in it.                *)
+(* The actions that the consensus core may take, named as in the public    *)
+(* Raft specification: Timeout, RequestVote, BecomeLeader, ClientRequest,  *)
+(* AdvanceCommitIndex, the message handlers, Restart. This module adds the *)
+(* content of each disk and the writes that are not durable yet, joint     *)
+(* configurations, snapshots, and disks as members: a name that returns    *)
+(* with another disk is another server here. It omits what safety does not *)
+(* depend on: PreVote, rounds of reads, the pace of replication            *)
+(* (nextIndex), and compaction, so a log here is never shortened at its    *)
+(* start.                                                                  *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets, TLC
 
 CONSTANTS
-  Server,    \* disks; one that was wiped or put back is another server
-  Name       \* [Server -> the name that a disk goes by in messages]
+  Server,    \* the disks; a disk that was erased or rolled back is another server
+  Name       \* [Server -> the name of the disk's node in messages]
 
 Nil == ""
 Follower == "Follower"
@@ -21,19 +22,20 @@ Candidate == "Candidate"
 Leader == "Leader"
 
 VARIABLES
-  \* Of a server: lost at a crash, and restored from the disk.
+  \* State of a server that a crash deletes and a restart reads from the disk.
   currentTerm, votedFor, log,
-  \* Of a server: lost at a crash.
+  \* State of a server that a crash deletes.
   state, commitIndex, votesGranted, matchIndex,
-  matched,      \* how far the log is known to equal that of this term's leader
-  told,         \* the configuration a server begins with before it has a log
-  led,          \* the last leadership given up: its term, and the log it ended with
-  \* What a disk holds, what is on its way there in order, and how many writes of this life are there.
+  matched,      \* the index up to which the log is known to equal that of this term's leader
+  told,         \* the configuration of a server that does not have a log yet
+  led,          \* the last leadership that ended: its term, and the log at its end
+  \* The durable content of each disk, the writes that are not durable yet, in order, and the number of durable writes since
+  \* the last restart.
   disk, writes, done,
-  \* Answers decided and not handed out yet; messages that wait for a write; messages under way.
+  \* Decisions whose messages were not sent yet; messages that wait for a write to be durable; messages in the network.
   pending, gated, messages,
-  \* History: who led which term; the one sequence of committed entries, and the terms they were committed in; the disks
-  \* that the last commit rested on.
+  \* History: the leader of each term; the sequence of all committed entries, and the term in which each was committed;
+  \* the index and the configuration of the last commit.
   leaders, committed, committedIn, lastCommit
 
 serverVars == <<currentTerm, votedFor, state>>
@@ -59,14 +61,14 @@ IsPrefix(short, long) == Len(short) <= Len(long) /\ Prefix(long, Len(short)) = s
 
 NoConfiguration == [voters |-> {}, outgoing |-> {}, learners |-> {}]
 
-\* Where the last configuration of a log stands; 0 when it has none.
+\* The index of the last configuration in a log; 0 if the log has none.
 ConfigIndexOf(entries) ==
   LET places == {k \in 1..Len(entries) : entries[k].type = "configuration"}
   IN IF places = {} THEN 0 ELSE Max(places)
 ConfigOf(entries, before) ==
   LET k == ConfigIndexOf(entries) IN IF k = 0 THEN before ELSE entries[k].members
 
-\* In force from the moment it is appended (Raft paper 6).
+\* A configuration is in force as soon as it is appended (Raft paper 6).
 ConfigIndex(i) == ConfigIndexOf(log[i])
 Config(i) == ConfigOf(log[i], told[i])
 
@@ -74,7 +76,7 @@ MembersOf(config) == config.voters \union config.outgoing \union config.learners
 IsJoint(config) == config.outgoing # {}
 IsMajority(part, whole) == Cardinality(part \intersect whole) * 2 > Cardinality(whole)
 
-\* A majority of the voters and, while a change is joint, one of the old voters as well.
+\* A majority of the voters and, in a joint configuration, also a majority of the old voters.
 IsQuorum(part, config) ==
   /\ IsMajority(part, config.voters)
   /\ IsJoint(config) => IsMajority(part, config.outgoing)
@@ -82,7 +84,8 @@ IsQuorum(part, config) ==
 ----------------------------------------------------------------------------
 \* Disks
 
-\* term 0: the write leaves term and vote as they are. first: everything from there on is replaced.
+\* The disk d after write w, of whose entries the first `count` were written. term 0: term and vote do not change.
+\* first: the index of the first entry that is replaced.
 Wrote(d, w, count) ==
   [term |-> IF w.term = 0 THEN d.term ELSE w.term,
    votedFor |-> IF w.term = 0 THEN d.votedFor ELSE w.votedFor,
@@ -92,25 +95,26 @@ RECURSIVE After(_, _)
 After(d, queue) ==
   IF queue = <<>> THEN d ELSE After(Wrote(d, Head(queue), Len(Head(queue).entries)), Tail(queue))
 
-\* The disk once the first `token` writes of this life are on it.
+\* The content of the disk once the first `token` writes since the last restart are durable.
 DiskAt(i, token) == After(disk[i], Prefix(writes[i], token - done[i]))
 Issued(i) == done[i] + Len(writes[i])
 
-\* What a crash may leave: some of the writes in order, and of the next one term and vote and some of its entries. A write
-\* that replaces the whole log by a snapshot's place in it is there or not.
+\* The possible contents of a disk after a crash: the first writes are complete, and of the next one, term and vote and its
+\* first entries may be durable. A write that replaces the whole log because of a snapshot is durable either completely or
+\* not at all.
 Survivors(i) ==
   {DiskAt(i, t) : t \in done[i]..Issued(i)} \union
   UNION {{Wrote(DiskAt(i, t), writes[i][t - done[i] + 1], n) :
             n \in 0..Len(writes[i][t - done[i] + 1].entries)} :
           t \in {t \in done[i]..Issued(i) - 1 : ~writes[i][t - done[i] + 1].isWhole}}
 
-\* Handed to the disk. Whether it is what had to be written is judged in Ready.
+\* A write is issued to the disk. Ready checks that it contains what had to be written.
 Write(i, w) ==
   /\ w.first <= Len(DiskAt(i, Issued(i)).log) + 1
   /\ writes' = [writes EXCEPT ![i] = Append(@, w)]
   /\ UNCHANGED <<serverVars, logVars, leaderVars, disk, done, messageVars, historyVars>>
 
-\* The disk reports. What waited for it leaves.
+\* The disk reports durable writes. Messages that waited for them are sent.
 Persisted(i, token) ==
   /\ token \in done[i]..Issued(i)
   /\ disk' = [disk EXCEPT ![i] = DiskAt(i, token)]
@@ -120,7 +124,7 @@ Persisted(i, token) ==
   /\ gated' = [gated EXCEPT ![i] = {g \in @ : g.token > token}]
   /\ UNCHANGED <<serverVars, logVars, leaderVars, pending, historyVars>>
 
-\* The end of a turn: once all that was handed over is on the disk, it holds what the server holds.
+\* The end of a turn: once all issued writes are durable, the disk has the same content as the server.
 Ready(i) ==
   /\ LET d == DiskAt(i, Issued(i))
      IN d.term = currentTerm[i] /\ d.votedFor = votedFor[i] /\ d.log = log[i]
@@ -130,7 +134,7 @@ Ready(i) ==
 ----------------------------------------------------------------------------
 \* Messages
 
-\* What a message says of its sender's disk must be there once it leaves.
+\* What a message states about its sender's disk must be true when the message is sent.
 IsPromiseKept(i, m, d) ==
   /\ d.term >= m.mterm
   /\ m.mtype = "RequestVoteRequest" => d.term > m.mterm \/ d.votedFor = Name[i]
@@ -139,12 +143,12 @@ IsPromiseKept(i, m, d) ==
        /\ Len(d.log) >= m.mmatchIndex
        /\ Prefix(d.log, m.mmatchIndex) = Prefix(log[i], m.mmatchIndex)
 
-\* The log that a leader of that term speaks of: its own, or the one it had when it gave up.
+\* The log of server i as leader of this term: its current log, or its log when that leadership ended.
 LogOfTerm(i, term) ==
   IF state[i] = Leader /\ currentTerm[i] = term THEN log[i] ELSE led[i].log
 HasLed(i, term) == (state[i] = Leader /\ currentTerm[i] = term) \/ led[i].term = term
 
-\* Whether the server has come to say this. A refusal says no more than a term.
+\* Whether the actions so far permit this message. A refusal states only a term.
 MaySay(i, m) ==
   CASE m.mtype = "RequestVoteRequest" ->
          [mtype |-> m.mtype, mterm |-> m.mterm, mlastLogTerm |-> m.mlastLogTerm,
@@ -166,7 +170,7 @@ MaySay(i, m) ==
          /\ \E j \in Server : Name[j] = m.mdest /\ m.mcommitIndex <= matchIndex[i][j]
     [] OTHER -> m.mterm <= currentTerm[i]
 
-\* Handed to the network, to leave once the first `token` writes are on the disk. isLost: it never arrives.
+\* A message is sent once the first `token` writes are durable. isLost: it never arrives.
 Send(i, m, token, isLost) ==
   /\ m.msource = i
   /\ token <= Issued(i)
@@ -181,7 +185,7 @@ Send(i, m, token, isLost) ==
 
 IsFor(i, m) == m \in messages /\ m.mdest = Name[i]
 
-\* A message is forgotten once it has arrived for the last time; before that it may arrive again.
+\* A message is removed when it arrives for the last time; before that, it may arrive again.
 Forget(m, isLast) == messages' = IF isLast THEN messages \ {m} ELSE messages
 
 Answer(i, m) == pending' = [pending EXCEPT ![i] = @ \union {m}]
@@ -189,7 +193,7 @@ Answer(i, m) == pending' = [pending EXCEPT ![i] = @ \union {m}]
 ----------------------------------------------------------------------------
 \* Terms and elections
 
-\* A leadership that ends is remembered, for messages of it may still be handed out.
+\* The end of a leadership is recorded, because messages of this leadership may still be sent.
 GiveUp(i) ==
   led' = IF state[i] = Leader
          THEN [led EXCEPT ![i] = [term |-> currentTerm[i], log |-> log[i]]]
@@ -202,7 +206,7 @@ NewTerm(i, term) ==
   /\ matched' = [matched EXCEPT ![i] = commitIndex[i]]
   /\ GiveUp(i)
 
-\* The message is not used up: it is looked at again in its own term.
+\* The message remains in the network: the server handles it after this change, in the message's term.
 UpdateTerm(i, m) ==
   /\ IsFor(i, m)
   /\ m.mterm > currentTerm[i]
@@ -216,7 +220,7 @@ UpdateTermBySnapshot(i, term) ==
   /\ NewTerm(i, term)
   /\ UNCHANGED <<log, commitIndex, told, votesGranted, matchIndex, diskVars, messageVars, historyVars>>
 
-\* Whenever it likes: when to is a matter of liveness, and so are PreVote and transfers.
+\* A timeout is possible at any time: its moment affects only liveness, as do PreVote and leadership transfers.
 Timeout(i) ==
   /\ state[i] # Leader
   /\ currentTerm' = [currentTerm EXCEPT ![i] = @ + 1]
@@ -228,14 +232,15 @@ Timeout(i) ==
                 mlastLogTerm |-> LastTerm(log[i]), mlastLogIndex |-> Len(log[i])])
   /\ UNCHANGED <<log, commitIndex, told, matchIndex, led, diskVars, gated, messages, historyVars>>
 
-\* It may always give up: an election lost, a quorum not heard from.
+\* Possible at any time, for example after a lost election or without contact to a quorum.
 StepDown(i) ==
   /\ state[i] # Follower
   /\ state' = [state EXCEPT ![i] = Follower]
   /\ GiveUp(i)
   /\ UNCHANGED <<currentTerm, votedFor, logVars, votesGranted, matchIndex, diskVars, messageVars, historyVars>>
 
-\* A vote. It may be refused for any reason, which changes nothing; it may be said again to the one who has it.
+\* Grants a vote. A refusal is possible for any reason and changes nothing. The vote may be granted again to the same
+\* candidate.
 HandleRequestVoteRequest(i, m, isLast) ==
   LET isUpToDate == \/ m.mlastLogTerm > LastTerm(log[i])
                     \/ m.mlastLogTerm = LastTerm(log[i]) /\ m.mlastLogIndex >= Len(log[i])
@@ -260,7 +265,7 @@ HandleRequestVoteResponse(i, m, isLast) ==
   /\ Forget(m, isLast)
   /\ UNCHANGED <<serverVars, logVars, matchIndex, led, diskVars, pending, gated, historyVars>>
 
-\* The own vote counts once it is on the disk.
+\* The server's own vote counts once it is durable.
 BecomeLeader(i) ==
   LET own == IF disk[i].term = currentTerm[i] /\ disk[i].votedFor = Name[i] THEN {i} ELSE {}
   IN /\ state[i] = Candidate
@@ -280,7 +285,7 @@ ClientRequest(i, entries) ==
   /\ log' = [log EXCEPT ![i] = @ \o entries]
   /\ UNCHANGED <<serverVars, commitIndex, matched, told, leaderVars, diskVars, messageVars, historyVars>>
 
-\* Whoever is left out begins anew if it comes back.
+\* The match index of a server that the new configuration omits is reset to 0, in case the server returns.
 AppendConfiguration(i, entry) ==
   /\ state[i] = Leader
   /\ entry.term = currentTerm[i] /\ entry.type = "configuration"
@@ -289,14 +294,16 @@ AppendConfiguration(i, entry) ==
        [j \in Server |-> IF j \in MembersOf(entry.members) THEN @[j] ELSE 0]]
   /\ UNCHANGED <<serverVars, commitIndex, matched, told, votesGranted, led, diskVars, messageVars, historyVars>>
 
-\* Another disk under the name of a voter belongs only to the old half, with the other voters; the new half has only the other voters.
+\* The old half of a joint configuration is the voters, or, if a voter has another disk now, the other voters and this disk;
+\* then the new half consists of exactly the other voters.
 IsOldHalf(outgoing, voters, new) ==
   \/ outgoing = voters
   \/ /\ {Name[j] : j \in outgoing} = {Name[j] : j \in voters}
      /\ Cardinality(outgoing \ voters) = 1
      /\ new = outgoing \intersect voters
 
-\* Every change begins with a joint step, none before an entry of the own term is committed, and one at a time.
+\* Every change begins with a joint configuration. It requires that an entry of the leader's term is committed and that no
+\* other change is in progress.
 ChangeConfiguration(i, entry) ==
   /\ ConfigIndex(i) <= commitIndex[i]
   /\ ~IsJoint(Config(i))
@@ -312,7 +319,7 @@ LeaveJoint(i, entry) ==
   /\ ~IsJoint(entry.members)
   /\ AppendConfiguration(i, entry)
 
-\* By counting disks, the leader's own like any other, and only for an entry of its own term (Raft paper 5.4.2).
+\* The leader counts disks, its own like any other, and commits only an entry of its own term (Raft paper 5.4.2).
 AdvanceCommitIndex(i, index) ==
   LET config == Config(i)
       Holds(j) == IF j = i THEN Len(disk[i].log) >= index /\ Prefix(disk[i].log, index) = Prefix(log[i], index)
@@ -333,13 +340,13 @@ AdvanceCommitIndex(i, index) ==
 ----------------------------------------------------------------------------
 \* Replication
 
-\* Only from the first entry that differs is anything replaced (Raft paper, figure 2).
+\* Entries are replaced only from the first one that differs (Raft paper, figure 2).
 Merge(entries, previous, news) ==
   LET other == {k \in 1..Len(news) : TermAt(entries, previous + k) # news[k].term}
   IN IF other = {} THEN entries
      ELSE Prefix(entries, previous + Min(other) - 1) \o SubSeq(news, Min(other), Len(news))
 
-\* Commit follows the leader no further than the log is known to equal the leader's.
+\* The commit index follows the leader's at most to the index up to which the log is known to equal the leader's log.
 Follow(i, matchedNow, leaderCommit) ==
   /\ matched' = [matched EXCEPT ![i] = matchedNow]
   /\ commitIndex' = [commitIndex EXCEPT ![i] = Largest(@, Smallest(leaderCommit, matchedNow))]
@@ -384,7 +391,7 @@ HandleAppendEntriesResponse(i, m, isLast) ==
   /\ Forget(m, isLast)
   /\ UNCHANGED <<serverVars, logVars, votesGranted, led, diskVars, pending, gated, historyVars>>
 
-\* A snapshot holds what is committed and nothing else, so it is as good from a leader of an earlier term.
+\* A snapshot contains only committed entries, so one from the leader of an earlier term is valid, too.
 InstallSnapshot(i, index, term, snapshotTerm) ==
   LET isNews == index > commitIndex[i]
       reached == Largest(commitIndex[i], index)
@@ -401,8 +408,8 @@ InstallSnapshot(i, index, term, snapshotTerm) ==
 ----------------------------------------------------------------------------
 \* Crashes
 
-\* found: what the crash left on the disk. applied: what the state on the same disk holds; a log that does not reach it is
-\* replaced. commit: what was noted of the commit index.
+\* found: the content of the disk after the crash. applied: the index of the last entry that the state on the same disk
+\* contains; if the log does not contain this entry, it is replaced. commit: the commit index after the restart.
 Recover(i, found, applied, commit) ==
   LET isBehind == TermAt(found.log, applied) # TermAt(committed, applied)
       kept == IF isBehind THEN Prefix(committed, applied) ELSE found.log
@@ -430,7 +437,7 @@ Restart(i, found, applied, commit) ==
   /\ Recover(i, found, applied, commit)
   /\ UNCHANGED told
 
-\* A disk that was not there before: empty, or an old copy of another.
+\* A disk that did not exist before: empty, or an old copy of another disk.
 Join(i, found, applied, commit, configuration) ==
   /\ disk[i].term = 0 /\ disk[i].log = <<>> /\ currentTerm[i] = 0
   /\ Recover(i, found, applied, commit)
@@ -461,11 +468,11 @@ InitWith(entries) ==
   /\ lastCommit = [index |-> 0, config |-> NoConfiguration]
 
 ----------------------------------------------------------------------------
-\* Guarantees. Each is stated of one server against all, for a trace changes one at a time.
+\* Guarantees. Each compares one server with all others, because each event of a trace changes only one server.
 
 ElectionSafety == \A a, b \in leaders : a[1] = b[1] => a = b
 
-\* Equal place and term: equal entry, and equal past.
+\* If two logs have entries with the same index and term, the logs are equal up to and including these entries.
 RECURSIVE LastAlike(_, _, _)
 LastAlike(a, b, k) == IF k = 0 \/ TermAt(a, k) = TermAt(b, k) THEN k ELSE LastAlike(a, b, k - 1)
 
@@ -475,21 +482,21 @@ LogMatchingOf(i) ==
     IN Prefix(log[i], alike) = Prefix(log[j], alike)
 LogMatching == \A i \in Server : LogMatchingOf(i)
 
-\* What was committed in a term is in the log of every leader of a later one.
+\* Entries that were committed in a term are in the log of every leader of a later term.
 LeaderCompletenessOf(i) ==
   state[i] = Leader =>
     \A k \in 1..Len(committed) :
       committedIn[k] < currentTerm[i] => k <= Len(log[i]) /\ log[i][k] = committed[k]
 LeaderCompleteness == \A i \in Server : LeaderCompletenessOf(i)
 
-\* What a server takes as committed is part of the one history.
+\* The entries up to a server's commit index are a prefix of the sequence of all committed entries.
 StateMachineSafetyOf(i) ==
   /\ commitIndex[i] <= Len(log[i])
   /\ commitIndex[i] <= Len(committed)
   /\ Prefix(log[i], commitIndex[i]) = Prefix(committed, commitIndex[i])
 StateMachineSafety == \A i \in Server : StateMachineSafetyOf(i)
 
-\* Whose log would win j's vote has all that j takes as committed.
+\* A server whose log is up to date enough for j's vote has all entries up to j's commit index.
 IsAsUpToDate(i, j) ==
   \/ LastTerm(log[i]) > LastTerm(log[j])
   \/ LastTerm(log[i]) = LastTerm(log[j]) /\ Len(log[i]) >= Len(log[j])
@@ -500,7 +507,7 @@ UpToDateVoteOf(i) ==
     /\ IsAsUpToDate(j, i) => HasAllOf(j, i)
 UpToDateVote == \A i \in Server : UpToDateVoteOf(i)
 
-\* The last commit was, and stays, on the disks of a quorum of the configuration it was counted in.
+\* The entries of the last commit are durable on a quorum of the configuration in which they were counted.
 CommittedIsDurable ==
   LET Holds(j) == IsPrefix(Prefix(committed, lastCommit.index), disk[j].log)
   IN lastCommit.index > 0 =>

@@ -1,17 +1,18 @@
 ---------------------------- MODULE FlotillaTrace ----------------------------
 (***************************************************************************)
-(* Constrains FlotillaRaft to one recorded run: step l of the behaviour    *)
+(* Constrains FlotillaRaft to one recorded run: step l of the behavior     *)
 (* must be the action that event l names, with its arguments, and must     *)
-(* lead to the state that the event reports. Every event leaves at most    *)
-(* one next state, so a run that is explained to its end has               *)
+(* lead to the state that the event reports. Every event permits at most   *)
+(* one next state. So a run that is explained to its end has               *)
 (* Len(Trace) + 1 states, and the first event that no action explains is   *)
-(* the one after the last state reached. TraceData is made from the run.   *)
+(* the one after the last state reached. TraceData is generated from the   *)
+(* run.                                                                    *)
 (***************************************************************************)
 EXTENDS FlotillaRaft, TraceData
 
 VARIABLE l
 
-\* What stands for what in a recorded run.
+\* Converts the values of a recorded run to those of FlotillaRaft.
 
 SetOf(list) == {list[k] : k \in 1..Len(list)}
 
@@ -74,7 +75,7 @@ Explains(i, e) ==
     [] e.action = "Ready" -> Ready(i)
     [] OTHER -> FALSE
 
-\* Reported where a step of the core ends; in between its parts are only as the actions say.
+\* An event reports the state only at the end of a step of the core; between, only the actions determine the state.
 IsAsReported(i, e) ==
   "after" \in DOMAIN e =>
     /\ currentTerm'[i] = e.after.term
@@ -95,13 +96,13 @@ TraceNext ==
   /\ Explains(Trace[l].server, Trace[l])
   /\ IsAsReported(Trace[l].server, Trace[l])
 
-\* Where the run stands says which state it is: TLC need not tell states apart by their content, which is large.
+\* The position in the run identifies the state, so TLC need not compare states by their large content.
 TraceView == l
 
 TraceSpec == TraceInit /\ [][TraceNext]_<<l, vars>>
 
 ----------------------------------------------------------------------------
-\* The guarantees of FlotillaRaft, looked at where the last event can have touched them.
+\* The guarantees of FlotillaRaft, checked only after events that can violate them.
 
 Last == Trace[l - 1]
 LastIs(actions) == l > 1 /\ Last.action \in actions
@@ -113,7 +114,7 @@ CommitActions == {"AdvanceCommitIndex", "HandleHeartbeat"}
 TraceLogMatching == LastIs(LogActions) => LogMatchingOf(Last.server)
 TraceLeaderCompleteness ==
   /\ LastIs({"BecomeLeader"}) => LeaderCompletenessOf(Last.server)
-  \* An old leader may commit what a later one must have.
+  \* The leader of an earlier term may commit entries that a later leader must have.
   /\ LastIs({"AdvanceCommitIndex"}) =>
        \A i \in Server : i # Last.server => LeaderCompletenessOf(i)
 TraceStateMachineSafety == LastIs(LogActions \union CommitActions) => StateMachineSafetyOf(Last.server)

@@ -70,7 +70,7 @@ const logActions: ReadonlySet<TraceEvent['action']> = new Set([
 
 function assertGuarantees(spec: SpecState, i: ServerState, { action }: TraceEvent): void {
   if (action === 'BecomeLeader') {
-    need(spec.leaders.get(i.currentTerm)?.size === 1, 'ElectionSafety: one leader a term')
+    need(spec.leaders.get(i.currentTerm)?.size === 1, 'ElectionSafety: a term has one leader')
     assertComplete(spec, i)
   }
   if (action === 'AdvanceCommitIndex') {
@@ -79,7 +79,7 @@ function assertGuarantees(spec: SpecState, i: ServerState, { action }: TraceEven
   if (logActions.has(action)) assertLogMatching(spec, i)
   if (logActions.has(action) || action === 'AdvanceCommitIndex' || action === 'HandleHeartbeat') {
     const isPart = isSameUpTo(i.log, spec.committed, i.commitIndex)
-    need(isPart, 'StateMachineSafety: what it takes as committed is the one history')
+    need(isPart, 'StateMachineSafety: its committed entries are a prefix of the history')
     assertUpToDateVote(spec, i)
   }
   const isDisk = action === 'Persisted' || action === 'Restart' || action === 'AdvanceCommitIndex'
@@ -123,5 +123,8 @@ function assertCommittedIsDurable({ servers, lastCommit, committed }: SpecState)
   if (index === 0) return
   const holds = (server: string): boolean =>
     isSameUpTo(servers.get(server)?.disk.log ?? [], committed, index)
-  need(isQuorum(config, holds), 'CommittedIsDurable: the last commit is on the disks of a quorum')
+  need(
+    isQuorum(config, holds),
+    'CommittedIsDurable: the entries of the last commit are on the disks of a quorum',
+  )
 }

@@ -39,27 +39,27 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'vote-for-a-shorter-log': {
-    what: 'a vote for a candidate whose log is behind',
+    what: 'a vote for a candidate whose log is less up to date',
     file: 'src/raft/election.ts',
     changes: [
       [
-        'const isGrantable = state.holdsVote && isAtLeast(message.last, state.log.last)',
-        'const isGrantable = state.holdsVote || isAtLeast(message.last, state.log.last)',
+        'const isGrantable = state.holdsVote && isLogUpToDate(message.last, voteThresholdPosition(state))',
+        'const isGrantable = state.holdsVote || isLogUpToDate(message.last, voteThresholdPosition(state))',
       ],
     ],
   },
   'vote-before-the-disk': {
-    what: 'a vote that leaves before it is on the disk',
+    what: 'a vote that is sent before it is on disk',
     file: 'src/raft/election.ts',
     changes: [
       [
-        "const body = { type: 'voteResponse', pre: false, granted } as const\n  state.send(message.from, body, state.durability.hardStateToken)",
-        "const body = { type: 'voteResponse', pre: false, granted } as const\n  state.send(message.from, body, 0)",
+        'state.send(message.from, body, state.durability.hardStateToken)',
+        'state.send(message.from, body, 0)',
       ],
     ],
   },
   'old-term-commit': {
-    what: 'an entry of an earlier term committed by counting',
+    what: 'an entry of an earlier term that is committed by counting',
     file: 'src/raft/commit.ts',
     changes: [
       [
@@ -69,7 +69,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'leader-counts-its-memory': {
-    what: 'a leader that counts what is not on its disk yet',
+    what: 'a leader that counts entries that are not on its disk yet',
     file: 'src/raft/commit.ts',
     changes: [
       [
@@ -79,28 +79,28 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'acknowledged-before-the-disk': {
-    what: 'entries acknowledged before they are on the disk',
+    what: 'entries that are acknowledged before they are on disk',
     file: 'src/raft/follow.ts',
     changes: [
       ['state.send(leader, body, state.durability.tokenFor(index))', 'state.send(leader, body, 0)'],
     ],
   },
   'commit-beyond-the-match': {
-    what: 'a follower that commits what it may not share with the leader',
+    what: 'a follower that commits entries that the leader may not have',
     file: 'src/raft/follow.ts',
     changes: [
       [
-        'commitTo(state, Math.min(leaderCommit, state.matched))',
-        'commitTo(state, Math.min(leaderCommit, state.log.lastIndex))',
+        'raiseCommitIndex(state, Math.min(leaderCommit, state.matched))',
+        'raiseCommitIndex(state, Math.min(leaderCommit, state.log.lastIndex))',
       ],
       [
-        'commitTo(state, position.index)',
-        'commitTo(state, Math.min(position.index, state.log.lastIndex))',
+        'raiseCommitIndex(state, position.index)',
+        'raiseCommitIndex(state, Math.min(position.index, state.log.lastIndex))',
       ],
     ],
   },
   'truncates-what-it-has': {
-    what: 'a late request that cuts off what was appended since',
+    what: 'a late request that truncates entries that were appended after it',
     file: 'src/raft/follow.ts',
     changes: [
       [
@@ -110,7 +110,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     ],
   },
   'new-half-alone': {
-    what: 'a joint change decided by the new voters alone',
+    what: 'a joint configuration that needs only a majority of the new voters',
     file: 'src/raft/quorum.ts',
     changes: [['    majorityValue(configuration.outgoingVoters, valueOf),\n', '']],
   },
@@ -139,6 +139,7 @@ export async function recordMutant(
       'src',
       'proto',
       'test/raft',
+      'test/sim',
       'test/tla',
       'test/cluster',
       'test/support',

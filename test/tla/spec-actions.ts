@@ -39,33 +39,42 @@ export function takeAction(spec: SpecState, i: ServerState, event: TraceAction):
       return restart(spec, i, event)
     case 'UpdateTerm':
       hear(spec, i, event.message)
-      need(event.message.mterm > i.currentTerm, 'its term is newer')
+      need(event.message.mterm > i.currentTerm, 'the term of the message is later')
       return newTerm(i, event.message.mterm)
     case 'UpdateTermBySnapshot':
-      need(event.term > i.currentTerm, 'its term is newer')
-      need(spec.leaders.has(event.term), 'somebody led that term')
+      need(event.term > i.currentTerm, 'the term of the message is later')
+      need(spec.leaders.has(event.term), 'some server led this term')
       return newTerm(i, event.term)
     case 'Timeout':
       return timeout(i)
     case 'StepDown':
-      need(i.state !== 'Follower', 'a follower has nothing to give up')
+      need(i.state !== 'Follower', 'the server is not a follower')
       return giveUp(i)
     case 'HandleRequestVoteRequest':
       return handleVoteRequest(spec, i, event)
     case 'HandleRequestVoteResponse': {
       const { message } = event
       hear(spec, i, message)
-      need(message.mtype === 'RequestVoteResponse' && message.mvoteGranted, 'it is a vote')
-      need(message.mterm === i.currentTerm && i.state === 'Candidate', 'it is awaited')
+      need(
+        message.mtype === 'RequestVoteResponse' && message.mvoteGranted,
+        'the message grants a vote',
+      )
+      need(
+        message.mterm === i.currentTerm && i.state === 'Candidate',
+        'the candidate waits for this vote',
+      )
       i.votesGranted.add(message.msource)
       return forget(spec, event)
     }
     case 'BecomeLeader':
       return becomeLeader(spec, i)
     case 'ClientRequest':
-      need(i.state === 'Leader', 'only a leader makes entries')
+      need(i.state === 'Leader', 'only a leader creates entries')
       for (const entry of event.entries) {
-        need(entry[0] === i.currentTerm && entry[3] === undefined, 'an entry is of its own term')
+        need(
+          entry[0] === i.currentTerm && entry[3] === undefined,
+          'the entry is a command of the leader’s term',
+        )
       }
       i.log = [...i.log, ...event.entries.map((entry) => spec.entry(entry))]
       return
@@ -78,7 +87,7 @@ export function takeAction(spec: SpecState, i: ServerState, event: TraceAction):
       return handleAppendEntries(spec, i, event)
     case 'HandleHeartbeat': {
       const { message } = event
-      need(message.mtype === 'Heartbeat', 'it is a heartbeat')
+      need(message.mtype === 'Heartbeat', 'the message is a heartbeat')
       hearLeader(spec, i, message)
       follow(i, i.matched, message.mcommitIndex)
       return forget(spec, event)
@@ -102,7 +111,7 @@ export function takeAction(spec: SpecState, i: ServerState, event: TraceAction):
     case 'Ready':
       return ready(i)
     case 'Unexplained':
-      need(false, `a ${event.input} moves nothing like that`)
+      need(false, `a ${event.input} does not cause this change`)
   }
 }
 
@@ -113,12 +122,12 @@ function issued({ done, writes }: ServerState): number {
 }
 
 function write(i: ServerState, { term, votedFor, first, entries, isWhole }: PendingWrite): void {
-  need(first <= diskAt(i, issued(i)).log.length + 1, 'a write leaves no hole')
+  need(first <= diskAt(i, issued(i)).log.length + 1, 'a write leaves no gap in the log')
   i.writes = [...i.writes, { term, votedFor, first, entries, isWhole }]
 }
 
 function persisted(spec: SpecState, i: ServerState, token: number): void {
-  need(token >= i.done && token <= issued(i), 'the disk reports what it was given, in order')
+  need(token >= i.done && token <= issued(i), 'the disk reports issued writes, in order')
   i.disk = diskAt(i, token)
   i.writes = i.writes.slice(token - i.done)
   i.done = token
@@ -128,16 +137,19 @@ function persisted(spec: SpecState, i: ServerState, token: number): void {
 
 function ready(i: ServerState): void {
   const disk = diskAt(i, issued(i))
-  need(disk.term === i.currentTerm && disk.votedFor === i.votedFor, 'term and vote are written')
+  need(disk.term === i.currentTerm && disk.votedFor === i.votedFor, 'term and vote were written')
   need(
     disk.log.length === i.log.length && isSameUpTo(disk.log, i.log, i.log.length),
-    'the log is written',
+    'the log was written',
   )
   i.pending.clear()
 }
 
 function send(spec: SpecState, i: ServerState, { message, token, isLost }: Of<'Send'>): void {
-  need(message.msource === i.server && token <= issued(i), 'it is its own, behind its own writes')
+  need(
+    message.msource === i.server && token <= issued(i),
+    'the server sends its own message, after its own writes',
+  )
   assertMaySay(spec, i, message)
   assertPromiseKept(i, message, diskAt(i, Math.max(token, i.done)))
   if (isLost) return
@@ -152,57 +164,69 @@ function assertMaySay(spec: SpecState, i: ServerState, m: TraceMessage): void {
   switch (m.mtype) {
     case 'RequestVoteRequest': {
       const key = answerKey(m.mtype, m.mterm, m.mlastLogTerm, m.mlastLogIndex)
-      return need(i.pending.has(key), 'it has begun that campaign')
+      return need(i.pending.has(key), 'the server began this campaign')
     }
     case 'RequestVoteResponse':
       if (!m.mvoteGranted) break
-      return need(i.pending.has(answerKey(m.mtype, m.mterm, m.mdest)), 'it has given that vote')
+      return need(
+        i.pending.has(answerKey(m.mtype, m.mterm, m.mdest)),
+        'the server granted this vote',
+      )
     case 'AppendEntriesResponse':
       if (!m.msuccess) break
-      return need(i.pending.has(answerKey(m.mtype, m.mterm, m.mmatchIndex)), 'it has accepted that')
+      return need(
+        i.pending.has(answerKey(m.mtype, m.mterm, m.mmatchIndex)),
+        'the server accepted these entries',
+      )
     case 'AppendEntriesRequest': {
       const log = logOfTerm(i, m.mterm)
       const last = m.mprevLogIndex + m.mentries.length
       const sent = m.mentries.map((entry) => spec.entry(entry))
       const isItsOwn = sent.every((entry, at) => log[m.mprevLogIndex + at] === entry)
-      need(m.mprevLogTerm === termAt(log, m.mprevLogIndex), 'the previous entry is in its log')
-      need(isItsOwn && last <= log.length, 'the entries are those of its log')
-      return need(m.mcommitIndex <= i.commitIndex, 'it tells no more than it has committed')
+      need(
+        m.mprevLogTerm === termAt(log, m.mprevLogIndex),
+        'the previous entry is in the log of the leader',
+      )
+      need(isItsOwn && last <= log.length, 'the entries are in the log of the leader')
+      return need(m.mcommitIndex <= i.commitIndex, 'the commit index that is sent was reached')
     }
     case 'Heartbeat': {
       logOfTerm(i, m.mterm)
-      need(m.mcommitIndex <= i.commitIndex, 'it tells no more than it has committed')
+      need(m.mcommitIndex <= i.commitIndex, 'the commit index that is sent was reached')
       const peers = [...spec.servers.values()].filter(({ name }) => name === m.mdest)
       const isHeld = peers.some(({ server }) => m.mcommitIndex <= (i.matchIndex.get(server) ?? 0))
-      return need(isHeld, 'it tells no more than the peer holds')
+      return need(isHeld, 'the commit index that is sent is at most the match index')
     }
     case 'Answer':
       break
   }
-  need(m.mterm <= i.currentTerm, 'it has come to that term')
+  need(m.mterm <= i.currentTerm, 'the server reached this term')
 }
 
 function logOfTerm(i: ServerState, term: number): readonly TraceEntry[] {
   if (i.state === 'Leader' && i.currentTerm === term) return i.log
-  need(i.led.term === term, 'it leads, or has led, that term')
+  need(i.led.term === term, 'the server led this term')
   return i.led.log
 }
 
 function assertPromiseKept(i: ServerState, m: TraceMessage, disk: Stored): void {
-  need(disk.term >= m.mterm, 'the term is on the disk when it leaves')
+  need(disk.term >= m.mterm, 'the term is on disk when the message is sent')
   const voted = (name: string): boolean => disk.term > m.mterm || disk.votedFor === name
-  if (m.mtype === 'RequestVoteRequest') need(voted(i.name), 'its own vote is on the disk')
+  if (m.mtype === 'RequestVoteRequest') need(voted(i.name), 'the server’s own vote is on disk')
   if (m.mtype === 'RequestVoteResponse' && m.mvoteGranted) {
-    need(voted(m.mdest), 'the vote is on the disk when it leaves')
+    need(voted(m.mdest), 'the vote is on disk when it is sent')
   }
   if (m.mtype === 'AppendEntriesResponse' && m.msuccess && i.currentTerm === m.mterm) {
-    need(isSameUpTo(disk.log, i.log, m.mmatchIndex), 'the entries are on the disk when it leaves')
+    need(
+      isSameUpTo(disk.log, i.log, m.mmatchIndex),
+      'the entries are on disk when they are acknowledged',
+    )
   }
 }
 
 function hear(spec: SpecState, i: ServerState, message: TraceMessage): void {
-  need(message.mdest === i.name, 'it is meant for this one')
-  need(spec.messages.has(JSON.stringify(message)), 'it was sent and has left')
+  need(message.mdest === i.name, 'the message is addressed to this server')
+  need(spec.messages.has(JSON.stringify(message)), 'the message was sent')
 }
 
 /** A message that may arrive again stays in the state. */
@@ -238,14 +262,17 @@ function timeout(i: ServerState): void {
 function handleVoteRequest(spec: SpecState, i: ServerState, event: HeardAction): void {
   const m = event.message
   hear(spec, i, m)
-  need(m.mtype === 'RequestVoteRequest' && m.mterm === i.currentTerm, 'it asks in this term')
+  need(
+    m.mtype === 'RequestVoteRequest' && m.mterm === i.currentTerm,
+    'the message requests a vote in the current term',
+  )
   const candidate = spec.of(m.msource).name
   if (i.votedFor !== candidate) {
     const last = lastTerm(i.log)
     const isUpToDate =
       m.mlastLogTerm > last || (m.mlastLogTerm === last && m.mlastLogIndex >= i.log.length)
-    need(i.votedFor === '' && i.state !== 'Leader', 'one vote a term')
-    need(isUpToDate, 'its log is at least as up to date')
+    need(i.votedFor === '' && i.state !== 'Leader', 'the server has not voted in this term')
+    need(isUpToDate, 'the candidate’s log is at least as up to date')
     i.votedFor = candidate
     i.state = 'Follower'
   }
@@ -258,7 +285,7 @@ function becomeLeader(spec: SpecState, i: ServerState): void {
   const isOwnDurable = i.disk.term === i.currentTerm && i.disk.votedFor === i.name
   const has = (server: Server): boolean =>
     i.votesGranted.has(server) || (server === i.server && isOwnDurable)
-  need(isQuorum(configOf(i), has), 'a quorum has voted for it')
+  need(isQuorum(configOf(i), has), 'a quorum voted for the candidate')
   i.state = 'Leader'
   i.matchIndex = new Map()
   const leaders = spec.leaders.get(i.currentTerm) ?? new Set()
@@ -274,19 +301,25 @@ function appendConfiguration(
 ): void {
   const entry = entries[0]
   const members = entry?.[3]
-  need(entry !== undefined && members !== undefined, 'it is a configuration')
-  need(i.state === 'Leader' && entry[0] === i.currentTerm, 'a leader makes entries of its term')
+  need(entry !== undefined && members !== undefined, 'the entry is a configuration')
+  need(
+    i.state === 'Leader' && entry[0] === i.currentTerm,
+    'a leader creates entries of its own term',
+  )
   const config = configOf(i)
   const isJoint = config.outgoing.length > 0
-  need(configIndex(i.log) <= i.commitIndex, 'the change before it is committed')
+  need(configIndex(i.log) <= i.commitIndex, 'the previous change is committed')
   if (action === 'LeaveJoint') {
-    need(isJoint && isSameSet(members.voters, config.voters), 'the new half stays')
-    need(members.outgoing.length === 0, 'the old half is left')
+    need(isJoint && isSameSet(members.voters, config.voters), 'the new voters remain')
+    need(members.outgoing.length === 0, 'the old voters are removed')
   } else {
-    need(!isJoint, 'one change at a time')
-    need(termAt(i.log, i.commitIndex) === i.currentTerm, 'an entry of its term is committed')
-    need(members.voters.length > 0, 'somebody can decide')
-    need(isOldHalf(spec, members, config.voters), 'the old half is that of before')
+    need(!isJoint, 'no other change is in progress')
+    need(
+      termAt(i.log, i.commitIndex) === i.currentTerm,
+      'an entry of the leader’s term is committed',
+    )
+    need(members.voters.length > 0, 'the new configuration has voters')
+    need(isOldHalf(spec, members, config.voters), 'the old half consists of the previous voters')
   }
   i.log = [...i.log, spec.entry(entry)]
   const kept = membersOf(members)
@@ -315,14 +348,14 @@ function isOldHalf(spec: SpecState, target: TraceMembers, voters: readonly Serve
 
 function advanceCommitIndex(spec: SpecState, i: ServerState, index: number): void {
   need(i.state === 'Leader', 'only a leader commits by counting')
-  need(index > i.commitIndex && index <= i.log.length, 'commit moves on, within the log')
-  need(termAt(i.log, index) === i.currentTerm, 'only an entry of its own term is counted')
+  need(index > i.commitIndex && index <= i.log.length, 'the commit index advances within the log')
+  need(termAt(i.log, index) === i.currentTerm, 'only an entry of the leader’s term is counted')
   const config = configOf(i)
   const holds = (server: Server): boolean =>
     server === i.server
       ? isSameUpTo(i.disk.log, i.log, index)
       : (i.matchIndex.get(server) ?? 0) >= index
-  need(isQuorum(config, holds), 'a quorum has it on disk')
+  need(isQuorum(config, holds), 'a quorum has the entry on disk')
   i.commitIndex = index
   if (index > spec.committed.length) {
     const count = index - spec.committed.length
@@ -336,8 +369,8 @@ function advanceCommitIndex(spec: SpecState, i: ServerState, index: number): voi
 
 function hearLeader(spec: SpecState, i: ServerState, message: TraceMessage): void {
   hear(spec, i, message)
-  need(message.mterm === i.currentTerm, 'it is of this term')
-  need(i.state !== 'Leader', 'one leader a term')
+  need(message.mterm === i.currentTerm, 'the message is of the current term')
+  need(i.state !== 'Leader', 'a term has one leader')
   i.state = 'Follower'
 }
 
@@ -348,7 +381,7 @@ function follow(i: ServerState, matched: number, leaderCommit: number): void {
 
 function handleAppendEntries(spec: SpecState, i: ServerState, event: HeardAction): void {
   const { message } = event
-  need(message.mtype === 'AppendEntriesRequest', 'it brings entries')
+  need(message.mtype === 'AppendEntriesRequest', 'the message is an append request')
   const m: MessageOf<'AppendEntriesRequest'> = message
   hearLeader(spec, i, m)
   forget(spec, event)
@@ -357,7 +390,7 @@ function handleAppendEntries(spec: SpecState, i: ServerState, event: HeardAction
   const entries = m.mentries.map((entry) => spec.entry(entry))
   const other = entries.findIndex(([term], at) => termAt(i.log, previous + at + 1) !== term)
   if (other >= 0) {
-    need(previous + other >= i.commitIndex, 'what is committed is not replaced')
+    need(previous + other >= i.commitIndex, 'committed entries are not replaced')
     i.log = [...i.log.slice(0, previous + other), ...entries.slice(other)]
   }
   const reached = Math.max(previous + entries.length, i.commitIndex)
@@ -368,9 +401,12 @@ function handleAppendEntries(spec: SpecState, i: ServerState, event: HeardAction
 function handleAppendResponse(spec: SpecState, i: ServerState, event: HeardAction): void {
   const m = event.message
   hear(spec, i, m)
-  need(m.mtype === 'AppendEntriesResponse' && m.msuccess, 'it acknowledges')
-  need(m.mterm === i.currentTerm && i.state === 'Leader', 'it answers this leadership')
-  need(m.mmatchIndex <= i.log.length, 'it acknowledges what was sent')
+  need(m.mtype === 'AppendEntriesResponse' && m.msuccess, 'the message acknowledges entries')
+  need(
+    m.mterm === i.currentTerm && i.state === 'Leader',
+    'the acknowledgment is for the current leadership',
+  )
+  need(m.mmatchIndex <= i.log.length, 'only entries in the leader’s log are acknowledged')
   const before = i.matchIndex.get(m.msource) ?? 0
   i.matchIndex.set(m.msource, Math.max(before, m.mmatchIndex))
   forget(spec, event)
@@ -381,8 +417,8 @@ function installSnapshot(
   i: ServerState,
   { index, term, snapshotTerm }: Of<'InstallSnapshot'>,
 ): void {
-  need(termAt(spec.committed, index) === term, 'it holds what is committed')
-  need(i.state !== 'Leader' || snapshotTerm < i.currentTerm, 'one leader a term')
+  need(termAt(spec.committed, index) === term, 'the snapshot contains the committed entries')
+  need(i.state !== 'Leader' || snapshotTerm < i.currentTerm, 'a term has one leader')
   if (snapshotTerm === i.currentTerm) i.state = 'Follower'
   if (index > i.commitIndex) {
     if (termAt(i.log, index) !== term) i.log = spec.committed.slice(0, index)
@@ -401,12 +437,12 @@ function restart(spec: SpecState, i: ServerState, event: Of<'Restart'>): void {
     log.length === event.lastIndex &&
     lastTerm(log) === event.lastTerm
   const found = [...survivors(i)].find(isFound)
-  need(found !== undefined, 'what it finds is what a crash may have left')
+  need(found !== undefined, 'the disk has a content that a crash can leave')
   recover(spec, i, found, event)
 }
 
 function join(spec: SpecState, i: ServerState, event: Of<'Join'>): void {
-  need(!i.isJoined, 'it was not there before')
+  need(!i.isJoined, 'the disk did not exist before')
   i.isJoined = true
   i.told = event.told
   const { term, votedFor, base, entries } = event
@@ -420,10 +456,13 @@ function recover(
   found: Stored,
   { applied, commit }: { readonly applied: number; readonly commit: number },
 ): void {
-  need(applied <= spec.committed.length, 'what is applied is committed')
+  need(applied <= spec.committed.length, 'applied entries are committed')
   const isBehind = termAt(found.log, applied) !== termAt(spec.committed, applied)
   i.log = isBehind ? spec.committed.slice(0, applied) : found.log
-  need(commit >= applied && commit <= i.log.length, 'commit lies between state and log')
+  need(
+    commit >= applied && commit <= i.log.length,
+    'the commit index is between applied index and end of the log',
+  )
   i.currentTerm = Math.max(found.term, lastTerm(i.log))
   i.votedFor = i.currentTerm === found.term ? found.votedFor : ''
   i.state = 'Follower'

@@ -2,9 +2,12 @@
 // over gRPC in real time. Method: every step of every core is recorded from outside, and the
 // TypeScript equivalent of the TLA+ module checks it event by event; `make traces` lets TLC do the
 // same. Runs with a changed vote, entry or report must not pass.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { seededRandom } from '../../src/lib/random.ts'
 import { checkTrace } from './check.ts'
+import { mutants } from './mutants.ts'
 import { recordHosts, recordSimulation } from './record.ts'
 import type { HeardAction, Trace, TraceEvent } from './trace-event.ts'
 
@@ -71,7 +74,7 @@ test('the trace checker reports a vote that was not granted, a commit without a 
   const forged = { ...response, message: { ...response.message, msource: 'n9/1' } }
   expect(checkTrace(withEvent(trace, vote, forged))).toMatchObject({
     number: vote + 1,
-    reason: 'it was sent and has left',
+    reason: 'the message was sent',
   })
   const commit = trace.events.findLastIndex(
     (event) => event.action === 'AdvanceCommitIndex' && event.index < (event.after?.lastIndex ?? 0),
@@ -89,6 +92,14 @@ test('the trace checker reports a vote that was not granted, a commit without a 
   const send = trace.events[promised] as Extract<TraceEvent, { action: 'Send' }>
   expect(checkTrace(withEvent(trace, promised, { ...send, token: 0 }))).toMatchObject({
     number: promised + 1,
-    reason: 'the entries are on the disk when it leaves',
+    reason: 'the entries are on disk when they are acknowledged',
   })
 })
+
+test.each(Object.entries(mutants))(
+  'the mutant %s of the Raft core can be applied to the source',
+  (_, { file, changes }) => {
+    const source = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
+    for (const [from] of changes) expect(source.split(from), from).toHaveLength(2)
+  },
+)

@@ -228,7 +228,7 @@ test('A tunnel whose only edge router is offline requests the list of routers wi
   expect(await said('again')).toBe('again')
 })
 
-test('A tunnel opens a new session after its session has ended, and restores its services and connections', async () => {
+test('A tunnel opens a new session after its session has ended, and restores its services and its connections to edge routers', async () => {
   const { port, host, client } = await joined()
   for (const { api } of [host, client]) api.faults.push(new SessionEndedError('it is over'))
   await eventually(() => [host.api.sessions, client.api.sessions]).toEqual([2, 2])

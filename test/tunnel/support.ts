@@ -23,7 +23,7 @@ import { startListening, listeningPort } from '../../src/lib/runtime/listening.t
 import { seededRandom } from '../../src/lib/random.ts'
 import type { CertificateWithKey } from '../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../src/pki/certificate.ts'
-import { TargetSockets } from '../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../src/overlay/sockets/target-socket-limiter.ts'
 import {
   type ApiLogInResult,
   type ControllerApi,
@@ -223,7 +223,7 @@ export class TunnelStage {
       certificate: this.#certificateFile(identityId, key),
       api,
       origin,
-      sockets: new TargetSockets(),
+      sockets: new TargetSocketLimiter(),
       version,
       clock: systemClock,
       random: seededRandom(1),

@@ -8,9 +8,9 @@ import type { Clock } from '../../lib/clock.ts'
 import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { Reply } from '../http/responses/envelope.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
@@ -24,7 +24,7 @@ interface ExplainOperationsDeps {
   readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly clock: Clock
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 export const explanationRequestLimits = {
@@ -114,7 +114,7 @@ function answered(
   if (identity !== null && service !== null) {
     return lists.answer(call, {
       records: [service],
-      print: createRowPrinter(() => view.of(identity, service)),
+      serialize: createRowSerializer(() => view.of(identity, service)),
       pagination: { limit: 1, offset: 0, totalCount: 1 },
       filterableFields: [],
     })
@@ -129,7 +129,7 @@ function answered(
     if (records.length > explanationRequestLimits.explainedPairsMax) throw tooMany()
     return {
       records,
-      print: createRowPrinter((record: EntityRecord) =>
+      serialize: createRowSerializer((record: EntityRecord) =>
         view.of(identity ?? (record as Identity), service ?? (record as Service)),
       ),
       pagination,

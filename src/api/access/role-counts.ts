@@ -7,9 +7,9 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { SessionPermission } from '../../lib/permissions.ts'
 import type { Reply } from '../http/responses/envelope.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { RequestContext } from '../http/request-context.ts'
 import type { Operation } from '../http/operation.ts'
 import { openObjectSchema } from '../../entities/response-schemas.ts'
@@ -18,7 +18,7 @@ import type { KindName } from '../../entities/kind-records.ts'
 interface RoleOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'roleCounts'>
   readonly processor: ProcessorShare
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 export const roleCountLimits = {
@@ -84,7 +84,7 @@ function counted(
   const answer = ({ rows, totalCount }: RoleCounts): Reply | Promise<Reply> =>
     lists.answer(call, {
       records: rows,
-      print: createRowPrinter((row) => row),
+      serialize: createRowSerializer((row) => row),
       pagination: { limit, offset, totalCount },
       filterableFields: [],
     })

@@ -10,7 +10,7 @@ import { integerSchema } from '../schemas/envelope.ts'
 
 const shortText = { type: 'string', maxLength: 300 } as const
 
-export const invitationRequestSchema = objectSchema('clusterInvitation', {
+export const newJoinTicketRequestSchema = objectSchema('clusterInvitation', {
   isVoter: { type: ['boolean', 'null'] },
   /** Lifetime of the ticket: from one minute to 7 days; null: one hour. */
   lifetimeMs: { type: ['integer', 'null'] },

@@ -13,7 +13,7 @@ import { TICKET_CHARACTERS_MAX } from '../../pki/secrets/ticket.ts'
 import { findIgnoredFields } from '../schemas/request-body-validator.ts'
 import {
   newJoinTicketSchema,
-  invitationRequestSchema,
+  newJoinTicketRequestSchema,
   joinResponseSchema,
   joinRequestSchema,
   joinTicketSchema,
@@ -54,7 +54,7 @@ export function joinOperations(deps: JoinOperationsDeps): Operation[] {
       path: '/cluster/invite',
       needsNoState: true,
       permission: 'admin',
-      body: { schema: invitationRequestSchema, isRequired: false },
+      body: { schema: newJoinTicketRequestSchema, isRequired: false },
       response: { kind: 'detail', schema: newJoinTicketSchema },
       refusals: [409],
       handle: async (call, { isVoter, lifetimeMs }) => {

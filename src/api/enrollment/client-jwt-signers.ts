@@ -4,13 +4,13 @@ import type { Operation } from '../http/operation.ts'
 import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 
 interface ClientJwtSignerOperationsDeps {
   readonly state: StateView
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 const kind = 'clientExternalJwtSigner'
@@ -46,7 +46,7 @@ export function clientJwtSignerOperations({
         const { records, ...pagination } = state.list(kind, readListQuery(call))
         return lists.answer(call, {
           records,
-          print: createRowPrinter((record) => state.detail(kind, record, '')),
+          serialize: createRowSerializer((record) => state.detail(kind, record, '')),
           pagination,
           filterableFields: state.filterableFields(kind),
         })

@@ -26,9 +26,9 @@ import type { PasswordLockout } from '../../auth/factors/password-lockout.ts'
 import type { LogInThrottle } from '../../auth/log-in/log-in-throttle.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 
 interface OwnAuthenticatorsDeps {
@@ -40,7 +40,7 @@ interface OwnAuthenticatorsDeps {
   readonly lockout: PasswordLockout
   readonly throttle: LogInThrottle
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 const authenticatorDetail = {
@@ -122,7 +122,7 @@ class OwnAuthenticators {
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: createRowPrinter((record) => this.#view(record, callerId)),
+      serialize: createRowSerializer((record) => this.#view(record, callerId)),
       pagination,
       filterableFields: state.filterableFields('authenticator'),
     })
@@ -178,7 +178,8 @@ class OwnAuthenticators {
 
   /**
    * Checks the current password. Wrong attempts count like failed log-ins.
-   * @throws {Problem} UNAUTHORIZED, which does not repeat the password.
+   * @throws {Problem} CAN_NOT_UPDATE_AUTHENTICATOR if the authenticator is no password;
+   * UNAUTHORIZED, which does not repeat the password.
    */
   async #prove(call: RequestContext, own: Authenticator, currentPassword: string): Promise<void> {
     const { username, passwordHash } = own

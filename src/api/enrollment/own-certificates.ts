@@ -41,9 +41,9 @@ import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { CertificateIssuer } from '../../ports/certificate-issuer.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { NetworkAuthorities } from '../../auth/certificates/network-authorities.ts'
 import type { Clock } from '../../lib/clock.ts'
 
@@ -54,7 +54,7 @@ interface ExtensionDeps {
   readonly issuer: CertificateIssuer
   readonly clock: Clock
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 const path = '/current-api-session/certificates'
@@ -108,8 +108,8 @@ export function ownCertificateOperations(deps: ExtensionDeps): Operation[] {
       operationId: 'extendVerifyCurrentIdentityAuthenticator',
       path: `${ofId}/extend-verify`,
     }),
-    // Activates a renewed certificate also at the path in OpenZiti's API document. At this path,
-    // too, the caller can use only its own authenticators.
+    // The same operation at the path in OpenZiti's API document. There, too, the caller can use
+    // only its own authenticators.
     verification({
       operationId: 'extendVerifyAuthenticator',
       path: '/authenticators/{id}/extend-verify',
@@ -262,7 +262,7 @@ class SessionCertificates {
     const { records, ...pagination } = found
     return this.#deps.lists.answer(call, {
       records,
-      print: createRowPrinter((record) => this.#view(record)),
+      serialize: createRowSerializer((record) => this.#view(record)),
       pagination,
       filterableFields: state.filterableFields('sessionCertificate'),
     })

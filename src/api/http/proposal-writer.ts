@@ -152,8 +152,8 @@ export class ProposalWriter implements CommandWriter {
 }
 
 /**
- * The problem for a write whose outcome is unknown. The problem contains the request id with which
- * the client can repeat the request safely.
+ * The problem for a write whose outcome is unknown. If the write has a request id, the problem
+ * contains it, because the client can repeat the request safely with this id.
  */
 export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown): Problem {
   if (idempotency.case === 'notKept') {

@@ -179,8 +179,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 
 /**
  * Origin for the writes of a request: the caller and the session.
- * @throws {AssertionError} without a caller, because a request without a caller writes as another
- * actor.
+ * @throws {AssertionError} without a caller: a request without a caller, such as an enrollment,
+ * writes as another actor.
  */
 export function requestOrigin(call: RequestContext, request = toWriteRequest(call)): WriteOrigin {
   const { idempotency } = request

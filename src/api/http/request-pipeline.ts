@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fast
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { fieldProblem, Problem, type ProblemCode } from '../../lib/problems.ts'
 import { addressShareKey } from '../../lib/bounds/source-network.ts'
-import { missingPermission } from '../../auth/principal/permissions.ts'
+import { missingPermissionText } from '../../auth/principal/permissions.ts'
 import type { ReplyWriter } from './responses/reply-writer.ts'
 import type {
   RequestAdmission,
@@ -11,7 +11,7 @@ import type {
 import {
   admitHostUser,
   isAdminSocketOnly,
-  requireNotAdminSocketOnly,
+  refuseAdminSocketOnly,
 } from '../../auth/principal/host-user.ts'
 import { RequestContext, type RequestQuery } from './request-context.ts'
 import { type LinearizableReads, parseMinIndex, parseNetRequestId } from './linearizable-reads.ts'
@@ -53,9 +53,9 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * Checks every request in this order: size, route, session, permission, accepted types, body and
- * schema, and the log index that the response must reflect. Then runs the operation, with limits on
- * its time and on the number of waiting requests.
+ * Checks every request in this order: size, route, session, permission, accepted types, query, body
+ * and schema, and the log index that the response must reflect. Then runs the operation, with
+ * limits on its time and on the number of waiting requests.
  */
 export class RequestPipeline {
   readonly #deps: PipelineDeps
@@ -80,8 +80,8 @@ export class RequestPipeline {
   }
 
   /**
-   * First hook: makes all checks that need no body. For an unknown path, the 404 handler sends the
-   * response.
+   * First hook: checks the head, the declared size, the session and the headers. For an unknown
+   * path, the 404 handler sends the response.
    */
   readonly judge = (
     request: FastifyRequest,
@@ -239,7 +239,9 @@ export class RequestPipeline {
     this.#answerer.plain(reply, call, 200, extra)
   }
 
-  /** Runs first, so that a body with too large a declared length is never read. */
+  /**
+   * Runs before the body is read, so that a body whose declared length is too large is never read.
+   */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
     if (declared === undefined) return
@@ -283,10 +285,10 @@ export class RequestPipeline {
     if (principal?.kind === 'session') call.caller = principal
     if (!admission.isAdmitted) {
       call.challenge = admission.challenge
-      const detail = principal?.kind === 'session' ? missingPermission(principal) : null
+      const detail = principal?.kind === 'session' ? missingPermissionText(principal) : null
       throw new Problem('UNAUTHORIZED', detail === null ? {} : { detail })
     }
-    if (this.#socketOnly.has(operation)) requireNotAdminSocketOnly(operation)
+    if (this.#socketOnly.has(operation)) refuseAdminSocketOnly(operation)
   }
 
   /** Checks the admission again after a wait, because the session may have ended. */

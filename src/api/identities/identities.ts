@@ -21,15 +21,15 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 
 interface IdentityOperationsDeps {
   readonly state: StateView
   readonly reads: LinearizableReads
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 const common = {
@@ -158,7 +158,7 @@ function listServiceConfigs(
     const records = state.findAll('serviceConfig', 'identityId', id)
     return lists.answer(call, {
       records,
-      print: createRowPrinter((record) => {
+      serialize: createRowSerializer((record) => {
         const { config, service } = state.detail('serviceConfig', record, callerId)
         return {
           config: withUrlName(config as JsonObject),

@@ -8,13 +8,13 @@ import { roleAttributeSchema, roleAttributeUsageSchema } from '../schemas/access
 import type { StateReader } from '../../fsm/state-reader.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 
 interface RoleAttributeOperationsDeps {
   readonly state: StateView & Pick<StateReader, 'roleAttributes' | 'roleAttributeUsage'>
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 interface Subject {
@@ -69,7 +69,7 @@ export function roleAttributeOperations({
           const { attributes, ...pagination } = state.roleAttributes(entity, readListQuery(call))
           return lists.answer(call, {
             records: attributes,
-            print: createRowPrinter((attribute) => attribute),
+            serialize: createRowSerializer((attribute) => attribute),
             pagination,
             filterableFields: roleAttributeFields,
           })
@@ -90,7 +90,7 @@ export function roleAttributeOperations({
           const { rows, ...pagination } = state.roleAttributeUsage(entity, readListQuery(call))
           return lists.answer(call, {
             records: rows,
-            print: createRowPrinter(({ roleAttribute: name, usage }) => ({
+            serialize: createRowSerializer(({ roleAttribute: name, usage }) => ({
               roleAttribute: name,
               usage: Object.fromEntries(
                 Object.entries(usage).map(([source, ids]) => [

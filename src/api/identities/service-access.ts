@@ -24,9 +24,9 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ServiceLogger } from '../../ports/logger.ts'
@@ -37,7 +37,7 @@ interface ServiceAccessOperationsDeps {
   readonly reads: LinearizableReads
   readonly posture: PostureService
   readonly jwt: JwtSigner
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
   readonly clock: Clock
   readonly logger: ServiceLogger
 }
@@ -135,7 +135,7 @@ function ownEdgeRouters(
   warnings.check(identity, records)
   return lists.answer(call, {
     records,
-    print: createRowPrinter((record) =>
+    serialize: createRowSerializer((record) =>
       routerView(state.detail('edgeRouter', record, identity.id), [
         '_links',
         'createdAt',

@@ -48,7 +48,8 @@ export class ControllerMetrics {
   readonly #operations = new Map<string, OperationMetrics>()
 
   /**
-   * @param sources null: show only metrics of HTTP and of the cluster members.
+   * @param sources null: show no metrics of consensus, the log, the state machine, the mesh and the
+   * event loops.
    * @param dataPath null: show no metrics of routers, circuits and services.
    */
   constructor(

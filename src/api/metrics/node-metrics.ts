@@ -46,7 +46,7 @@ export function addNodeMetrics(
   )
   gauge(
     'flotilla_apply_lag_seconds',
-    'Time since this controller had last applied all committed log entries.',
+    'Time since this controller last had applied all committed log entries.',
     () => (node()?.lagMs ?? 0) / 1000,
   )
   counter(

@@ -155,7 +155,7 @@ async function deny(
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
 /**
- * Runs the step of a log-in. If the user has entered too many codes, returns the page for the code
+ * Runs a step of a log-in. If the user has entered too many codes, returns the page for the code
  * with the reason.
  */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {

@@ -128,8 +128,8 @@ async function knownKid(
 }
 
 /**
- * The fault of a URL that is not an absolute http or https URL, or that contains a user name. The
- * URL is not fetched here.
+ * The fault of a URL that is not an absolute http or https URL, contains a user name or password,
+ * or leads to a reserved address. The URL is not fetched here.
  */
 function urlFault(
   field: string,

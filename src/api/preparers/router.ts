@@ -64,7 +64,7 @@ export const prepareFabricRouter: WritePreparer = (_call, mode, body, id) => {
   }
 }
 
-/** The step of a batch that creates the enrollment of a new router. */
+/** The step of a batch that creates the enrollment of a router, new or enrolling again. */
 export function routerEnrollmentBatchStep(
   deps: EdgeRouterPreparerDeps,
   of: 'edgeRouterId' | 'transitRouterId',

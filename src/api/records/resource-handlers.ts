@@ -25,7 +25,7 @@ import {
   responseFromJsonText,
   type Reply,
 } from '../http/responses/envelope.ts'
-import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import { readListQuery } from '../http/query-parameters.ts'
 import {
   type DetachedReferences,
@@ -47,7 +47,7 @@ interface ResourceHandlersDeps {
   readonly posture: PostureService
   readonly limits: ApiLimits
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
   readonly preparers: WritePreparers
 }
 
@@ -56,7 +56,7 @@ export class ResourceHandlers {
   readonly #deps: ResourceHandlersDeps
   readonly #writer: ProposalWriter
   readonly #preparers: WritePreparers
-  readonly #lists: ListResponsePrinter
+  readonly #lists: ListResponseSerializer
 
   constructor(deps: ResourceHandlersDeps) {
     this.#deps = deps
@@ -141,7 +141,7 @@ export class ResourceHandlers {
     const shownFor = this.#shownFor(call, entity, callerId, types)
     return this.#lists.found(call, listing, ({ records, ...pagination }) => ({
       records,
-      print: state.detailPrinter(entity.name, callerId, shownFor),
+      serialize: state.detailSerializer(entity.name, callerId, shownFor),
       pagination,
       filterableFields: state.filterableFields(entity.name),
     }))
@@ -166,7 +166,7 @@ export class ResourceHandlers {
         throw new Problem('UNAUTHORIZED', { detail: 'it belongs to an administrator' })
       }
       const shownFor = this.#shownFor(call, entity, callerId, types)
-      const text = state.detailPrinter(entity.name, callerId, shownFor)(record)
+      const text = state.detailSerializer(entity.name, callerId, shownFor)(record)
       return responseWithEtag(call, record, responseFromJsonText(text))
     })
   }

@@ -14,7 +14,7 @@ import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { PostureService } from '../../ports/posture.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
-import type { ListResponsePrinter } from '../http/responses/list-response-printer.ts'
+import type { ListResponseSerializer } from '../http/responses/list-response-serializer.ts'
 import type { WritePreparers } from '../preparers/write-preparers.ts'
 
 interface ResourceOperationsDeps {
@@ -23,7 +23,7 @@ interface ResourceOperationsDeps {
   readonly posture: PostureService
   readonly limits: ApiLimits
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
   readonly preparers: WritePreparers
 }
 

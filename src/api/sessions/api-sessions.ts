@@ -10,9 +10,9 @@ import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
@@ -23,7 +23,7 @@ interface ApiSessionOperationsDeps {
   readonly sessions: SessionTracker
   readonly tokens: SessionTokenSigner
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 /** Operations with which administrators manage the API sessions of all identities. */
@@ -49,7 +49,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
         const { records, ...pagination } = state.list('apiSession', readListQuery(call))
         return deps.lists.answer(call, {
           records,
-          print: createRowPrinter((record) => sessionView(deps, caller, record)),
+          serialize: createRowSerializer((record) => sessionView(deps, caller, record)),
           pagination,
           filterableFields: state.filterableFields('apiSession'),
         })

@@ -49,9 +49,11 @@ export const apiSessionLimits = {
    * may have been lost.
    */
   refreshReuseMs: 2 * MINUTE_MS,
-  /** Maximum sessions whose newest refresh token this controller stores. */
+  /** Maximum sessions whose last used refresh token this controller records, by its generation. */
   refreshSessionsMax: 200_000,
-  /** Interval at which controllers drop the stored refresh tokens of ended sessions. */
+  /**
+   * Interval at which controllers drop what they recorded about refresh tokens of ended sessions.
+   */
   refreshSweepMs: 5 * MINUTE_MS + SECOND_MS,
   /**
    * A controller that has had no contact with a leader for longer than this refuses all sessions,
@@ -61,22 +63,25 @@ export const apiSessionLimits = {
   /** Interval at which controllers send each other the last activity of sessions. */
   activityFlushMs: 10 * SECOND_MS,
   /**
-   * The last activity of a session is sent to the other controllers only if it is later than the
-   * previous value by more than this time.
+   * The last activity of a session is sent to the other controllers, and written to the log, only
+   * if it is later than the previous value by more than this time.
    */
   activityMoveMs: 30 * SECOND_MS,
-  /**
-   * The leader writes the last activity of a session to the log only if it is later than the
-   * previous value by more than this time.
-   */
+  /** Interval at which the leader writes the last activity of sessions to the log. */
   activityLogMs: 5 * MINUTE_MS,
   /** Maximum sessions whose last activity one command writes. */
   activityBatchMax: 500,
   /** Maximum sessions whose last activity is stored in memory. */
   activitySessionsMax: 200_000,
-  /** Interval at which the leader removes expired sessions. */
+  /**
+   * Interval at which the leader removes expired sessions, checks posture, and encrypts second
+   * factors again after a key rotation.
+   */
   sweepMs: 5 * SECOND_MS,
-  /** Maximum sessions that the leader removes in one sweep. */
+  /**
+   * Maximum sessions that the leader removes, and second factors that it encrypts again, in one
+   * sweep.
+   */
   sweepBatchMax: 500,
   /**
    * Interval at which the leader ends policies and role attributes whose expiry time has passed.
@@ -117,7 +122,10 @@ export const apiSessionLimits = {
   routerReturnWaitersMax: 1024,
   /** Interval at which each waiting request checks its routers. */
   routerReturnPollMs: 250,
-  /** Maximum `configTypes` in one log-in. */
+  /**
+   * Maximum `configTypes`: a log-in ignores further ones; a list request with more gets 400
+   * COULD_NOT_VALIDATE.
+   */
   configTypesMax: 100,
 }
 

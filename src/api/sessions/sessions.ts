@@ -31,9 +31,9 @@ import type { LiveTable, LiveCircuit } from '../../ports/live-table.ts'
 import type { ApiLimits } from '../limits.ts'
 import type { ProposalWriter } from '../http/proposal-writer.ts'
 import {
-  type ListResponsePrinter,
-  createRowPrinter,
-} from '../http/responses/list-response-printer.ts'
+  type ListResponseSerializer,
+  createRowSerializer,
+} from '../http/responses/list-response-serializer.ts'
 import type { JwtSigner } from '../../auth/sessions/jwt-signer.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ApiVersionsKey } from '../api-deps.ts'
@@ -48,7 +48,7 @@ interface SessionOperationsDeps {
   readonly limits: ApiLimits
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   readonly writer: ProposalWriter
-  readonly lists: ListResponsePrinter
+  readonly lists: ListResponseSerializer
 }
 
 const tag = 'sessions'
@@ -219,7 +219,7 @@ function listed(
   const { lists } = deps
   return lists.answer(call, {
     records,
-    print: createRowPrinter((record) => view(deps, call, record)),
+    serialize: createRowSerializer((record) => view(deps, call, record)),
     pagination,
     filterableFields: deps.state.filterableFields('session'),
   })

@@ -142,8 +142,8 @@ type NetworkChain =
   | Extract<ClientChainResult, { ok: false }>
 
 /**
- * Builds the chain to a root from the presented intermediates or, if that fails, from the
- * authorities that this controller knows.
+ * Verifies that the chain ends at a root of the network or, if that fails, at any authority that
+ * this controller knows.
  */
 export function buildNetworkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)

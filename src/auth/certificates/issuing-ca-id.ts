@@ -5,7 +5,7 @@ import type { StateView } from '../../ports/state-view.ts'
 
 /**
  * Id of the registered third-party CA that issued a certificate of an identity; null if the
- * network's own CA issued it.
+ * network's own CA issued it, or if no registered CA did.
  */
 export function issuingCaId(
   state: Pick<StateView, 'count' | 'list'>,

@@ -12,8 +12,8 @@ export interface EnrollRequest {
 }
 
 /**
- * Every request issues a new certificate. So a repeated request must execute again: if it returned
- * the outcome of the first request, the certificate in its response would differ from the stored
- * one.
+ * Marks a write whose request ID the cluster does not store, so that a repeated request executes
+ * again. For example, every request issues a new certificate: if a repeated request returned the
+ * outcome of the first request, the certificate in its response would differ from the stored one.
  */
 export const REQUEST_ID_NOT_STORED: Idempotency = { case: 'notKept' }

@@ -14,7 +14,7 @@ interface TokenDeps {
 }
 
 /**
- * Finds the unused enrollment of a token in the local state; the state machine checks it again.
+ * Finds the unused enrollment of a token; the state machine checks it again.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */

@@ -69,7 +69,10 @@ export class FactorEncryption {
     return this.#sealBy(key, await this.open(mfa), { identityId, secretId, codesId })
   }
 
-  /** @throws {Problem} CLUSTER_NO_LEADER if this controller does not have the key yet. */
+  /**
+   * @throws {Problem} CLUSTER_NO_LEADER if this controller does not have the key yet, or cannot
+   * decrypt the factor with it.
+   */
   async open(mfa: Mfa): Promise<FactorSecrets> {
     const { keyVersion, sealed } = mfa
     const key = await this.#keyOf(keyVersion)

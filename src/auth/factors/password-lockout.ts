@@ -32,7 +32,8 @@ export class PasswordLockout {
 
   /**
    * Reserves one attempt before its hash is computed.
-   * @returns false while the password is locked; the password must then not be checked at all.
+   * @returns false while the password is locked, or if its identity no longer exists; the password
+   * must then not be checked at all.
    */
   async reserve(credential: Credential, address: string): Promise<boolean> {
     const rules = this.#rulesOf(credential)

@@ -93,9 +93,9 @@ export class PasswordVerifier {
   /**
    * @param known the stored hash; null if there is none. The verifier then does the same work and
    * returns false, so that the response time does not reveal which user names exist.
-   * @param reserve called when this attempt leaves the queue, so that an attempt that the queue
-   * refuses does not count. If it returns false, the verifier still does the same work, and returns
-   * false.
+   * @param reserve called if there is a stored hash, when this attempt leaves the queue, so that an
+   * attempt that the queue refuses does not count. If it returns false, the verifier still does the
+   * same work, and returns false.
    * @throws {Problem} SERVER_TOO_MANY_REQUESTS when the queue is full; TIMEOUT when the caller
    * stopped waiting while its attempt was queued: then nothing was counted or computed.
    */

@@ -4,7 +4,10 @@ import { encodeBase32 } from '../../pki/secrets/totp.ts'
 
 /** Issuer name that authenticator apps show before the identity's name. */
 const ISSUER = 'Flotilla'
-/** Maximum characters of the name in the label, because a QR code has room for about 2000. */
+/**
+ * Maximum characters of the name in the label, because a QR code has room for about 2000
+ * characters.
+ */
 const NAME_CHARACTERS_MAX = 100
 /** Quiet zone around the code, in modules; scanners need it (ISO 18004). */
 const QUIET_ZONE = 4

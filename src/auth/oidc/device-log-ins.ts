@@ -257,7 +257,7 @@ function newUserCode(): string {
   )
 }
 
-/** The key for a typed code, without spaces and hyphens and in upper case. */
+/** The key for a typed code: only its letters, in upper case. */
 function keyOf(typed: string): string {
   return typed
     .slice(0, 64)

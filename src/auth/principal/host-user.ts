@@ -79,7 +79,7 @@ export function isAdminSocketOnly({ operationId }: NamedOperation): boolean {
 }
 
 /** @throws {Problem} ADMIN_SOCKET_ONLY if only the host user may call the operation. */
-export function requireNotAdminSocketOnly(operation: NamedOperation): void {
+export function refuseAdminSocketOnly(operation: NamedOperation): void {
   // @guard system-caller-over-tcp--socket-only
   if (!isAdminSocketOnly(operation)) return
   throw new Problem('ADMIN_SOCKET_ONLY', {

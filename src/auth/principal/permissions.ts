@@ -69,11 +69,11 @@ export function canCallOperation(
 }
 
 /**
- * The permission that a refused caller lacks, so that the caller can request it from an
- * administrator. Null if the session lacks a second factor, or if every fully authenticated session
- * may call the operation.
+ * A sentence that names the permission which a refused caller lacks, so that the caller can request
+ * it from an administrator. Null if the session lacks a second factor, or if every fully
+ * authenticated session may call the operation.
  */
-export function missingPermission({
+export function missingPermissionText({
   permission,
   pendingFactors,
 }: Pick<SessionPrincipal, 'permission' | 'pendingFactors'>): string | null {

@@ -22,8 +22,8 @@ interface RefreshUsesDeps {
 /**
  * Detects reuse of refresh tokens (RFC 9700, 4.14.2). A used token is accepted again for a short
  * time, because OpenZiti clients send it twice, and repeat it after a lost response; later reuse
- * indicates theft. A refresh writes no log entry: controllers share the last used token of each
- * session as soft state, which is lost if all controllers stop at the same time.
+ * indicates theft. A refresh writes no log entry: controllers share the generation of the last used
+ * token of each session as soft state, which is lost if all controllers stop at the same time.
  */
 export class RefreshTokenReuse {
   readonly #deps: RefreshUsesDeps

@@ -112,8 +112,8 @@ export class RequestAuthenticator {
   /**
    * Authenticates every request, except for requests of the host user (`admitHostUser`). The result
    * is a promise only if the authenticator must query the cluster or verify a signature: for an
-   * unknown session or a newer key version, which another controller may have just created, or for
-   * an external JWT that the session requires.
+   * unknown session or a newer key version, which another controller may have just created, for an
+   * access token that is not cached, or for an external JWT that the session requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */
@@ -326,7 +326,7 @@ export class RequestAuthenticator {
     ) {
       return refused(invalid)
     }
-    if (!this.#isHonouredAt(shown, wanted.api, found.session)) {
+    if (!this.#isHonoredAt(shown, wanted.api, found.session)) {
       return isBearer ? notShown.bearer : notShown.session
     }
     const principal: SessionPrincipal = {
@@ -348,7 +348,7 @@ export class RequestAuthenticator {
    * able to use them. So a session of the client API is valid only on that API, and only together
    * with the certificate that opened it.
    */
-  #isHonouredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
+  #isHonoredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
     if (api !== 'client' && !isAcceptedByManagement(state, session)) return false
     if (api !== 'client' && !session.clientId) return true

@@ -122,7 +122,7 @@ export class SessionTracker {
       return 'refused'
     }
     // @guard sessions-of-a-disabled-signer--gate
-    if (!standing.isHonoured) return 'refused'
+    if (!standing.isHonored) return 'refused'
     return standing
   }
 
@@ -200,8 +200,8 @@ export class SessionTracker {
   }
 
   /**
-   * On the leader, proposes all last uses that the log does not contain yet; on other controllers,
-   * only drops outdated uses.
+   * On the leader, proposes each last use that is later than the one in the log by more than
+   * `activityMoveMs`; on other controllers, only drops outdated uses.
    */
   async logActivity(): Promise<void> {
     if (this.#isLogging) return
@@ -313,8 +313,8 @@ export class SessionTracker {
   }
 
   /**
-   * Logs an error, unless it is a missing leader or response, which is normal; the next run tries
-   * again.
+   * Logs an error, unless it is a {@link Problem}, such as a missing leader, which is normal; the
+   * next run tries again.
    */
   #logUnexpected(error: unknown, message: string): void {
     if (error instanceof Problem) return

@@ -239,7 +239,7 @@ export function circuitRefusalMessage({ contentType }: ChannelMessage, code: num
     : edgeRefusalMessage(code, text)
 }
 
-/** Refuses any request that a router sends for a client or for its own tunnel. */
+/** A refusal of a request that a router sent for a client or for its own tunnel. */
 export function edgeRefusalMessage(code: number, text: string): OutboundMessage {
   return {
     contentType: controlContentType.error,

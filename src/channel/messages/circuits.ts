@@ -86,7 +86,7 @@ export function isValidCircuitIdOrAddress(text: string): boolean {
 }
 
 /**
- * Null when the route contains an invalid name.
+ * Null when the route contains an invalid ID, address or destination type.
  * @throws when the bytes cannot be decoded.
  */
 export function readRoute(body: Uint8Array): Route | null {
@@ -154,7 +154,9 @@ export function unrouteMessage(circuitId: string, isNow: boolean): OutboundMessa
   return { contentType: controlContentType.unroute, body }
 }
 
-/** @param peerData the host's peer data; keys of the channel's own headers are omitted. */
+/**
+ * @param peerData the host's peer data; keys that the channel or the route result uses are omitted.
+ */
 export function routeSucceededMessage(
   { circuitId, attempt }: Pick<Route, 'circuitId' | 'attempt'>,
   peerData: ReadonlyMap<number, Uint8Array>,

@@ -78,7 +78,7 @@ export function readServiceSessionsRemoved(body: Uint8Array) {
 /**
  * Reports the API sessions that clients of the router use, so that these sessions do not expire.
  */
-export function heartbeatMessage(tokens: readonly string[]): OutboundMessage {
+export function apiSessionHeartbeatMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ApiSessionHeartbeatSchema, { tokens: [...tokens] })
   return {
     contentType: controlContentType.apiSessionHeartbeat,

@@ -206,8 +206,8 @@ export function readDataMessage({ headers, body }: ChannelMessage): PayloadConte
 }
 
 /**
- * Headers for a client that runs its own circuit endpoint: circuit ID, endpoint address and
- * controller ID.
+ * Headers for a client that runs its own circuit endpoint: a flag, the controller ID and the
+ * endpoint address.
  */
 export function xgressHeaders(circuit: {
   readonly id: string

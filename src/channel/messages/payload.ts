@@ -36,7 +36,7 @@ export const payloadFlag = {
   writeFailed: 64,
 } as const
 
-/** Bit in the `capabilities` header. */
+/** Bit in the `capabilities` header: the sender supports the flag `endOfFile`. */
 export const END_OF_FILE_CAPABILITY = 1 << 8
 
 /** Headers of payloads and acknowledgments; endpoints of a circuit use keys 2000 to 2255. */
@@ -80,7 +80,8 @@ const empty = new Uint8Array(0)
 export interface PayloadContent {
   readonly body: Uint8Array
   /**
-   * Value of `edgeHeader.flags` in the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0: none.
+   * Value of `edgeHeaderKey.flags` in the SDK protocol: 1 FIN, 2 TRACE_UUID, 4 MULTIPART …; 0:
+   * none.
    */
   readonly edgeFlags: number
   /** UUID of a traced payload, forwarded without parsing; null: none. */

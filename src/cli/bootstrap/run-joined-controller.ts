@@ -1,4 +1,4 @@
-import { loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
+import { loadConfigOrFail, clusterOperationRequest } from '../client/connection.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, OpenZitiMember } from '../../api/cluster/cluster-status.ts'
 import { runController } from '../controller/run.ts'
@@ -39,9 +39,9 @@ async function look(dataFolder: string, progress: JoinProgress): Promise<boolean
   try {
     const status = (await sendToAdminSocket(
       dataFolder,
-      clusterVerbRequest('status'),
+      clusterOperationRequest('status'),
     )) as ClusterStatus
-    const listed = await sendToAdminSocket(dataFolder, clusterVerbRequest('list'))
+    const listed = await sendToAdminSocket(dataFolder, clusterOperationRequest('list'))
     const members = listed as readonly OpenZitiMember[]
     return progress.report(status, members)
   } catch {

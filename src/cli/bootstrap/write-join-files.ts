@@ -76,7 +76,7 @@ function judgedLeaf(
 }
 
 /**
- * Writes all files, in an order in which each step can be repeated after a crash. It removes the
+ * Writes all files, in an order in which each step can be repeated after a crash. Removes the
  * marker file of the join last.
  *
  * @param seeds mesh addresses of members, which the controller uses until it has the list of

@@ -98,7 +98,7 @@ export const changePlanShape = objectShape<ChangePlan>({
   confirmation: nullableShape(textShape),
 })
 
-export const invitationShape = objectShape<NewJoinTicket>({
+export const newJoinTicketShape = objectShape<NewJoinTicket>({
   ticket: textShape,
   id: textShape,
   expiresAtMs: timeShape,

@@ -18,7 +18,7 @@ import { ApiClient, parseControllerOrigin } from './api-client.ts'
 import {
   changePlanShape,
   clusterStatusShape,
-  invitationShape,
+  newJoinTicketShape,
   listedMembersShape,
   logLevelShape,
   recoveredAdminShape,
@@ -49,7 +49,7 @@ export interface ConnectionOptions {
   readonly sessionFile?: string
 }
 
-export type ClusterVerb =
+export type ClusterOperationName =
   | 'status'
   | 'list'
   | 'upgrade-status'
@@ -75,13 +75,15 @@ export type ClusterVerb =
  * options.
  */
 export type SendClusterRequest = (
-  verb: ClusterVerb,
+  operation: ClusterOperationName,
   params: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
 ) => Promise<unknown>
 
-/** Operations of the fabric API that commands call, with their parameters as the body. */
-const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT', string]>> = {
+/** HTTP method and path of each operation; a relative path is below `/fabric/v1/cluster`. */
+const operations: Readonly<
+  Record<ClusterOperationName, readonly ['GET' | 'POST' | 'PUT', string]>
+> = {
   status: ['GET', 'status'],
   list: ['GET', 'list-members'],
   'upgrade-status': ['GET', 'upgrade-status'],
@@ -103,7 +105,7 @@ const operations: Readonly<Record<ClusterVerb, readonly ['GET' | 'POST' | 'PUT',
 }
 
 /** Shapes of the responses. The response to a membership change is empty or contains a plan. */
-const shapes: Readonly<Record<ClusterVerb, ShapeCheck<unknown>>> = {
+const shapes: Readonly<Record<ClusterOperationName, ShapeCheck<unknown>>> = {
   status: clusterStatusShape,
   list: listedMembersShape,
   'upgrade-status': upgradeStatusShape,
@@ -115,7 +117,7 @@ const shapes: Readonly<Record<ClusterVerb, ShapeCheck<unknown>>> = {
   remove: unknownShape,
   replace: unknownShape,
   'transfer-leadership': unknownShape,
-  invite: invitationShape,
+  invite: newJoinTicketShape,
   'list-tickets': ticketsShape,
   'revoke-ticket': unknownShape,
   'recover-admin': recoveredAdminShape,
@@ -124,40 +126,40 @@ const shapes: Readonly<Record<ClusterVerb, ShapeCheck<unknown>>> = {
   'set-log-level': logLevelShape,
 }
 
-/** Commands whose request concerns one controller, so that no other controller may respond. */
-const ofOneController: ReadonlySet<ClusterVerb> = new Set([
+/** Operations that concern one controller, so that no other controller may respond. */
+const ofOneController: ReadonlySet<ClusterOperationName> = new Set([
   'debug',
   'backups',
   'log-level',
   'set-log-level',
 ])
 
-/** The API request of a cluster command. */
-export function clusterVerbRequest(
-  verb: ClusterVerb,
+/** The API request of a cluster operation. */
+export function clusterOperationRequest(
+  operation: ClusterOperationName,
   body?: Readonly<Record<string, unknown>>,
   timeoutMs?: number,
 ): AdminSocketRequest {
-  const [method, name] = operations[verb]
+  const [method, name] = operations[operation]
   return {
     method,
-    isOfAny: !ofOneController.has(verb),
+    isOfAny: !ofOneController.has(operation),
     path: name.startsWith('/') ? name : `/fabric/v1/cluster/${name}`,
     ...(body === undefined ? {} : { body }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }
 }
 
-/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+/** @throws {CommandFailure} exit 2 as {@link createOperationCaller}. */
 export function openClusterConnection(options: ConnectionOptions): SendClusterRequest {
   const ask = createOperationCaller(options)
   const controller = options.url ?? options.config ?? options.context ?? 'the controller'
   // @guard answers-of-a-hostile-server--cluster
-  return async (verb, params, timeoutMs) =>
+  return async (operation, params, timeoutMs) =>
     validateResponse(
       controller,
-      shapes[verb],
-      await ask(clusterVerbRequest(verb, params, timeoutMs)),
+      shapes[operation],
+      await ask(clusterOperationRequest(operation, params, timeoutMs)),
     )
 }
 
@@ -167,7 +169,10 @@ export function openClusterConnection(options: ConnectionOptions): SendClusterRe
  */
 type AskOperation = (request: AdminSocketRequest) => Promise<unknown>
 
-/** @throws {CommandFailure} exit 2 unless the options name exactly one controller. */
+/**
+ * @throws {CommandFailure} exit 2 if the options contradict each other, or name no controller and
+ * no context is current.
+ */
 export function createOperationCaller(options: ConnectionOptions): AskOperation {
   const { config, context, url, ca, sessionFile } = options
   const named = [config, context, url].filter((one) => one !== undefined)
@@ -223,7 +228,7 @@ function notAnswering(path: string, { data }: ControllerConfig): string {
 
 /**
  * Sends requests with the session of a context.
- * @throws {CommandFailure} exit 2 when no context exists.
+ * @throws {CommandFailure} exit 2 when no context is named or current.
  */
 function askInContext(wanted: string | undefined): AskOperation {
   const contexts = readContexts()

@@ -23,7 +23,7 @@ export const contextLimits = {
   fileBytesMax: 4 * 1024 * 1024,
   /** Time that a command waits to change the file while another command is changing it. */
   lockWaitMs: 5000,
-  /** Age above which a command ignores another command's lock on the file. */
+  /** Age above which a command removes another command's lock on the file. */
   lockStaleMs: 10_000,
 } as const
 
@@ -139,7 +139,10 @@ export function addOrReplaceContext(
   return { ...file, contexts: { ...file.contexts, [name]: context } }
 }
 
-/** @throws {CommandFailure} exit 4 when no context has that name, 3 when no context exists. */
+/**
+ * @throws {CommandFailure} exit 4 when no context has that name, 3 when no name is given and no
+ * context is current.
+ */
 export function findContext(
   file: ContextFile,
   asked: string | undefined,

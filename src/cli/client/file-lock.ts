@@ -14,8 +14,8 @@ const PAUSE_MS = 20
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Creates a lock file, for short critical sections; only one process can hold the lock. A lock
- * whose process has died is ignored.
+ * Creates a lock file, for short critical sections; only one process can hold the lock. A lock is
+ * removed if its process has died, or if it is older than `staleMs`.
  * @returns the function that releases the lock.
  * @throws {CommandFailure} exit 1 when another command holds the lock for too long.
  */
@@ -81,7 +81,8 @@ function isOfDeadProcess(name: string): boolean {
 }
 
 /**
- * Removes a stale lock. Another process may remove the lock between the check and the removal.
+ * Removes a stale lock. Between the check and the removal, another process may have replaced the
+ * lock; then restores that lock.
  */
 function removeStale(name: string, staleMs: number): void {
   const aside = `${name}.${process.pid}`

@@ -310,7 +310,7 @@ function granted(found: oauth.TokenEndpointResponse, refreshToken?: string): Gra
 
 type FetchOptions = oauth.CustomFetchOptions<string, URLSearchParams | string | null | undefined>
 
-/** A `fetch` function for the library that verifies the controller before it sends any byte. */
+/** A `fetch` function for the library. It verifies the controller before it sends any byte. */
 function fetchOf(
   peer: HttpsServerTarget,
   onAnswer: (answer: HttpsResponse) => void = () => undefined,

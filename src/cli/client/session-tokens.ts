@@ -16,7 +16,7 @@ export const sessionRenewalLimits = {
   earlyMs: 60_000,
   /** Maximum time that a command waits while another command renews the same tokens. */
   renewalWaitMs: 60_000,
-  /** Age above which a command ignores another command's lock for renewing the tokens. */
+  /** Age above which a command removes another command's lock for renewing the tokens. */
   renewalStaleMs: 55_000,
   /** Maximum time of one renewal, over all controllers that are tried. */
   renewalMs: 40_000,

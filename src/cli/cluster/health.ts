@@ -1,7 +1,7 @@
 import type { ClusterStatus } from '../../api/cluster/cluster-status.ts'
 import { CommandFailure, EXIT_DENIED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { printableLine, printableValue } from '../../lib/text/terminal-text.ts'
-import { clusterVerbRequest, openClusterConnection } from '../client/connection.ts'
+import { clusterOperationRequest, openClusterConnection } from '../client/connection.ts'
 import { createContextClient, requireLoggedIn } from '../client/context-client.ts'
 import { findContext, readContexts } from '../client/context-file.ts'
 import { clusterStatusShape } from '../client/cluster-shapes.ts'
@@ -49,7 +49,7 @@ export async function showHealth(options: ClusterOptions): Promise<void> {
 }
 
 /**
- * Through the admin socket, one controller reports the whole cluster; with a session, the command
+ * With `--config` or `--url`, one controller reports the whole cluster; with a context, the command
  * queries each controller.
  */
 async function observe(options: ClusterOptions): Promise<Observed> {
@@ -61,7 +61,7 @@ async function observe(options: ClusterOptions): Promise<Observed> {
   const { name, context } = findContext(readContexts(), options.context)
   requireLoggedIn(name, context)
   const client = createContextClient(name, context, { isImpatient: true })
-  const { path } = clusterVerbRequest('status')
+  const { path } = clusterOperationRequest('status')
   const asked = await Promise.all(
     client.controllers.map(async (origin) => {
       const request = { method: 'GET', api: '', path, origin, timeoutMs: ANSWER_MS } as const

@@ -120,11 +120,11 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   const ask = openClusterConnection(options)
   // Checked before the ticket is created, because a ticket that cannot be written would be lost.
   if (options.out !== undefined) refuseToOverwrite(options.out)
-  const invitation = await createInvitation(ask, options.learner !== true, options.lifetime)
-  const { ticket, ...rest } = invitation
+  const newTicket = await createJoinTicket(ask, options.learner !== true, options.lifetime)
+  const { ticket, ...rest } = newTicket
   if (options.out !== undefined) writeSecretFile(options.out, `${ticket}\n`)
   if (options.json === true) {
-    printJson(options.out === undefined ? invitation : { ...rest, file: options.out })
+    printJson(options.out === undefined ? newTicket : { ...rest, file: options.out })
     return
   }
   if (options.out === undefined) printLine(ticket)
@@ -137,7 +137,7 @@ export async function inviteController(options: InviteOptions): Promise<void> {
   printNote(joinInstruction(file, ownUnit !== null))
 }
 
-/** The next step on the new host, which usually runs a unit if this host does. */
+/** The next step on the new host, which usually runs a systemd unit if this host runs one. */
 export function joinInstruction(ticketFile: string, hasUnit: boolean): string {
   const file = quoteShellWord(ticketFile)
   if (!hasUnit) return `on the new host: flotilla cluster join CONFIG --ticket-file ${file}`
@@ -153,7 +153,7 @@ function refuseToOverwrite(path: string): void {
   throw new CommandFailure(EXIT_FAILED, `${path} already exists: ${detail}`)
 }
 
-export async function createInvitation(
+export async function createJoinTicket(
   ask: SendClusterRequest,
   isVoter: boolean,
   lifetimeMs: number,

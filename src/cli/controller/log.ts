@@ -67,8 +67,8 @@ export function createControllerLogWithSink(
 }
 
 /**
- * Writes one audit line for each write request. Formatting a line is cheap; under overload, lines
- * are dropped.
+ * Writes one audit line for each write request, and one line for each traced request. Formatting a
+ * line is cheap; under overload, lines are dropped.
  */
 class AuditLines implements AuditTrail {
   readonly #log: Logger
@@ -76,8 +76,8 @@ class AuditLines implements AuditTrail {
   readonly #isVerbose: () => boolean
 
   /**
-   * @param isVerbose returns true if a line is written for each request, traced or not; called for
-   * each request, because the log level can change.
+   * @param isVerbose returns true if a line is written for every request, not only for traced ones;
+   * called for each request, because the log level can change.
    */
   constructor(log: Logger, writer: LineWriter, isVerbose: () => boolean) {
     this.#log = log

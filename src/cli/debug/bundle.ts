@@ -10,7 +10,11 @@ import { readSurvivor } from '../../controller/recover/survivor.ts'
 import { writeNewFile } from '../../pki/secret-file.ts'
 import { lockDataFolder } from '../../store/folder/folder-lock.ts'
 import { AdminSocketError, sendToAdminSocket } from '../client/admin-socket.ts'
-import { type ClusterVerb, loadConfigOrFail, clusterVerbRequest } from '../client/connection.ts'
+import {
+  type ClusterOperationName,
+  loadConfigOrFail,
+  clusterOperationRequest,
+} from '../client/connection.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readFileTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
@@ -101,8 +105,8 @@ async function gather(parts: readonly SupportBundleFile[]): Promise<Gathered> {
 }
 
 function partsOf(config: ControllerConfig): SupportBundleFile[] {
-  const ask = (verb: ClusterVerb) => () =>
-    sendToAdminSocket(config.data, clusterVerbRequest(verb, {}, ASK_MS))
+  const ask = (operation: ClusterOperationName) => () =>
+    sendToAdminSocket(config.data, clusterOperationRequest(operation, {}, ASK_MS))
   const facts = askOnce(ask('debug'))
   const of = (key: string) => async () => (await facts())[key]
   return [

@@ -23,8 +23,8 @@ Contains status, members, alarms, versions, limits, metrics, memory and CPU usag
 secrets, the end of the log file, and file names and sizes of the data folder; of a stopped controller, the findings of
 a check of its disk. Contains no key, password, token or record. manifest.json lists missing parts with the reason.
 
-Of a router: configuration, findings of 'router check', certificates and the controllers that it knows; the verb inspect
-shows the state of a running one. Of a tunnel: its certificate, and which controllers this host reaches.
+Of a router: configuration, findings of 'router check', certificates and the controllers that it knows; the command
+inspect shows the state of a running one. Of a tunnel: its certificate, and which controllers this host reaches.
 
 Examples:
   flotilla debug bundle --config /etc/flotilla/config.yml

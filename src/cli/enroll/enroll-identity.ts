@@ -31,8 +31,8 @@ import { readTokenFile } from './token-file.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /**
- * How far the clock of this host may be behind. A certificate is valid from one minute before it is
- * issued; a host whose clock is further behind rejects the certificate.
+ * Clock difference above which the command warns. A certificate is valid from one minute before it
+ * is issued; a host whose clock is further behind rejects the certificate.
  */
 const SKEW_MS_MAX = 60_000
 

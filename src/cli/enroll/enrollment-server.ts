@@ -197,7 +197,7 @@ export class EnrollmentServer {
   }
 
   /**
-   * Verifies the issued certificate with the CA certificates from the controller, as an SDK does.
+   * Verifies the server with the CA certificates from the controller, as an SDK does.
    * Also requires that the controller presents the same key as before.
    * @param isRepeated true if an earlier attempt may have had an effect.
    */

@@ -24,7 +24,7 @@ const EVENTS = '/fabric/v1/events'
  */
 const KEEP_SESSION_MS = 20_000
 
-export interface EventVerbOptions {
+export interface EventsCommandOptions {
   readonly context?: string
   readonly namespace?: readonly EventNamespace[]
   readonly entityType?: readonly string[]
@@ -39,7 +39,7 @@ export interface EventVerbOptions {
  * @throws {CommandFailure} exit 1 when the session has ended, or no controller responds for a long
  * time.
  */
-export async function followEvents(options: EventVerbOptions): Promise<void> {
+export async function followEvents(options: EventsCommandOptions): Promise<void> {
   const client = openContextClient(options)
   const keeping = setInterval(() => {
     client.ask({ method: 'GET', path: '/current-api-session' }).catch(() => undefined)
@@ -52,7 +52,7 @@ export async function followEvents(options: EventVerbOptions): Promise<void> {
 }
 
 class EventFollower {
-  readonly #options: EventVerbOptions
+  readonly #options: EventsCommandOptions
   readonly #context: ReturnType<typeof findContext>
   readonly #session: RenewedSession | null
   readonly #stop = new AbortController()
@@ -66,7 +66,7 @@ class EventFollower {
   #closed = ''
   #hasHeard = false
 
-  constructor(options: EventVerbOptions) {
+  constructor(options: EventsCommandOptions) {
     this.#options = options
     this.#context = findContext(readContexts(), options.context)
     this.#session = contextSession(this.#context.name, this.#context.context).session ?? null

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
 import { EVENT_NAMESPACES } from '../../lib/event-namespaces.ts'
-import type { EventVerbOptions } from './follow.ts'
+import type { EventsCommandOptions } from './follow.ts'
 
 /** The command `events`. Its code is loaded when it runs. */
 export function addEventsCommand(program: Command): void {
@@ -37,7 +37,7 @@ Examples:
   flotilla events --namespace cluster alert -o json
   flotilla events --namespace metrics --metric-filter 'raft.*'`,
     )
-    .action(async (options: EventVerbOptions) => {
+    .action(async (options: EventsCommandOptions) => {
       const { followEvents } = await import('./follow.ts')
       await followEvents(options)
     })

@@ -135,8 +135,8 @@ export function requiresTotpCode(query: AuthQuery | null): boolean {
 }
 
 /**
- * Failure of a log-in that needs another factor, which the command line does not support.
- * @param elsewhere where the user can provide that factor.
+ * Failure of a log-in for which a second factor is missing.
+ * @param elsewhere where the user can provide a factor that the command line does not support.
  */
 export function missingFactorFailure(
   queries: readonly (AuthQuery | null)[],

@@ -90,7 +90,7 @@ async function flowOf(
 
 /**
  * Returns a function that yields the given controllers one after the other, starting after the
- * first one.
+ * controller `first`.
  */
 function nextOf(
   { controllers, caPem }: SessionOpeningOptions,

@@ -20,7 +20,9 @@ export interface LogInResult {
   readonly identity: string
 }
 
-/** A client that has no session yet. */
+/**
+ * A client before the log-in: without a token, or with that of a session that lacks second factors.
+ */
 export function sessionlessClient(
   { controllers, caPem, credential }: SessionOpeningOptions,
   token: string | null,

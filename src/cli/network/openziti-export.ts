@@ -18,7 +18,7 @@ import { fileFieldName, networkFileFields } from './network-file-fields.ts'
 import { allSections, identityExtraFields, type NetworkSection } from './sections.ts'
 
 /** Contents of an export from OpenZiti, and the fields in it that Flotilla does not have. */
-interface StockExport extends NetworkFile {
+interface OpenZitiExport extends NetworkFile {
   /** Sentences for the user who imports the file. */
   readonly notes: readonly string[]
   /**
@@ -51,13 +51,13 @@ const sectionNames = [
 ]
 
 /** Reads an export of the OpenZiti CLI (`ziti ops export`), JSON or YAML. Never throws. */
-export function parseOpenZitiExport(tree: YamlTree): StockExport {
-  const reader = new StockReader()
+export function parseOpenZitiExport(tree: YamlTree): OpenZitiExport {
+  const reader = new OpenZitiExportReader()
   reader.readTop(tree)
   return reader.export()
 }
 
-class StockReader {
+class OpenZitiExportReader {
   readonly #reader = new NetworkFileReader(createSchemaChecks())
   readonly #lost = new UnimportedFields()
   readonly #left = new Map<string, number>()
@@ -65,7 +65,7 @@ class StockReader {
   #faults = 0
   #policies = 0
 
-  export(): StockExport {
+  export(): OpenZitiExport {
     return {
       ...this.#reader.file(),
       notes: this.#notes(),

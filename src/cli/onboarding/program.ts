@@ -10,7 +10,7 @@ import type { ImportIdentitiesOptions } from './import-identities.ts'
  */
 export function addOnboardingCommands(program: Command): void {
   const identity = program.commands.find((group) => group.name() === 'identity')
-  if (identity === undefined) throw new Error('the identity verbs are added first')
+  if (identity === undefined) throw new Error('the command identity is added first')
   addImport(identity)
   addDisable(identity)
   addEnable(identity)

@@ -11,7 +11,7 @@ import { openClusterConnection } from '../client/connection.ts'
 import { planConfig, type PlannedConfig } from '../bootstrap/config-from-flags.ts'
 import { initController } from '../bootstrap/init.ts'
 import { prepareJoin } from '../bootstrap/join.ts'
-import { createInvitation } from '../cluster/membership-commands.ts'
+import { createJoinTicket } from '../cluster/membership-commands.ts'
 import { type ControllerPlan, LOOPBACK, type QuickstartPlan } from './plan.ts'
 
 const ADMIN_NAME = 'admin'
@@ -36,7 +36,7 @@ export async function joinNextController(
   first: ControllerPlan,
 ): Promise<void> {
   const ask = openClusterConnection({ config: first.configPath })
-  const { ticket: text } = await createInvitation(ask, true, TICKET_LIFETIME_MS)
+  const { ticket: text } = await createJoinTicket(ask, true, TICKET_LIFETIME_MS)
   const ticket = parseTicket(text)
   const planned = planQuickstartConfig(controller, ticket.trustDomain)
   await prepareJoin(planned, ticket, text, new CheckList(true))

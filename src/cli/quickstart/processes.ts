@@ -88,7 +88,7 @@ export class QuickstartProcesses {
     // The children stay in the session of quickstart. Linux first shares the processor between
     // sessions (autogroup): with a session for each controller, the password hashes of one would
     // slow down the others at any priority. The terminal therefore sends ^C also to the
-    // controllers, which then stop in order, as on the signal from quickstart.
+    // controllers, which then stop gracefully, as on the signal from quickstart.
     const child = spawn(this.#program, [one.plan.program, 'run', one.plan.configPath], {
       stdio: ['ignore', log, log],
     })

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path'
 
 import { PACKAGE_ROOT } from '../../lib/runtime/package-root.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
-import { clusterVerbRequest } from '../client/connection.ts'
+import { clusterOperationRequest } from '../client/connection.ts'
 import { sendToAdminSocket } from '../client/admin-socket.ts'
 import type { ClusterStatus, OpenZitiMember } from '../../api/cluster/cluster-status.ts'
 import { findListenFault } from '../../controller/start/check-listeners.ts'
@@ -46,8 +46,8 @@ const PROGRAM = join(PACKAGE_ROOT, 'bin/flotilla')
 
 /**
  * `quickstart` creates a cluster in DIR or resumes the existing one, runs one process for each
- * controller, and runs in the foreground. When it receives a signal, it stops every controller in
- * DIR.
+ * controller and router, and runs in the foreground. When it receives a signal, it stops every
+ * controller and router in DIR.
  * @throws {CommandFailure}
  */
 export async function runQuickstart(options: {
@@ -159,7 +159,7 @@ async function notVotersBecause(
   try {
     const members = await sendToAdminSocket(
       dataFolder,
-      clusterVerbRequest('list', {}, ANSWER_MS_MAX),
+      clusterOperationRequest('list', {}, ANSWER_MS_MAX),
     )
     const voters = (members as readonly OpenZitiMember[]).flatMap(({ id, voter }) =>
       voter ? id : [],
@@ -268,7 +268,7 @@ async function leaderSeenBy({ dataFolder }: ControllerPlan): Promise<string | nu
   try {
     const status = await sendToAdminSocket(
       dataFolder,
-      clusterVerbRequest('status', {}, ANSWER_MS_MAX),
+      clusterOperationRequest('status', {}, ANSWER_MS_MAX),
     )
     return (status as ClusterStatus).leaderId
   } catch {
@@ -354,7 +354,7 @@ async function lockFolder(plan: QuickstartPlan): Promise<Server> {
 }
 
 /**
- * Handles SIGINT (^C), SIGTERM and SIGHUP: the first signal stops all processes in order, the
+ * Handles SIGINT (^C), SIGTERM and SIGHUP: the first signal stops all processes gracefully, the
  * second one immediately.
  */
 class StopSignals {
@@ -417,7 +417,7 @@ export async function processExitMessage(
  * A member that lags behind may still list it, so this function queries all members.
  */
 async function wasRemoved(id: string, others: readonly ControllerPlan[]): Promise<boolean> {
-  const listing = clusterVerbRequest('list', {}, ANSWER_MS_MAX)
+  const listing = clusterOperationRequest('list', {}, ANSWER_MS_MAX)
   for (const { dataFolder } of others) {
     try {
       const members = await sendToAdminSocket(dataFolder, listing)

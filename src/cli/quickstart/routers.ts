@@ -48,7 +48,7 @@ export async function prepareRouter(
 
 /**
  * Sections of the router's configuration: listeners for clients and for links to the other routers
- * in DIR, TCP terminators, and a port for the demo's service.
+ * in DIR, the dialer for terminators, and a port for the demo's service.
  */
 function sectionsOf({
   linkPort,

@@ -91,7 +91,7 @@ function withSyntax(error: unknown, plural: string): unknown {
 /**
  * Reads up to `limit` records. If each controller has its own records, prints on stderr which
  * controllers did not respond.
- * @throws {CommandFailure} when no controller responded.
+ * @throws {CommandFailure} when a controller refuses the request, or none responds.
  */
 export async function readRows(
   client: ApiClient,

@@ -66,7 +66,10 @@ export function printRow(
   else printLine(formatYaml(withoutLinks(row)).trimEnd())
 }
 
-/** The default columns of a kind: the name, and the first fields that fit into a cell. */
+/**
+ * The default columns of a kind: its own list or, without one, the name, the ID, and the first
+ * fields that fit into a cell.
+ */
 function columnsOf(kind: RecordKind): readonly KindField[] {
   if (kind.columns !== null) return kind.columns.map((name) => findColumn(kind, name))
   const named = kind.fields.filter(({ name }) => name === 'name')

@@ -27,7 +27,7 @@ export function addSignerCommands(program: Command): void {
     .addHelpText(
       'after',
       `
-Create and change signers field by field with 'flotilla create external-jwt-signer'. These verbs are for administrators.
+Create and change signers field by field with 'flotilla create external-jwt-signer'. These commands are for administrators.
 
 Examples:
   flotilla signer discover --provider keycloak --address https://keycloak.example.net --realm staff

@@ -3,8 +3,8 @@ let isWatched = false
 
 /**
  * Stops the program as SIGTERM does when the process that reads its output ends first, as with `|
- * head`: a command that prints exits immediately, and a command that runs controllers stops them in
- * order. Without this, Node.js would print a stack trace.
+ * head`: a command that prints exits immediately, and a command that runs controllers stops them
+ * gracefully. Without this, Node.js would print a stack trace.
  */
 export function stopOnBrokenPipe(): void {
   if (isWatched) return

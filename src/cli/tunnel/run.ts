@@ -5,12 +5,12 @@ import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/comman
 import { programVersion, programVersionLine } from '../../controller/version.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { CachedResolver } from '../../lib/runtime/cached-resolver.ts'
-import { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../overlay/sockets/target-socket-limiter.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import {
   type ConfiguredServicePort,
   parseConfiguredService,
-} from '../../overlay/services/proxy-port-services.ts'
+} from '../../overlay/services/proxy-port-manager.ts'
 import { limitHeapGrowth } from '../../threads/collect-buffers.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
@@ -65,7 +65,7 @@ export async function runTunnel(options: RunTunnelOptions): Promise<void> {
   const { env, pid } = process
   const serviceManager = new ServiceManager({ env, pid, log })
   const stopped = waitForStopSignal(log, 'tunnel')
-  const sockets = new TargetSockets()
+  const sockets = new TargetSocketLimiter()
   const tunnels = identities.map((identity) => {
     const names = new CachedResolver({ path: `${identity.path}.addresses`, clock: systemClock })
     const tunnel = new IdentityTunnel({

@@ -6,7 +6,10 @@ import type { NodeId, Position } from '../../raft/types.ts'
 import { configurationFailureTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
-/** Maximum ms by which a log timestamp may exceed the median clock. */
+/**
+ * A larger offset of a member's clock raises the alarm. The Raft core has the same limit: no log
+ * timestamp exceeds the median clock by more.
+ */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
  * Minimum duration of a condition before its alarm is raised: a single delayed message makes a

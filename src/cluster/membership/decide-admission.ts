@@ -43,8 +43,8 @@ export type AdmissionRefusalReason =
   | 'too-old'
 
 /**
- * `member`: the caller is already a member with this key and store. `returning`: the caller is a
- * member with another store, and its record gets the new store.
+ * `added`: the caller becomes a learner. `member`: the caller is already a member with this key and
+ * store. `returning`: the caller is a member with another store, and its record gets the new store.
  */
 export type AdmissionOutcome =
   | {

@@ -67,13 +67,13 @@ export const HELLO_LIMITS = {
    * Maximum characters of the version, the advertised address, or the name and version of an API; a
    * peer that sends more is refused.
    */
-  textBytesMax: 256,
+  textCharactersMax: 256,
   /** Maximum characters of the URL of one API; a peer that sends more is refused. */
-  urlBytesMax: 2048,
+  urlCharactersMax: 2048,
   /** Maximum API addresses in one Hello; a peer that sends more is refused. */
   apiAddressesMax: 32,
   /** Maximum characters of the PEM certificate in a Hello; a peer that sends more is refused. */
-  certificateBytesMax: 64 * 1024,
+  certificateCharactersMax: 64 * 1024,
 } as const
 
 /**
@@ -262,15 +262,18 @@ function refuse(
 }
 
 function isTooLarge(hello: Hello): boolean {
-  const { textBytesMax, urlBytesMax, apiAddressesMax, certificateBytesMax } = HELLO_LIMITS
+  const { textCharactersMax, urlCharactersMax, apiAddressesMax, certificateCharactersMax } =
+    HELLO_LIMITS
   return (
-    hello.version.length > textBytesMax ||
-    hello.advertise.length > textBytesMax ||
-    hello.certificatePem.length > certificateBytesMax ||
+    hello.version.length > textCharactersMax ||
+    hello.advertise.length > textCharactersMax ||
+    hello.certificatePem.length > certificateCharactersMax ||
     hello.apiAddresses.length > apiAddressesMax ||
     hello.apiAddresses.some(
       ({ api, url, version }) =>
-        api.length > textBytesMax || url.length > urlBytesMax || version.length > textBytesMax,
+        api.length > textCharactersMax ||
+        url.length > urlCharactersMax ||
+        version.length > textCharactersMax,
     )
   )
 }

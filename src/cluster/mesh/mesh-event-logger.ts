@@ -5,7 +5,7 @@ import type { PeerVerdict } from './handshake.ts'
 import { type Logger, LogThrottle } from '../logger.ts'
 
 const LOGGED_MAX = 1000
-/** Timestamps in gRPC errors. Without them, equal errors have equal text. */
+/** Timestamps in gRPC errors. They are removed, so that equal errors have equal text. */
 const TIME_IN_TEXT = / \(\d{4}-\d{2}-\d{2}T[\d:.]+Z\)/g
 
 /** Text that gRPC adds before the reason of a failure: the status and the attempted address. */
@@ -33,7 +33,7 @@ const WRONG_PORT =
  * `address`.
  * @returns the reason.
  */
-export function stripGrpcPrefix(reason: string, address: string): string {
+export function grpcFailureReason(reason: string, address: string): string {
   const bare = AROUND_REASON.reduce((text, around) => text.replace(around, ''), reason)
     .replace(AFTER_REASON, '')
     .replaceAll(TIME_IN_TEXT, '')
@@ -75,7 +75,7 @@ export class MeshEventLogger {
    * @param dnsFault why the tried address is not current; null if it is.
    */
   unreachable(id: NodeId, address: string, reason: string | null, dnsFault: string | null): void {
-    const plain = reason === null ? null : stripGrpcPrefix(reason, address)
+    const plain = reason === null ? null : grpcFailureReason(reason, address)
     const detail = [dnsFault, plain].filter((one) => one !== null).join(': ')
     const key = `${id} ${detail.slice(0, 100)}`
     if (!this.#throttle.allow(key, this.#clock.monotonicMs())) return

@@ -12,7 +12,7 @@ import {
   meshSecureContext,
   meshService,
 } from './mesh-service.ts'
-import { stripGrpcPrefix } from './mesh-event-logger.ts'
+import { grpcFailureReason } from './mesh-event-logger.ts'
 import { toPeerCallProblem } from '../peer/peer-rpc.ts'
 
 interface PeerAnswer {
@@ -78,7 +78,7 @@ export async function callPeerOnce(options: {
   } catch (error) {
     if (error instanceof Problem) throw error
     const message = errorMessage(error)
-    const reason = stripGrpcPrefix(message.slice(0, 300), address)
+    const reason = grpcFailureReason(message.slice(0, 300), address)
     throw new Problem('PEER_UNREACHABLE', { detail: `${address}: ${reason}` })
   } finally {
     client.close()

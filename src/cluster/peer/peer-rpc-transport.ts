@@ -19,7 +19,7 @@ import type {
 import { toTransferableBytes } from '../../lib/runtime/transferable-bytes.ts'
 import { toSafeInteger } from '../message-codec.ts'
 
-interface PeerFramesDeps {
+interface PeerRpcTransportDeps {
   readonly forward: (to: NodeId, frame: ForwardFrame['frame']) => boolean
   readonly answer: (to: NodeId, frame: ForwardFrame['frame']) => void
   /**
@@ -41,8 +41,8 @@ const CALLS_MAX = 2048
 const TEXT_CHARACTERS_MAX = 64
 
 /** Notes and calls between the main threads of members, as frames of their forward streams. */
-export class PeerRpcFrames {
-  readonly #deps: PeerFramesDeps
+export class PeerRpcTransport {
+  readonly #deps: PeerRpcTransportDeps
   /** Calls that this controller's main thread has in progress: the id of the callee by call id. */
   readonly #calls = new Map<number, NodeId>()
   /**
@@ -55,7 +55,7 @@ export class PeerRpcFrames {
   >()
   #nextTicket = 1
 
-  constructor(deps: PeerFramesDeps) {
+  constructor(deps: PeerRpcTransportDeps) {
     this.#deps = deps
   }
 

@@ -28,7 +28,7 @@ import { unpackProposals } from './proposal-codec.ts'
 import { SnapshotTransfers } from '../state-transfer/snapshot-transfers.ts'
 import { AddressBook } from '../mesh/address-book.ts'
 import { Mesh, type ConsensusMesh } from '../mesh/mesh.ts'
-import { PeerRpcFrames } from '../peer/peer-rpc-transport.ts'
+import { PeerRpcTransport } from '../peer/peer-rpc-transport.ts'
 import { ConfigurationSchema } from '../../../proto/gen/membership_pb.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { defaultCoreOptions } from '../../raft/options.ts'
@@ -51,7 +51,7 @@ export class ConsensusThread {
   readonly #roster: MembershipCache
   readonly #mesh: ConsensusMesh
   readonly #forwarding: LeaderForwarder
-  readonly #peerFrames: PeerRpcFrames
+  readonly #peerFrames: PeerRpcTransport
   readonly #snapshots: SnapshotTransfers
   readonly #replies: ConsensusReplies
   readonly #status: ConsensusStatus
@@ -99,7 +99,7 @@ export class ConsensusThread {
     })
     this.#replies = new ConsensusReplies(this.#node, () => this.#core, post)
     this.#forwarding = this.#makeForwarding()
-    this.#peerFrames = new PeerRpcFrames({
+    this.#peerFrames = new PeerRpcTransport({
       forward: (to, frame) => this.#mesh.forward(to, frame),
       answer: (to, frame) => this.#mesh.answer(to, frame),
       callerOf: (id) => this.#mesh.callerOf(id),
@@ -120,7 +120,10 @@ export class ConsensusThread {
     return this.#raft
   }
 
-  /** Joins the cluster. If it cannot listen, reports that to the main thread as a fatal error. */
+  /**
+   * Starts the mesh and the Raft core. If the mesh cannot listen, reports that to the main thread
+   * as a fatal error.
+   */
   async #start(): Promise<void> {
     let port: number
     try {

@@ -7,7 +7,7 @@ import {
   SecretShareSchema,
 } from '../../../proto/gen/command_pb.ts'
 import {
-  isVersionNeeded,
+  isSecretVersionNeeded,
   type SecretExposure,
   type SecretVersion,
   type SharedSecretName,
@@ -119,7 +119,7 @@ function lacking(
 ): { readonly name: SharedSecretName; readonly version: number }[] {
   return sharedSecretNames.flatMap((name) =>
     versionsOf(state, name)
-      .filter((version) => isVersionNeeded(name, version, state.logTimeMs))
+      .filter((version) => isSecretVersionNeeded(name, version, state.logTimeMs))
       .filter(({ wrapped }) => !Object.hasOwn(wrapped, id))
       .map(({ version }) => ({ name, version })),
   )

@@ -59,8 +59,9 @@ export interface BootstrapMember extends SecretRecipient {
 }
 
 /**
- * Admissions and shared secrets of a new cluster, for the bootstrap command. The cluster key, and
- * the factor key that encrypts second factors, are generated here and stored nowhere else.
+ * Admissions and shared secrets of a new cluster, for the bootstrap command. The cluster key,
+ * unless it is given, and the factor key that encrypts second factors are generated here and stored
+ * nowhere else.
  */
 export async function bootstrapSecrets(input: {
   readonly clusterId: string

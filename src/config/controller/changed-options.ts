@@ -6,7 +6,7 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 /** An option whose value in the file differs from the running controller's value. */
 export interface ChangedOption {
   /**
-   * For example `raft.tickMs` or `web[0].names`. If the length of a list has changed, the key is
+   * For example `raft.tickMs` or `web[0].names`. If the length of a list has changed, the key names
    * the whole list, for example `web`.
    */
   readonly key: string

@@ -3,7 +3,7 @@ import { isMap, isScalar, parseDocument } from 'yaml'
 import { formatYaml } from '../engine/yaml-tree.ts'
 import { DEFAULT_WEB_API_NAMES } from './options.ts'
 
-/** Values that differ between controllers of a cluster; addresses are `host:port`. */
+/** Values that a composed configuration sets; addresses are `host:port`. */
 interface ComposedConfig {
   readonly id: string
   /**

@@ -106,7 +106,10 @@ const eventOptions = defineSection('Stream of events of the network; see events.
  * TLS context and a set of watched files.
  */
 const SERVER_CERTIFICATES_MAX = 8
-/** Half of the addresses that a router keeps for one controller. */
+/**
+ * Maximum addresses at which routers reach this controller: half of the addresses that a router
+ * keeps for one controller.
+ */
 const ROUTER_ADDRESSES_MAX = 4
 
 const identityOptions = defineSection(

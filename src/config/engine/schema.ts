@@ -115,7 +115,10 @@ export interface VariantSection extends Effective {
   readonly why: string
 }
 
-/** A key that is accepted because other programs use it; its content is not read. */
+/**
+ * A key that other programs use or generate: the reader accepts the key and does not read its
+ * content.
+ */
 interface Ignored extends Effective {
   readonly kind: 'ignored'
   readonly why: string

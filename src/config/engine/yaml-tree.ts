@@ -169,7 +169,7 @@ class TreeBuilder {
     }
     if (isMap(found)) {
       // Collects the entries in a map to find duplicates, because the parser's duplicate check
-      // compares each key with all earlier keys.
+      // compares each key with all earlier keys, which takes quadratic time.
       const entries = new Map<string, YamlEntry>()
       for (const { key, value } of found.items) {
         const keyLine = this.#lineOf(key) ?? at

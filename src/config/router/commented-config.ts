@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-import { CONFIG_VERSION } from './table.ts'
+import { ROUTER_CONFIG_VERSION } from './table.ts'
 
 /**
  * `edge` serves clients and accepts links from other routers. `private` serves the clients of its
@@ -37,7 +37,7 @@ export function composeCommentedRouterConfig(router: CommentedRouterOptions): st
   const { type, name } = router
   return `# Router ${name}: ${purposes[type]}.
 # Relative paths start at the folder of this file. 'flotilla router options' lists every key.
-v: ${CONFIG_VERSION}
+v: ${ROUTER_CONFIG_VERSION}
 
 # Written by 'flotilla router enroll', and renewed by the running router.
 identity:

@@ -1,5 +1,5 @@
 import { formatYaml } from '../engine/yaml-tree.ts'
-import { CONFIG_VERSION } from './table.ts'
+import { ROUTER_CONFIG_VERSION } from './table.ts'
 
 /**
  * Composes a configuration in which every other key has its default. The identity files are in the
@@ -17,7 +17,7 @@ export function composeRouterConfig(options: {
 }): string {
   const { name, endpoints, ip, sections = {} } = options
   const values = {
-    v: CONFIG_VERSION,
+    v: ROUTER_CONFIG_VERSION,
     identity: {
       cert: `${name}.cert`,
       server_cert: `${name}.server.cert`,

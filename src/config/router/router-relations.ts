@@ -383,7 +383,10 @@ function checkWeb(config: RouterConfig, reader: RelationReader): RouterConfig {
   return config
 }
 
-/** Sets the default path of the endpoints file: `endpoints.yml` in the configuration's folder. */
+/**
+ * Makes the path of the endpoints file absolute; a relative path starts at the configuration's
+ * folder.
+ */
 export function withEndpointsFile(config: RouterConfig, file: string): RouterConfig {
   const endpointsFile = resolve(dirname(file), config.ctrl.endpointsFile)
   return { ...config, ctrl: { ...config.ctrl, endpointsFile } }

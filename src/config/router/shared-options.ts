@@ -114,11 +114,11 @@ export const flowControlOptions = {
   }),
   drop1InN: defineOption(integerType(1, 1_000_000), {
     default: 100,
-    why: 'With randomDrops: one payload in this many is dropped.',
+    why: 'With randomDrops: on average, one in this number of payloads is dropped.',
   }),
   txQueueSize: defineOption(integerType(1, 100_000), {
     default: 1,
-    why: 'Maximum payloads that wait to be sent.',
+    why: 'Maximum payloads that wait to be sent; at this number, the router reads nothing more from the application.',
   }),
   txPortalStartSize: defineOption(integerType(1, BYTES_MAX), {
     default: 4 * 1024 * 1024,
@@ -183,7 +183,7 @@ export const flowControlOptions = {
   }),
   maxCloseWaitMs: defineOption(millisecondsType(0, DAY_MS), {
     default: 30_000,
-    why: 'How long a closing circuit waits for data in flight.',
+    why: 'How long a circuit that ends waits without progress for the other endpoint.',
   }),
   getCircuitTimeout: defineOption(durationType(1, HOUR_MS), {
     default: 30_000,
@@ -191,7 +191,7 @@ export const flowControlOptions = {
   }),
   circuitStartTimeout: defineOption(durationType(1, HOUR_MS), {
     default: 3 * MINUTE_MS,
-    why: 'Maximum time until the first payload of a circuit.',
+    why: 'Maximum time until the other endpoint starts the circuit.',
   }),
   connectTimeout: defineOption(durationType(0, HOUR_MS), {
     default: 0,

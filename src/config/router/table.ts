@@ -46,7 +46,7 @@ import { linkSection } from './table-link.ts'
 import { transportSection } from './table-transport.ts'
 import { webServerConfigList } from './table-web.ts'
 
-export const CONFIG_VERSION = 3
+export const ROUTER_CONFIG_VERSION = 3
 
 const subjectField = optionalType(textType())
 const csrFields = {
@@ -83,7 +83,7 @@ export const controllerKeyLocations = Object.keys(
 
 /** All keys of a router's configuration, each with type, default and purpose. */
 export const routerFields = {
-  v: defineOption(fileVersionType(CONFIG_VERSION), {
+  v: defineOption(fileVersionType(ROUTER_CONFIG_VERSION), {
     default: REQUIRED_OPTION,
     why: 'Version of the file format.',
   }),
@@ -195,8 +195,8 @@ export const routerFields = {
         default: 60,
         why: 'Interval at which the router reports to controllers which sessions are in use.',
       }),
-      db: defineIgnoredSection('the data model is kept in memory alone'),
-      dbSaveIntervalSeconds: defineIgnoredSection('the data model is kept in memory alone'),
+      db: defineIgnoredSection('the data model is kept only in memory'),
+      dbSaveIntervalSeconds: defineIgnoredSection('the data model is kept only in memory'),
       sessionValidateChunkSize: defineIgnoredSection(
         'sessions are checked when a controller has sent all of them',
       ),
@@ -213,7 +213,7 @@ export const routerFields = {
   forwarder: defineSection('How payloads are forwarded.', {
     faultTxInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 15_000,
-      why: 'Wait between checks for faulted circuits; 0: no checks.',
+      why: 'Interval of reports about frames of circuits that this router does not know; 0: no reports.',
     }),
     idleCircuitTimeout: defineOption(millisecondsType(0, DAY_MS), {
       default: 60_000,
@@ -241,7 +241,7 @@ export const routerFields = {
     }),
     xgressCloseCheckInterval: defineOption(millisecondsType(0, DAY_MS), {
       default: 5000,
-      why: 'Delay before the route of an idle circuit is removed.',
+      why: 'Time without frames after which the router removes the route of a circuit that has ended.',
     }),
     xgressDialDwellTime: defineOption(millisecondsType(0, DAY_MS), {
       default: 0,

@@ -83,8 +83,8 @@ function runsConfiguration(pid: number, configPath: string): boolean {
 }
 
 /**
- * Real path of an argument of a process; null if no file has this name. Only the user of the
- * process can read its folder, which a relative path needs.
+ * Real path of an argument of a process; null if no file has this name. Only root and the user of
+ * the process can read its folder, which a relative path needs.
  */
 function realPathOf(argument: string, pid: number): string | null {
   try {

@@ -95,7 +95,8 @@ async function handedOut(
 
 /**
  * Records the requester of a backup with secrets, which include the cluster's issuing authority.
- * The caller returns no byte before the log contains this record.
+ * The caller returns no byte before the log contains this record, except for a backup that must
+ * work without a quorum.
  */
 async function recordRequest(
   { actions, ...deps }: ControlDeps,

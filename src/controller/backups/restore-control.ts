@@ -88,7 +88,8 @@ function voters(cluster: BackupDeps['cluster']): MemberView[] {
 
 /**
  * Proposes a step of the restore. After a temporary error, repeats it up to `RETRIES_MAX` times.
- * @throws {Problem} the error with which the state machine refuses the restore.
+ * @throws {Problem} the error with which the state machine refuses the restore; the temporary error
+ * after the last retry.
  */
 async function propose(
   { proposer }: RestoreDeps,

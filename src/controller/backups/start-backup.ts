@@ -3,7 +3,7 @@ import type { BackupSecret } from '../../backup/content.ts'
 import { BackupWriter } from '../../backup/write-backup.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { isVersionNeeded, type SharedSecretName } from '../../lib/shared-secrets.ts'
+import { isSecretVersionNeeded, type SharedSecretName } from '../../lib/shared-secrets.ts'
 import { Problem, type ProblemCode } from '../../lib/problems.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 import type { ReplicatedStateMachine } from '../../ports/replicated-state-machine.ts'
@@ -137,7 +137,7 @@ function requireOpened({ machine }: BackupDeps, opened: ReadonlyMap<string, Back
   for (const name of KEPT) {
     const versions = machine.get('sharedSecret', name)?.versions ?? []
     const missing = versions
-      .filter((version) => isVersionNeeded(name, version, machine.logTimeMs))
+      .filter((version) => isSecretVersionNeeded(name, version, machine.logTimeMs))
       .some(({ version }) => !opened.has(`${name} ${version}`))
     if (!missing && (name === 'factorKey' || versions.length > 0)) continue
     throw new Problem('CLUSTER_NO_LEADER', {

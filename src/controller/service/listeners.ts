@@ -9,7 +9,7 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import type { ListeningTlsServer } from '../../overlay/sockets/shared-tls-port.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import type { Credentials } from '../start/check-certificates.ts'
 import { configuredApis } from '../settings.ts'
 import type { FileMount } from '../../api/files/file-mount.ts'
@@ -36,7 +36,7 @@ interface ListenersDeps {
   readonly config: ControllerConfig
   readonly credentials: Credentials
   /** Opens the ports that routers share, and the ports behind load balancers. */
-  readonly ports: TlsPorts
+  readonly ports: TlsPortOpener
   readonly byName?: SniContextLookup | null
 }
 

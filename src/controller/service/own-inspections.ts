@@ -1,7 +1,7 @@
 import type { ControllerConfig } from '../../config/controller/options.ts'
 import type { CircuitHandler } from '../../fabric/circuits/circuit-handler.ts'
 import type { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
-import type { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
+import type { RouterTerminatorValidator } from '../../fabric/clients/router-terminator-validator.ts'
 import type { RouterPeersHandler } from '../../fabric/links/router-peers-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import type { OwnInspections } from '../../ports/router-inspections.ts'
@@ -15,7 +15,7 @@ export interface OwnInspectionsDeps {
   /** Circuits of this controller; null while this controller does not accept routers. */
   readonly circuits: () => Pick<CircuitHandler, 'costs'> | null
   readonly peers: () => Pick<RouterPeersHandler, 'changedIds'> | null
-  readonly validation: () => Pick<TerminatorValidation, 'pending'> | null
+  readonly validation: () => Pick<RouterTerminatorValidator, 'pending'> | null
   readonly clients: () => Pick<ConnectionHandler, 'byIdentity'> | null
 }
 

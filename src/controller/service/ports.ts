@@ -4,11 +4,11 @@ import type { ControllerConfig } from '../../config/controller/options.ts'
 import { assert } from '../../lib/assert.ts'
 import { clientSocketShare } from '../../lib/bounds/file-descriptors.ts'
 import { formatHostPort, type HostPort, parseHostPort } from '../../lib/text/names.ts'
-import { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import { routerLimits } from '../../fabric/limits.ts'
 import { configuredApiLimits } from '../settings.ts'
 
-type PortsLogger = ConstructorParameters<typeof TlsPorts>[0]['log']
+type PortsLogger = ConstructorParameters<typeof TlsPortOpener>[0]['log']
 
 /** Whether routers use the same port as this web listener, as in OpenZiti's packages. */
 export function isPortSharedWithRouters(
@@ -34,7 +34,10 @@ export async function resolveBindAddresses(bind: string): Promise<HostPort[]> {
  * then the higher limits apply, because with separate ports one of the listeners would admit the
  * connection.
  */
-export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): Promise<TlsPorts> {
+export async function openTlsPorts(
+  config: ControllerConfig,
+  log: PortsLogger,
+): Promise<TlsPortOpener> {
   const { bind } = config.routers
   const isShared = config.web.some((listener) => listener.bind === bind)
   const shared = bind !== null && isShared ? await resolveBindAddresses(bind) : []
@@ -43,7 +46,7 @@ export async function openTlsPorts(config: ControllerConfig, log: PortsLogger): 
     configuredApiLimits(config)
   const { routerConnectionsMax, routerConnectionsPerSourceMax, routerHandshakeTimeoutMs } =
     routerLimits
-  return new TlsPorts({
+  return new TlsPortOpener({
     addresses: [...shared, ...shared],
     balancers: (address) => balancers.get(formatHostPort(address)) ?? [],
     handshakeTimeoutMs: Math.max(handshakeTimeoutMs, routerHandshakeTimeoutMs),

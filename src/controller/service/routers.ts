@@ -39,16 +39,16 @@ import { TracedIdentities } from '../../fabric/circuits/traced-identities.ts'
 import { SharedCircuits } from '../../fabric/circuits/shared-circuits.ts'
 import { AlertHandler } from '../../fabric/alert-handler.ts'
 import { ConnectionHandler } from '../../fabric/clients/connection-handler.ts'
-import { EndedSessionTerminators } from '../../fabric/clients/ended-session-terminators.ts'
-import { RouterWrites } from '../../fabric/clients/router-writes.ts'
+import { EndedAccessSweeper } from '../../fabric/clients/ended-access-sweeper.ts'
+import { RouterTerminatorWriter } from '../../fabric/clients/router-terminator-writer.ts'
 import { SessionHandler } from '../../fabric/clients/session-handler.ts'
 import { endUnauthorizedHosting } from '../../fabric/clients/ended-sessions.ts'
 import { PresentedSessionTokens } from '../../fabric/clients/presented-session-tokens.ts'
-import { TerminatorValidation } from '../../fabric/clients/terminator-validation.ts'
+import { RouterTerminatorValidator } from '../../fabric/clients/router-terminator-validator.ts'
 import { PostureHandler } from '../../fabric/clients/posture-handler.ts'
 import { TerminatorHandler } from '../../fabric/clients/terminator-handler.ts'
 import { TunnelHandler } from '../../fabric/clients/tunnel-handler.ts'
-import { UnknownHosts } from '../../fabric/clients/unknown-hosts.ts'
+import { UnknownHostHandler } from '../../fabric/clients/unknown-host-handler.ts'
 import type { RouterConnection } from '../../fabric/router-connection.ts'
 import { resolveBindAddresses, isPortSharedWithRouters } from './ports.ts'
 import { CONTROL_PROTOCOL } from '../../channel/messages/control.ts'
@@ -71,7 +71,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import type { Router } from '../../entities/kinds/router.ts'
 import { RouterStatusTopic } from '../../fabric/router-status-topic.ts'
 import type { ListeningTlsServer } from '../../overlay/sockets/shared-tls-port.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import { OPENZITI_API_VERSION, programBuildDate, programRevision } from '../version.ts'
 import type { Terminator } from '../../entities/kinds/terminator.ts'
 import type { ServiceHost, HostedService, HostLookup } from '../../fabric/circuits/host-lookup.ts'
@@ -120,7 +120,7 @@ export class RouterService {
   #stopPresenceLog: () => void = () => undefined
   #listener: RouterListener | null = null
   #circuitHandler: CircuitHandler | null = null
-  #validation: TerminatorValidation | null = null
+  #validation: RouterTerminatorValidator | null = null
   #peers: RouterPeersHandler | null = null
   #connected: ConnectionHandler | null = null
   #adoption: CertificateAdoption | null = null
@@ -256,10 +256,10 @@ export class RouterService {
         connections: () => channels.connections(),
       }),
     )
-    const writes = new RouterWrites({ proposer, log })
+    const writes = new RouterTerminatorWriter({ proposer, log })
     channels.add(new TerminatorHandler({ clients: shown, writes }))
     channels.add(new PostureHandler({ clients: shown, log }))
-    this.#validation = new TerminatorValidation({
+    this.#validation = new RouterTerminatorValidator({
       terminators,
       writes,
       isLeader,
@@ -268,9 +268,9 @@ export class RouterService {
     })
     channels.add(this.#validation)
     const { inspect } = this.inspections
-    channels.add(new UnknownHosts({ terminators, inspect, isLeader, log }))
+    channels.add(new UnknownHostHandler({ terminators, inspect, isLeader, log }))
     channels.add(
-      new EndedSessionTerminators({
+      new EndedAccessSweeper({
         terminators,
         proposer,
         isLeader,
@@ -345,7 +345,7 @@ export class RouterService {
    * Listens if the configuration contains an address for routers.
    * @throws {ProgramFailure} when it cannot listen.
    */
-  async open(credentials: CertificateAndKey, ports: TlsPorts): Promise<void> {
+  async open(credentials: CertificateAndKey, ports: TlsPortOpener): Promise<void> {
     const { bind } = this.#deps.config.routers
     if (bind === null) return
     this.#listener = await RouterListener.open(
@@ -368,7 +368,7 @@ export class RouterService {
     return this.#adoption?.ofRouter(chain, clientAddress(socket)) ?? null
   }
 
-  async #listen(server: Server, bind: string, ports: TlsPorts): Promise<ListeningTlsServer[]> {
+  async #listen(server: Server, bind: string, ports: TlsPortOpener): Promise<ListeningTlsServer[]> {
     const { config } = this.#deps
     const address = parseHostPort(bind)
     assert(address !== null, 'the configuration has checked the address')

@@ -9,8 +9,8 @@ interface ReadinessDeps {
   /** Configuration in the stored state when the process started. */
   readonly persisted: ConfigurationRecord
   /**
-   * Index of the state that was discarded and replaced by an empty one; 0 if no state was
-   * discarded.
+   * Index that the state must reach again, because a damaged state was replaced by an empty one; 0
+   * if no state was discarded.
    */
   readonly lostIndex: Index
   readonly configuration: () => CurrentConfiguration

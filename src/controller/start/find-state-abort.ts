@@ -30,7 +30,7 @@ export async function findStateAbort(dir: string): Promise<string | null> {
   })
   try {
     const [, signal] = (await once(probe, 'close')) as [number | null, NodeJS.Signals | null]
-    return signal === 'SIGABRT' ? findLevelAssertion(output) : null
+    return signal === 'SIGABRT' ? findLevelDbAssertion(output) : null
   } catch {
     // The process could not be started. The state is opened in this process as usual.
     return null
@@ -38,6 +38,6 @@ export async function findStateAbort(dir: string): Promise<string | null> {
 }
 
 /** @returns the first assertion of LevelDB in the output of a process; null if there is none. */
-export function findLevelAssertion(output: string): string | null {
+export function findLevelDbAssertion(output: string): string | null {
   return ASSERTION.exec(output)?.[1] ?? null
 }

@@ -11,7 +11,7 @@ import {
   timestampField,
 } from '../fields.ts'
 import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
-import { certificateRenewalFields } from '../parts/certificate-hints.ts'
+import { certificateRenewalFields } from '../parts/certificate-renewal-fields.ts'
 import { referenceField } from '../reference-fields.ts'
 import {
   authQueryListSchema,

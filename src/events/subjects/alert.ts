@@ -13,7 +13,7 @@ export const alertSubject: EventSubject = {
   types: [
     {
       name: 'alert',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'an alarm was raised or cleared, or a router reported a fault',
     },
   ],
@@ -34,7 +34,7 @@ export const alertSubject: EventSubject = {
       name: 'message',
       type: 'string',
       meaning:
-        'Text of the alarm, one sentence; after a prefix `cleared: ` when the alarm was cleared; for a router, the text that it reported.',
+        'Text of the alarm, one sentence; with the prefix `cleared: ` when the alarm was cleared; for a router, the text that it reported.',
     },
     {
       name: 'details',

@@ -11,7 +11,7 @@ export const authenticationSubject: EventSubject = {
     { name: 'success', emitter: 'every', when: 'a session was opened' },
     {
       name: 'fail',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'a log-in was refused; the number of these events is limited',
     },
   ],

@@ -13,10 +13,10 @@ export const circuitSubject: EventSubject = {
   about: 'A circuit was created, rerouted or ended, or could not be created.',
   typeField: 'event_type',
   types: [
-    { name: 'created', emitter: 'seer', when: 'this controller created a circuit' },
-    { name: 'pathUpdated', emitter: 'seer', when: 'a circuit was rerouted' },
-    { name: 'deleted', emitter: 'seer', when: 'a circuit has ended' },
-    { name: 'failed', emitter: 'seer', when: 'a circuit could not be created' },
+    { name: 'created', emitter: 'observer', when: 'this controller created a circuit' },
+    { name: 'pathUpdated', emitter: 'observer', when: 'a circuit was rerouted' },
+    { name: 'deleted', emitter: 'observer', when: 'a circuit has ended' },
+    { name: 'failed', emitter: 'observer', when: 'a circuit could not be created' },
   ],
   fields: [
     { name: 'version', type: 'number', meaning: 'Version of this format: 2.' },

@@ -10,7 +10,7 @@ export const connectSubject: EventSubject = {
   about:
     'A router or another controller has connected to this controller, or an identity has connected to an edge router that is connected to this controller.',
   typeField: null,
-  types: [{ name: 'connect', emitter: 'seer', when: 'a connection was made' }],
+  types: [{ name: 'connect', emitter: 'observer', when: 'a connection was made' }],
   fields: [
     { name: 'src_type', type: 'string', meaning: '`router`, `peer` or `identity`.' },
     {
@@ -38,12 +38,12 @@ export const sdkSubject: EventSubject = {
   types: [
     {
       name: 'sdk-online',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'an edge router that is connected to this controller is the first to report that the identity is connected',
     },
     {
       name: 'sdk-offline',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'no edge router that is connected to this controller reports the identity as connected any more',
     },
   ],

@@ -9,15 +9,19 @@ export const linkSubject: EventSubject = {
   about: 'A router reported that a link to another router was added, changed or removed.',
   typeField: 'event_type',
   types: [
-    { name: 'routerLinkNew', emitter: 'seer', when: 'a router reports a link for the first time' },
+    {
+      name: 'routerLinkNew',
+      emitter: 'observer',
+      when: 'a router reports a link for the first time',
+    },
     {
       name: 'routerLinkDisconnectedDest',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'a router reports a link for the first time, and the other router is not connected to this controller',
     },
-    { name: 'routerLinkKnown', emitter: 'seer', when: 'a router reports a known link again' },
-    { name: 'connectionsChanged', emitter: 'seer', when: 'the sockets of a link changed' },
-    { name: 'fault', emitter: 'seer', when: 'a link was lost or removed' },
+    { name: 'routerLinkKnown', emitter: 'observer', when: 'a router reports a known link again' },
+    { name: 'connectionsChanged', emitter: 'observer', when: 'the sockets of a link changed' },
+    { name: 'fault', emitter: 'observer', when: 'a link was lost or removed' },
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },

@@ -8,12 +8,12 @@ export const routerSubject: EventSubject = {
   types: [
     {
       name: 'router-online',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'the channel of the router to this controller is open',
     },
     {
       name: 'router-offline',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'the channel of the router to this controller is closed',
     },
   ],

@@ -10,12 +10,12 @@ export const terminatorSubject: EventSubject = {
   types: [
     {
       name: 'router-online',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'the router of the terminator has connected to this controller',
     },
     {
       name: 'router-offline',
-      emitter: 'seer',
+      emitter: 'observer',
       when: 'the router of the terminator has disconnected from this controller',
     },
   ],

@@ -20,7 +20,7 @@ export const usageSubject: EventSubject = {
   typeField: 'event_type',
   types: usageKinds.map((kind) => ({
     name: `usage.${kind}`,
-    emitter: 'seer',
+    emitter: 'observer',
     when: `${counted[kind]}; emitted only by the controller that forwards the router's report`,
   })),
   fields: [
@@ -30,7 +30,7 @@ export const usageSubject: EventSubject = {
       name: 'source_id',
       type: 'string',
       meaning:
-        'ID of the router that counted the bytes. All other fields are as this router reports them.',
+        'ID of the router that counted the bytes. All other fields contain what this router reported.',
     },
     { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
     { name: 'usage', type: 'number', meaning: 'Number of bytes.' },

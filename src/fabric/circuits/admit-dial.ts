@@ -17,7 +17,9 @@ import type { HostLookup } from './host-lookup.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
-/** Session ID of a circuit that a router's tunnel dials, because a tunnel has no session. */
+/**
+ * Session ID of the circuits that routers' tunnels dial: empty, because a tunnel has no session.
+ */
 export const NO_SERVICE_SESSION = ''
 
 /** A refused dial; `code` is OpenZiti's error code for clients. */
@@ -40,8 +42,8 @@ export interface DialChecks {
 export interface AdmittedDial {
   readonly client: AdmittedClient
   /**
-   * Whether the dial is still permitted. The controller calls it again later, because some
-   * permissions end without an event.
+   * Whether the dial is still permitted. The controller calls it once the path is set up, because
+   * the permissions of a tunnel end without an event. Always true for a client.
    */
   readonly isGranted: () => boolean
 }
@@ -100,7 +102,8 @@ async function admitClient(
 }
 
 /**
- * Admits a circuit that begins at a router, regardless of the part of the router that requested it.
+ * Admits a circuit that a router requests with its own identity, for its tunnel or for another
+ * listener. The first of the named services that the identity may dial is chosen.
  */
 async function admitTunnel(
   { tunnels, reads }: DialChecks,

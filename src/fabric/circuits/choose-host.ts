@@ -21,8 +21,8 @@ export interface HostChoiceRules {
   readonly costAt: (terminatorId: string) => number
 }
 
-/** Cost of each precedence. The differences are so large that they outweigh all other costs. */
-const PRECEDENCE_COST = { required: 0, default: 1e9, failed: 2e9 } as const
+/** Rank of each precedence. Only the candidates with the lowest rank are considered. */
+const PRECEDENCE_RANK = { required: 0, default: 1, failed: 2 } as const
 
 /**
  * Chooses a host by the terminator strategy of the service.
@@ -57,8 +57,8 @@ interface Costed {
  * there are no others.
  */
 function preferred(candidates: readonly HostCandidate[]): readonly HostCandidate[] {
-  const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_COST[host.precedence]))
-  return candidates.filter(({ host }) => PRECEDENCE_COST[host.precedence] === least)
+  const least = Math.min(...candidates.map(({ host }) => PRECEDENCE_RANK[host.precedence]))
+  return candidates.filter(({ host }) => PRECEDENCE_RANK[host.precedence] === least)
 }
 
 function compareIds(a: HostCandidate, b: HostCandidate): number {

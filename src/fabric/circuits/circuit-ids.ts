@@ -14,8 +14,8 @@ export function* iterateDistinctWords(text: string): Generator<string, void> {
 }
 
 /**
- * Whether a string is acceptable as a circuit ID that a router chose. The controller sends such an
- * ID back only to that router.
+ * Whether a string from a router or another controller can be a circuit ID, or the address of a
+ * circuit endpoint.
  */
 export function isCircuitId(id: string): boolean {
   return id !== '' && id.length <= CIRCUIT_ID_CHARACTERS_MAX

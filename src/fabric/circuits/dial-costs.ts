@@ -7,8 +7,8 @@ const OPEN_CIRCUIT = 2
 const FAILED_DIAL = 20
 const SUCCESSFUL_DIAL = 2
 /**
- * Minimum cost that is subtracted after each minute without a failed dial. The amount doubles every
- * five minutes.
+ * Minimum cost that is subtracted for each minute without a failed dial. From 20 minutes on, the
+ * amount is higher: it is a power of two that doubles every five minutes.
  */
 const FORGIVEN_MIN = 10
 const DOUBLES_EVERY_MINUTES = 5

@@ -38,7 +38,7 @@ export function isUnknownHostFault({ cause }: RouteFault): boolean {
   return cause === causes[1]
 }
 
-/** The hosting program refused the dial, so a retry would not help. */
+/** True if the hosting program refused the dial; a retry would not help. */
 export function isHostRefusalFault({ cause }: RouteFault): boolean {
   return cause === causes[5]
 }

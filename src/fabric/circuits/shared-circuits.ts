@@ -63,7 +63,10 @@ export class SharedCircuits {
   #warnedMs = -Infinity
   /** Called for each circuit that this controller has taken over and added to its table. */
   onTakenOver: (circuit: Circuit) => void = () => undefined
-  /** Called when another controller has become the owner of a circuit that this controller owns. */
+  /**
+   * Called when another controller also claims to own a circuit, and this controller stays its
+   * owner.
+   */
   onContested: (circuit: Circuit) => void = () => undefined
 
   constructor(deps: SharedCircuitsDeps) {

@@ -13,8 +13,8 @@ const { identityConnectsMax, routerClientsMax, routerTextCharactersMax } = route
 const ID_CHARACTERS_MAX = 128
 
 /**
- * Identities that are connected to edge routers, according to the routers that are connected to
- * this controller.
+ * Tracks which identities are connected to edge routers, as the routers that are connected to this
+ * controller report it.
  */
 export class ConnectionHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']

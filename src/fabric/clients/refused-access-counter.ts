@@ -13,10 +13,10 @@ const WINDOW_MS = 60_000
 type Claim = Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>
 
 /**
- * Counts refused access requests and rejected log entries. A request with an invalid API session
- * counts against the router, because routers know the valid sessions. Any other refusal counts
- * against the API session of the client, so that one client affects neither the router nor its
- * other clients.
+ * Counts refused access requests, rejected log entries and posture reports. A request with an
+ * invalid API session counts against the router, because routers know the valid sessions. Any other
+ * refusal counts against the API session of the client, so that one client affects neither the
+ * router nor its other clients.
  */
 export class RefusedAccessCounter {
   readonly #ofRouters: WindowedQuota

@@ -64,8 +64,8 @@ export class SessionHandler implements ChannelHandler {
   /** Routers for which the set of permitted sessions may have changed. */
   readonly #moved = new Set<RouterConnection>()
   /**
-   * Routers that have requested the full list, each with the time of its last full list: the list
-   * is expensive, so its rate is limited.
+   * Routers that have requested the full list and wait for it. `#answeredMs` has the time of the
+   * last requested list of each router: the list is expensive, so its rate is limited.
    */
   readonly #asking = new Set<RouterConnection>()
   readonly #answeredMs = new WeakMap<RouterConnection, number>()

@@ -15,7 +15,7 @@ import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import { refusedTerminator } from './client-access-faults.ts'
-import type { RouterWrites, TerminatorUpdate } from './router-writes.ts'
+import type { RouterTerminatorWriter, TerminatorUpdate } from './router-terminator-writer.ts'
 import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 import {
   precedenceName,
@@ -25,7 +25,7 @@ import {
 
 export interface TerminatorHandlerDeps {
   readonly clients: Pick<PresentedSessionTokens, 'judge' | 'onEntryRefused'>
-  readonly writes: RouterWrites
+  readonly writes: RouterTerminatorWriter
 }
 
 /**

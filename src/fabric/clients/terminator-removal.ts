@@ -4,7 +4,7 @@ import { CommandKind, EntityDeleteSchema } from '../../../proto/gen/command_pb.t
 import { SYSTEM_ACTOR } from '../../ports/actor.ts'
 import type { ProposalInput } from '../../ports/proposer.ts'
 
-/** Proposal that removes a terminator which its host is not permitted to have. */
+/** Proposal with which a controller itself removes a terminator. */
 export function terminatorRemovalProposal(id: string): ProposalInput {
   const removal = create(EntityDeleteSchema, { entity: 'terminator', id })
   const payload = toBinary(EntityDeleteSchema, removal)

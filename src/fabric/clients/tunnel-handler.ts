@@ -22,7 +22,7 @@ import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
 import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelAccessFaultCodes } from './client-access-faults.ts'
-import type { RouterWrites } from './router-writes.ts'
+import type { RouterTerminatorWriter } from './router-terminator-writer.ts'
 import { terminatorRemovalProposal } from './terminator-removal.ts'
 import { edgeErrorCode, retryHint } from '../../channel/messages/edge.ts'
 import { precedenceName, type TerminatorCreateResult } from '../../channel/messages/terminators.ts'
@@ -41,7 +41,7 @@ export type TunnelAccessCheck = (
 
 export interface TunnelHandlerDeps {
   readonly tunnels: RouterTunnels
-  readonly writes: RouterWrites
+  readonly writes: RouterTerminatorWriter
   readonly proposer: Proposer
   readonly reads: Pick<LatestReads, 'reachLatest'>
   readonly isLeader: () => boolean
@@ -52,9 +52,10 @@ export interface TunnelHandlerDeps {
 }
 
 /**
- * Services that the tunnels of routers host, with the permissions of the router's identity. No
- * session ends when these permissions end. So when records that affect them change, each controller
- * checks the tunnel circuits that it owns, and the leader checks the terminators.
+ * Handles the terminators of services that the tunnels of routers host, with the permissions of the
+ * router's identity. No session ends when these permissions end. So when records that affect them
+ * change, each controller checks the tunnel circuits that it owns, and the leader checks the
+ * terminators.
  */
 export class TunnelHandler implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']

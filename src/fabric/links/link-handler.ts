@@ -32,12 +32,12 @@ interface LinkHandlerDeps {
   readonly onMetrics?: (metrics: RouterMetrics) => void
   /**
    * Handles a fault that does not concern a link in the table.
-   * @returns the remaining steps of the work; null if there are none.
+   * @returns the remaining steps of the work; undefined if there are none.
    */
   readonly onOtherFault: (connection: RouterConnection, fault: Fault) => Iterator<void> | undefined
   /**
    * Called when a router has reported all links that it dialed.
-   * @returns the remaining steps of the work; null if there are none.
+   * @returns the remaining steps of the work; undefined if there are none.
    */
   readonly onLinksReported?: (routerId: string, ids: DialedLinkIds) => Iterable<void> | undefined
   /**

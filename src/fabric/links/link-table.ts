@@ -70,8 +70,7 @@ export class LinkTable implements LiveLinks {
   readonly #deps: LinkTableDeps
   readonly #links: LiveRowTable<Kept, LiveLink>
   /**
-   * Link IDs by the router that dialed the link; the next map has them by the router that was
-   * dialed.
+   * Link IDs by the router that dialed the link. `#byDest` has them by the router that was dialed.
    */
   readonly #bySource = new Map<string, Set<string>>()
   readonly #byDest = new Map<string, Set<string>>()

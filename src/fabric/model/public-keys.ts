@@ -1,6 +1,8 @@
 import { hash, X509Certificate } from 'node:crypto'
 
-/** Numbers in OpenZiti's data model for the purposes of a key. */
+/**
+ * Numbers in OpenZiti's data model: two purposes of a key, and the format of a certificate in DER.
+ */
 const SIGNS_TOKENS = 0
 const SIGNS_CERTIFICATES_OF_CLIENTS = 1
 const CERTIFICATE_DER = 0

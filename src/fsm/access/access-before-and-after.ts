@@ -16,8 +16,8 @@ import type { AccessChanges, KindChangesById, AccessRelevantKind } from './acces
 export type BeforeOrAfter = 'before' | 'after'
 
 /**
- * Maximum number of services for which the evaluation of one log entry caches the policies or the
- * roles that select them.
+ * Maximum number of services whose policies one evaluation caches, and maximum total number of
+ * services in the cached results of role lists.
  */
 const rememberedMax = 100_000
 

@@ -219,7 +219,7 @@ export class AccessClasses {
   }
 
   /**
-   * Applies a plan. `onMoved` is called for each access class whose members all move to another
+   * Applies a plan. `onBecame` is called for each access class whose members all move to another
    * class, before the old class is removed.
    */
   commit(

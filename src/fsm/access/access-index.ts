@@ -190,8 +190,8 @@ export class AccessIndex implements DerivedIndex {
   }
 
   /**
-   * The BIND and DIAL bits of an identity on a service. Use it for identities with a request in
-   * progress, because their view stays cached.
+   * The BIND and DIAL bits of an identity on a service. Uses the cached view of the identity if
+   * there is one, and builds no view.
    */
   bitsOf(identity: EntityRecord, service: EntityRecord): number {
     this.settle()

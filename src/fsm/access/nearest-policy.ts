@@ -48,8 +48,8 @@ export function nearestPolicy(
 }
 
 /**
- * Whether a policy needs fewer role attributes, or as many, but fewer at the service: an attribute
- * of a service gives it to all identities of a policy.
+ * Whether a policy needs fewer role attributes, or as many but fewer of them on the service: a new
+ * attribute of a service grants the service to all identities that the policy selects.
  */
 function isNearer(found: NearestPolicy, than: NearestPolicy): boolean {
   const difference = lackCount(found) - lackCount(than)

@@ -30,7 +30,8 @@ import {
 import { roleRelations } from './role-relation.ts'
 
 /**
- * Kinds of records between which policies grant rights, with the names of the kinds in policies.
+ * Kinds of records that are the two sides of rights. `policyKinds` are the policies that grant
+ * these rights.
  */
 const recordKinds = ['identity', 'service', 'edgeRouter'] as const
 const policyKinds = ['servicePolicy', 'edgeRouterPolicy', 'serviceEdgeRouterPolicy'] as const

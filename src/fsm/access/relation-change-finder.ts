@@ -25,8 +25,8 @@ export const previewLimits = {
 /** Units of work after which the event loop can do other work before the preview continues. */
 const turnUnits = 2000
 /**
- * Up to this number of changed records, the policies that select them are found for each record;
- * for more records, all policies are tested.
+ * Up to this number of records, the index finds the policies that select each record; for more
+ * records, all policies are examined.
  */
 const askedRecordsMax = 256
 
@@ -193,7 +193,7 @@ export class RelationChangeFinder {
     return ids.flatMap((id) => findRelationPolicy(state, this.#relation, id) ?? [])
   }
 
-  /** Unchanged records that the policies select both before and after the writes. */
+  /** Unchanged records that at least one of the policies selects. */
   *#meantBy(
     policies: readonly Policy[],
     side: RelationSide,

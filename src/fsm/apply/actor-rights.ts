@@ -109,7 +109,7 @@ function sessionRights(state: State, actor: LoggedSessionActor): ActorRights | n
   // @guard authority-from-absence--session
   if (standing?.identity.id !== identityId) return null
   // @guard sessions-of-a-disabled-signer--apply
-  if (!standing.isHonoured) return null
+  if (!standing.isHonored) return null
   const { isAdmin, permissions: held } = standing.identity
   if (permission === 'partial') return { authority: 'full', held }
   const shown = { signerId, signerRevision: Number(actor.signerRevision) }

@@ -45,8 +45,8 @@ const unaudited: ReadonlySet<number> = new Set([
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // This command is not audited, because it may only announce expiries, or may be applied twice.
-  // Each expiry is audited when its access ends.
+  // This command may only announce expiries, or may be applied twice. It is audited when it ends
+  // access.
   CommandKind.ACCESS_END,
 ])
 

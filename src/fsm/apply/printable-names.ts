@@ -15,8 +15,9 @@ const PRINTABLE_FROM_LEVEL = 2
 type Levelled = Pick<State, 'featureLevel'>
 
 /**
- * The fields in a write whose values are names with unprintable characters. A name that the record
- * already has is accepted, so that its other fields can be changed.
+ * The refusal for the first field in a write whose value is a name with unprintable characters;
+ * null if there is none. A name that the record already has is accepted, so that its other fields
+ * can be changed.
  * @param before undefined for a new record.
  */
 export function unprintableFieldsRefusal(

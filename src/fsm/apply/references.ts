@@ -108,7 +108,8 @@ function strip(
 
 /**
  * Removes a record, removes its id from the lists that reference it, and removes its dependents.
- * The caller must already have checked the references that forbid the deletion (`refuse`).
+ * The caller must already have checked the references that forbid the deletion
+ * (`blockingReferenceRefusal`).
  */
 export function removeWithReferences(
   state: State,

@@ -19,7 +19,7 @@ interface SessionStanding {
    * Whether controllers still accept the certificate and the signer that opened the session; true
    * if the session was opened without them.
    */
-  readonly isHonoured: boolean
+  readonly isHonored: boolean
   /** Second factors that the session lacks; empty for a fully authenticated session. */
   readonly pendingFactors: readonly PendingFactor[]
   /** True if the session is fully authenticated and its identity is an administrator. */
@@ -70,7 +70,7 @@ function judged(
   return {
     session,
     identity,
-    isHonoured:
+    isHonored:
       isSessionCertificateAccepted(records, session) && isSessionSignerAccepted(records, session),
     pendingFactors: pending,
     isAdmin: identity.isAdmin && pending.length === 0,
@@ -123,6 +123,6 @@ export function endRefusedSessions(state: State, from: number, context: CommandC
   if (from >= ENDED_FROM_LEVEL || state.featureLevel < ENDED_FROM_LEVEL) return
   const { remove } = createWriteConsequences(state, context)
   for (const id of Array.from(state.table('apiSession').ids)) {
-    if (sessionValidity(state, id)?.isHonoured === false) remove('apiSession', id)
+    if (sessionValidity(state, id)?.isHonored === false) remove('apiSession', id)
   }
 }

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/command_pb.ts'
 import type { SharedSecret } from '../../entities/kinds/shared-secret.ts'
 import {
-  isVersionNeeded,
+  isSecretVersionNeeded,
   isRandomKey,
   type SecretExposure,
   type SecretVersion,
@@ -85,7 +85,7 @@ export function missingSecretReason(
   }
   for (const { id, versions } of secrets(state)) {
     for (const version of versions) {
-      if (!isVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
+      if (!isSecretVersionNeeded(id as SharedSecretName, version, logTimeMs)) continue
       // The secret was rotated after the proposer wrapped the secrets, so the proposer must wrap
       // them again.
       if (find(given, id, version.version, nodeId) === undefined)

@@ -42,8 +42,9 @@ export function enrollByExternalJwt(
 }
 
 /**
- * Reason why JWTs from the signer do not allow an enrollment (either to a certificate, or to
- * log-ins with JWTs); null when they do.
+ * Reason why a JWT from the signer does not allow an enrollment; null when it does.
+ * `isToCertificate`: the identity enrolls to log in with a certificate; otherwise, with JWTs of the
+ * signer.
  */
 export function tokenEnrollmentRefusal(
   signer: ExternalJwtSigner,

@@ -3,7 +3,7 @@ import type { State } from '../records/state.ts'
 import { roleAttributesAtLogTime } from './role-attribute-expiry.ts'
 
 /**
- * Ends all access whose expiry log time has reached. Restores access whose expiry is in the future
+ * Ends all access that has expired by log time. Restores access whose expiry is in the future
  * again, because an operator reset log time or a restore has replaced the records.
  */
 export function applyAllExpiries(state: State, context: CommandContext): void {

@@ -16,7 +16,7 @@ import {
   expirySortKeyAfter,
 } from './pending-expiries.ts'
 
-/** The state, with the index of the expiries that log time has not reached yet. */
+/** The state, with the index of the expiries that have not been applied yet. */
 type StateWithEnds = State & { readonly ends: PendingExpiryIndex }
 
 export const accessExpiryLimits = {
@@ -37,8 +37,8 @@ const leads = [
 type Announced = Readonly<Record<(typeof leads)[number]['field'], string>>
 
 /**
- * Ends the access whose expiry log time has reached, and announces expiries that are near. All
- * controllers do this when they apply the same entry. A repeated command changes nothing.
+ * Ends access that has expired by log time, and announces expiries that are near. All controllers
+ * do this when they apply the same entry. A repeated command changes nothing.
  */
 export function expireAccess(
   state: StateWithEnds,
@@ -109,8 +109,8 @@ function announceEnds(state: StateWithEnds, logTimeMs: number): Announcement {
     moved[field] = near.length < max ? limit : expirySortKey(last)
     const shorterMs = leads[at + 1]?.leadMs ?? 0
     for (const end of near) {
-      // An expiry that is so near belongs to the announcement with the shorter lead time, or log
-      // time has already reached it.
+      // An expiry this near belongs to the announcement with the shorter lead time, or is already
+      // past by log time.
       if (end.atMs - logTimeMs <= shorterMs) continue
       const record = state.get(end.kind, end.id)
       // The record was last written when less than this time was left, so its author knows of the

@@ -4,7 +4,7 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import { SortedIds } from '../records/sorted-ids.ts'
 import type { State, DerivedIndex } from '../records/state.ts'
 
-/** An expiry of access that log time has not reached yet. */
+/** An expiry of access that has not been applied yet. */
 export interface PendingExpiry {
   readonly atMs: number
   readonly kind: 'servicePolicy' | 'identity'

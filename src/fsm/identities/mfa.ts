@@ -85,7 +85,7 @@ function sealedFields({ sealed, codesId, keyVersion }: SealedFactor) {
   return { sealed, codesId, keyVersion }
 }
 
-/** The change of the enrollment by the use of a code, or the refusal of the code. */
+/** How the use of a code changes the MFA record, or why the code is refused. */
 type Judgement =
   | { readonly refusal: Refusal }
   | { readonly refusal: null; readonly change: Partial<Mfa> }
@@ -201,8 +201,8 @@ function stateFault({ isVerified }: Mfa, purpose: Purpose): Refusal | null {
 }
 
 /**
- * The change of the enrollment by the use of the code; a refusal if the code cannot be used, or was
- * used before.
+ * Decides how the use of the code changes the MFA record. Refuses a code that cannot be used, or
+ * was used before.
  */
 function judgeUse(state: State, known: Mfa, { proof, purpose }: MfaProve): Judgement {
   if (proof.case === 'step') {

@@ -1,4 +1,4 @@
-/** Types for a parsed query. Positions (`at`) are offsets into the query text. */
+/** A literal value in a query. In all types of this file, `at` is an offset into the query text. */
 export type Literal =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'number'; readonly value: number }

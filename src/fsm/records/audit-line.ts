@@ -3,8 +3,8 @@ import type { EntityRecord } from '../../lib/entity-record.ts'
 import type { AuditRecord } from '../../ports/audit.ts'
 
 /**
- * The limits are constants, not options, because they determine the replicated state: every
- * controller must drop records and changes at the same entry.
+ * Limits of the audit log. They are constants, not options, because they determine the replicated
+ * state: every controller must drop records and changes at the same entry.
  */
 export const auditLimits = {
   /**

@@ -36,8 +36,8 @@ export const release010DeduplicationLimits = {
 const FORMER_REQUEST_BYTES = 56
 const originsMax = 256
 /**
- * Maximum applied sequence numbers above a gap that are stored for one origin (the store of a
- * proposing controller); a proposer has far fewer outstanding writes.
+ * Maximum applied sequence numbers above a gap that are stored for one store (of a proposing
+ * controller); a controller has far fewer outstanding writes.
  */
 const aheadMax = 65_536
 
@@ -48,8 +48,8 @@ interface OriginWindow {
   /** Applied sequence numbers above `floor`, with gaps between them. */
   readonly ahead: Set<number>
   /**
-   * Log index of the last command from this origin (the store of a proposing controller). When
-   * there are too many origins, the one with the lowest index is dropped.
+   * Log index of the last command from this store (of a proposing controller). When there are too
+   * many stores, the one with the lowest index is dropped.
    */
   index: number
 }
@@ -124,8 +124,8 @@ export class ProposerDeduplication {
   }
 
   /**
-   * Returns and clears the origins (stores of proposing controllers) that changed since the last
-   * call.
+   * Returns and clears the IDs of the stores (of proposing controllers) whose sequence numbers
+   * changed since the last call.
    */
   takeChanged(): string[] {
     const changed = [...this.#changed]

@@ -4,12 +4,12 @@ import type { State } from './state.ts'
 
 /** The records of a store do not match its digests: the store is damaged and must not be used. */
 export class StateDamagedError extends Error {
-  override readonly name = 'StateDamaged'
+  override readonly name = 'StateDamagedError'
 }
 
 /**
  * Loads the records of a store into an empty state. The state stays empty if the store is new.
- * @throws {StateDamagedError} or {FeatureLevelUnknown}, and errors from the store.
+ * @throws {StateDamagedError} or {FeatureLevelUnknownError}, and errors from the store.
  */
 export async function loadState<S extends State>(store: StateStore, state: S): Promise<S> {
   const mark = store.mark()

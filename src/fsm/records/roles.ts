@@ -64,8 +64,8 @@ export function matchingRoles(
 }
 
 /**
- * Ids of the records that have the attributes, found with the index. `all`: the record must have
- * all attributes; the search then starts from the rarest one.
+ * Ids of the records that have any of the attributes (AnyOf), or all of them (AllOf), found with
+ * the index. For AllOf, the search starts from the rarest attribute.
  */
 export function idsByAttributes(
   table: Records,
@@ -83,8 +83,8 @@ interface IdSet extends Iterable<string> {
 }
 
 /**
- * Adds to `found` the ids that are in any of the sets; with `all`, only the ids that are in all of
- * them.
+ * Adds to `found` the ids that are in any of the sets (AnyOf), or the ids that are in all of them
+ * (AllOf).
  */
 export function collectMatchingIds(
   postings: readonly IdSet[],

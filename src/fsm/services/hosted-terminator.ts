@@ -30,9 +30,15 @@ import {
 import { createWriteConsequences, removeWithReferences } from '../apply/references.ts'
 
 export const hostedTerminatorLimits = {
-  /** Maximum terminators that all clients of one router host. */
+  /**
+   * Maximum terminators at one router; beyond that, the router's request for another hosted
+   * terminator is refused.
+   */
   terminatorsPerRouterMax: 65_536,
-  /** Maximum terminators that one identity hosts, at all routers together. */
+  /**
+   * Maximum terminators that one identity hosts, at all routers together; a request for a further
+   * one is refused.
+   */
   terminatorsPerIdentityMax: 4096,
   /**
    * Maximum number of peer data keys that a host sends to dialing clients; a router's request with

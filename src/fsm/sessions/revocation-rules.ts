@@ -142,7 +142,7 @@ function holderOf(state: State, { id, type }: Pick<Revocation, 'id' | 'type'>): 
   return state.get('apiSession', id)?.identityId ?? ''
 }
 
-/** The enrollment token is the `jti` of its JWT. */
+/** Finds an enrollment by its token, which is also the `jti` of the enrollment's JWT. */
 function enrollmentBy(state: State, token: string): Enrollment | undefined {
   const id = state.table('enrollment').indexes.owner('token', token)
   return id === undefined ? undefined : state.get('enrollment', id)

@@ -127,7 +127,10 @@ function insert(state: State, wanted: Wanted, context: CommandContext): Outcome 
   return acceptedOutcome(id)
 }
 
-/** The limit of the identity that another service session would exceed; null: no limit. */
+/**
+ * Reason to refuse another service session, because the identity would exceed a limit; null: it
+ * would not.
+ */
 function excessOf(indexes: Indexes, { identityId, tags }: Wanted): string | null {
   const { serviceSessionsPerIdentityMax, serviceSessionTagsBytesPerIdentityMax } =
     serviceSessionLimits

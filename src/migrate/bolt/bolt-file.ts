@@ -2,7 +2,7 @@ import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
 import { type BoltMeta, readBoltMeta } from './meta.ts'
-import { type LeafElement, PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
+import { type LeafElement, PAGE_HEADER_BYTES, BoltPage, pageFlags } from './bolt-page.ts'
 
 const BUCKET_HEADER_BYTES = 16
 const PROGRESS_PAGES = 4096
@@ -139,13 +139,13 @@ export class BoltFile {
       throw damagedDatabaseFault('its buckets are nested too deep')
     }
     if (value.length < BUCKET_HEADER_BYTES) throw damagedDatabaseFault('a bucket is cut off')
-    const rootPage = new PageBytes(value, this.meta.isLittleEndian).u64(0)
+    const rootPage = new BoltPage(value, this.meta.isLittleEndian).u64(0)
     return { rootPage, inline: value.subarray(BUCKET_HEADER_BYTES), depth }
   }
 
   #inlineElements(bytes: Uint8Array): LeafElement[] {
     if (bytes.length < PAGE_HEADER_BYTES) throw damagedDatabaseFault('a small bucket is cut off')
-    const page = new PageBytes(bytes, this.meta.isLittleEndian)
+    const page = new BoltPage(bytes, this.meta.isLittleEndian)
     const isLeaf = page.flags === pageFlags.leaf && page.id === 0 && page.overflow === 0
     const elements = isLeaf ? page.leafElements() : null
     if (elements === null || elements.some(({ isBucket }) => isBucket)) {
@@ -200,13 +200,13 @@ export class BoltFile {
     return free.length
   }
 
-  #page(id: number, visited: VisitedPages): PageBytes {
+  #page(id: number, visited: VisitedPages): BoltPage {
     const { pageSize, isLittleEndian } = this.meta
     if (id < 2 || id >= this.meta.highWaterMark) {
       throw damagedDatabaseFault(`there is no page ${id}`)
     }
     const first = this.#read(id * pageSize, pageSize)
-    const head = new PageBytes(first, isLittleEndian)
+    const head = new BoltPage(first, isLittleEndian)
     const pages = head.overflow + 1
     if (head.id !== id) throw damagedDatabaseFault(`page ${id} is another page`)
     visited.add(id, pages)
@@ -217,7 +217,7 @@ export class BoltFile {
         `page ${id} of the database has more than ${migrateLimits.pageBytesMax} bytes`,
       )
     }
-    return new PageBytes(this.#read(id * pageSize, pages * pageSize), isLittleEndian)
+    return new BoltPage(this.#read(id * pageSize, pages * pageSize), isLittleEndian)
   }
 
   #read(offset: number, length: number): Uint8Array {

@@ -5,7 +5,7 @@
 import { damagedDatabaseFault, MigrationFault } from '../fault.ts'
 import { migrateLimits } from '../limits.ts'
 import type { ByteSource } from './byte-source.ts'
-import { PAGE_HEADER_BYTES, PageBytes, pageFlags } from './page-bytes.ts'
+import { PAGE_HEADER_BYTES, BoltPage, pageFlags } from './bolt-page.ts'
 
 const MAGIC = 0xed0cdaed
 const VERSION = 2
@@ -69,7 +69,7 @@ function metaAt(source: ByteSource, offset: number, pageSize: number | null = nu
   const bytes = source.read(offset, META_BYTES)
   if (bytes.length < META_BYTES) return null
   for (const isLittleEndian of [true, false]) {
-    const page = new PageBytes(bytes, isLittleEndian)
+    const page = new BoltPage(bytes, isLittleEndian)
     if (page.u32(PAGE_HEADER_BYTES) !== MAGIC || page.u32(PAGE_HEADER_BYTES + 4) !== VERSION) {
       continue
     }

@@ -56,7 +56,7 @@ type Chain = readonly [Certificate, ...Certificate[]]
 /**
  * Reads ids, keys and authorities from the configurations of the old controllers, and reports what
  * will change.
- * @throws {MigrateFault} CONFIGURATION, one sentence.
+ * @throws {MigrationFault} CONFIGURATION, one sentence.
  */
 export async function migrateAuthorities(
   configurations: readonly [OpenZitiConfiguration, ...OpenZitiConfiguration[]],
@@ -307,7 +307,7 @@ function idOf(server: Certificate, client: Certificate, options: ControllerOptio
  * Checks the keys of the identities that an OpenZiti controller needs to start. If a key does not
  * match its certificate, the configuration cannot be that of a running controller, even if the new
  * controller does not use the key. Other listeners are reported by `otherCertificates`.
- * @throws {MigrateFault} CONFIGURATION.
+ * @throws {MigrationFault} CONFIGURATION.
  */
 function checkKeys(configuration: OpenZitiConfiguration): void {
   const { identity, path } = configuration

@@ -27,7 +27,7 @@ export interface ControllerFile {
 
 /**
  * The configuration of a migrated controller, and the files to which it refers.
- * @throws {MigrateFault} CONFIGURATION.
+ * @throws {MigrationFault} CONFIGURATION.
  */
 export function buildControllerFiles(
   controller: MigratedController,

@@ -85,7 +85,7 @@ const PEM_BYTES_MAX = 1024 * 1024
 
 /**
  * Reads a configuration and the files to which it refers.
- * @throws {MigrateFault} CONFIGURATION, one sentence.
+ * @throws {MigrationFault} CONFIGURATION, one sentence.
  */
 export function readOpenZitiConfiguration(
   path: string,

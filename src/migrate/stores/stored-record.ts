@@ -123,7 +123,7 @@ export class StoredRecord {
     return null
   }
 
-  /** The keys of a bucket, with their bytes. */
+  /** Key and value of each entry in a bucket, as bytes; entries that are buckets are skipped. */
   bytesByKey(name: string): readonly (readonly [Uint8Array, Uint8Array])[] {
     const entries = this.#bucket(name, 'bytes by key') ?? []
     return entries.flatMap(({ key, value, entries: below }) =>

@@ -61,10 +61,7 @@ export interface CircuitEndpoint {
   close(reason: string): void
 }
 
-/**
- * Destination for the frames of a circuit: a link, a circuit endpoint in this router, or one in an
- * SDK.
- */
+/** Circuit endpoint that receives the frames of a circuit: in this router, or in an SDK. */
 export interface FrameDestination {
   /**
    * Forwards a frame without waiting.
@@ -104,7 +101,7 @@ export interface LocalCircuit {
   readonly id: string
   /** Address of this endpoint, chosen by the controller. */
   readonly address: string
-  /** The controller that created the circuit. */
+  /** The controller that owned the circuit when this endpoint was created. */
   readonly owner: { readonly id: string }
   /** False at the endpoint that requested the circuit. */
   readonly isTerminator: boolean
@@ -123,8 +120,8 @@ export interface LocalCircuit {
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * ID of the dialing identity, whose share of the resources the dial uses; if the controller sends
-   * no identity, the controller's ID.
+   * Key of the dialing identity, whose share of the resources the dial uses; if the controller
+   * sends no identity, the key of the controller.
    */
   readonly dialedBy: string
   /** Address of the terminator. */

@@ -6,7 +6,7 @@ import type { LocalCircuit } from './circuit-endpoint.ts'
  * the client.
  */
 export class CircuitUnavailableError extends Error {
-  override readonly name = 'CircuitUnavailable'
+  override readonly name = 'CircuitUnavailableError'
 }
 
 /** Data that the two endpoints of a circuit exchange when it is created. */

@@ -25,7 +25,7 @@ export const circuitLimits = {
   xgressUnsentBytesMax: 16 * 1024 * 1024,
   /**
    * Maximum distance, in payloads, between the next expected payload of an endpoint and one that
-   * arrives out of order; others are dropped.
+   * arrives out of order; a payload further ahead is dropped.
    */
   xgressAheadMax: 16_384,
   /**

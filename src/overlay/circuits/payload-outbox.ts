@@ -19,7 +19,7 @@ import type { XgressOptions } from './xgress-options.ts'
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
 
-interface OutboxDeps {
+interface PayloadOutboxDeps {
   /** Circuit ID as the bytes that frames contain. */
   readonly circuitId: Uint8Array
   /** Flag that all messages of this circuit endpoint have; it distinguishes the two endpoints. */
@@ -40,7 +40,7 @@ export const ABORT_FLAGS = payloadFlag.circuitEnd | payloadFlag.writeFailed
  * they are acknowledged.
  */
 export class PayloadOutbox {
-  readonly #deps: OutboxDeps
+  readonly #deps: PayloadOutboxDeps
   readonly #sent: SendBuffer
   /** Payloads that were never sent. */
   #unsent: BoundedQueue<OutboundPayload> | null = null
@@ -60,7 +60,7 @@ export class PayloadOutbox {
   /** Time at which the payload with the end flag was sent; Infinity before. */
   sentAllMs = Infinity
 
-  constructor(deps: OutboxDeps) {
+  constructor(deps: PayloadOutboxDeps) {
     this.#deps = deps
     this.#sent = new SendBuffer(deps.options)
   }

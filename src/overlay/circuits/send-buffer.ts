@@ -49,8 +49,8 @@ export class SendBuffer {
   #retxScale: number
   #roundTripMs = 0
   /**
-   * `#acknowledged` counts acknowledged payloads since the window last grew; `#acknowledgedBytes`
-   * also starts again when the window shrinks.
+   * `#acknowledged` counts the payloads acknowledged since the window last grew.
+   * `#acknowledgedBytes` sums their bytes, and is reset also when the window shrinks.
    */
   #acknowledged = 0
   #acknowledgedBytes = 0

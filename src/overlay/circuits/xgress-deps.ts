@@ -21,7 +21,7 @@ export interface XgressDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly transmit: TransmitFrame
   /**
-   * Called once, as the last callback; the owner then forgets this endpoint.
+   * Called once, as the last callback, so that the creator of this endpoint can drop it.
    * @param endsCircuit false if this router had already removed the circuit.
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void

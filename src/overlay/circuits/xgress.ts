@@ -58,7 +58,7 @@ export class Xgress implements CircuitEndpoint {
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
   #chunks: ChunkJoiner | null = null
-  /** Sequence numbers to acknowledge. The next field is the stamp of the last of these payloads. */
+  /** Sequence numbers to acknowledge. `#takenStamp` is the stamp of the last of these payloads. */
   #taken: number[] = []
   #takenStamp = 0
   #bufferedSaid = 0
@@ -104,7 +104,7 @@ export class Xgress implements CircuitEndpoint {
     return this.#deps.circuitId
   }
 
-  /** True once the application has no endpoint any more; its data may still be in flight. */
+  /** True once the application can no longer use this endpoint; its data may still be in flight. */
   get isClosed(): boolean {
     return this.#isApplicationGone
   }
@@ -508,8 +508,8 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Reports the end to the application and the circuit's owner; both need not wait for late
-   * acknowledgments.
+   * Reports the end to the application and to the creator of this endpoint; neither needs to wait
+   * for late acknowledgments.
    */
   #onDone(): void {
     if (this.#isDone) return

@@ -11,10 +11,10 @@ import {
 } from './listening-plan.ts'
 import {
   DATAGRAM_LISTENER_HOST,
-  PortRedirects,
+  PortRedirector,
   redirectedPort,
   type RunNftScript,
-} from './port-redirects.ts'
+} from './port-redirector.ts'
 
 interface InterceptListenersDeps {
   /** Options of all listeners, without their address. */
@@ -39,14 +39,14 @@ export class InterceptListeners {
   readonly #deps: InterceptListenersDeps
   readonly #open = new Map<string, Opened>()
   readonly #failed = new Map<string, string>()
-  readonly #redirects: PortRedirects
+  readonly #redirects: PortRedirector
   /** Listeners to which the rules of the host redirect other ports. */
   readonly #redirected = new Map<string, { place: RedirectedPorts; readonly listener: Opened }>()
 
   constructor(parts: InterceptListenersDeps) {
     this.#deps = parts
     const { owner, runNft, log } = parts
-    this.#redirects = new PortRedirects({ owner, run: runNft, log })
+    this.#redirects = new PortRedirector({ owner, run: runNft, log })
   }
 
   get count(): number {
@@ -179,7 +179,8 @@ export class InterceptListeners {
 }
 
 /**
- * Closes a listener and keeps its connections, because a listener on all addresses may replace it.
+ * Closes a listener. A stream listener keeps its connections, because a listener on all addresses
+ * may replace it.
  */
 async function release(listener: Opened): Promise<void> {
   if (listener instanceof StreamListener) listener.release()

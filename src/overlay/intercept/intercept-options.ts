@@ -1,9 +1,9 @@
 import type { Random } from '../../lib/random.ts'
 import { type HostPort, parseHostPort } from '../../lib/text/names.ts'
 import { DnsUpstream, type UpstreamMode } from './dns-upstream.ts'
-import type { InterceptedServicesDeps } from './intercepted-services.ts'
-import { runIpCommand } from './local-routes.ts'
-import { runNftScript } from './port-redirects.ts'
+import type { TproxyInterceptorDeps } from './tproxy-interceptor.ts'
+import { runIpCommand } from './local-route-manager.ts'
+import { runNftScript } from './port-redirector.ts'
 import type { NameServerDeps } from './name-server.ts'
 import { parseCidr } from '../../lib/text/networks.ts'
 
@@ -15,7 +15,7 @@ export function interceptOptions(
   options: Readonly<Record<string, unknown>>,
   random: Random,
 ): Pick<
-  InterceptedServicesDeps,
+  TproxyInterceptorDeps,
   'namesRange' | 'nameServers' | 'interfaces' | 'runIp' | 'runNft' | 'resolverFile'
 > {
   const namesRange = parseCidr(String(options['dnsSvcIpRange']))

@@ -111,8 +111,8 @@ export class NameServer {
     const found = name === null || !isInternet ? 'unclaimed' : await resolve(name)
     if (found === 'unclaimed') return (await upstream?.ask(query)) ?? this.#unanswerable(query)
     if (found === 'unavailable') return dnsResponse(query, dnsResponseCode.serverFailure)
-    // Services have only IPv4 addresses, so the response to a query for another type contains no
-    // records.
+    // Service names have only IPv4 addresses, so the response to a query for another type contains
+    // no records.
     const addresses = type === dnsRecordType.a || type === dnsRecordType.any ? [found.address] : []
     return dnsResponse(query, dnsResponseCode.none, addresses, serviceNameTtlSeconds)
   }

@@ -25,7 +25,7 @@ export class AddressRules {
   #hasAnyName = false
 
   /**
-   * @param allowed list of addresses, `address/prefix`, names, `*.domain`, or `*` for everything.
+   * @param allowed list of addresses, `address/prefix`, names, `*.domain`, or `*` for every name.
    */
   constructor(allowed: readonly string[]) {
     for (const text of allowed) this.#add(text)

@@ -7,7 +7,9 @@ import { type IpNetwork, createIpNetwork } from '../../lib/text/networks.ts'
 
 export type TunnelProtocol = 'tcp' | 'udp'
 
-/** Changes of a terminator after several equal results of a health check. */
+/**
+ * Action after several equal results of a health check: a change of the terminator, or an event.
+ */
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'
   readonly consecutiveEvents: number

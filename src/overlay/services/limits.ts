@@ -2,13 +2,16 @@ import { interceptTargetLimits } from '../../lib/intercept/limits.ts'
 
 /** Limits of the services that a tunnel hosts, or offers on ports of its host. */
 export const serviceLimits = {
-  /** Maximum services that a tunnel hosts, and maximum services that it offers. */
+  /**
+   * Maximum services that a tunnel hosts, intercepts, or offers on ports of its host; for each of
+   * the three.
+   */
   tunnelServicesMax: 10_000,
   /** Maximum terminators in one `host.v2` config; with more, the service is not hosted. */
   hostedTerminatorsMax: 64,
   /**
-   * Maximum addresses, maximum port ranges and maximum translations in one config; with more, the
-   * service is not hosted.
+   * Maximum members of each list of addresses, port ranges, protocols or translations in one
+   * config; with more, the service is not hosted or intercepted.
    */
   hostRulesMax: interceptTargetLimits.interceptRulesMax,
   /**
@@ -27,8 +30,11 @@ export const serviceLimits = {
    * value.
    */
   hostProbeMsMax: 86_400_000,
-  /** Maximum bytes of a response to an HTTP check that are searched for the expected text. */
-  hostProbeBodyBytesMax: 64 * 1024,
+  /**
+   * Characters of a response to an HTTP check after which the search for the expected text reads no
+   * further.
+   */
+  hostProbeBodyCharactersMax: 64 * 1024,
   /** Interval at which the tunnel tries again to open ports that were in use. */
   entriesRetriedEveryMs: 30_000,
   /**

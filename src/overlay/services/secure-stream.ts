@@ -29,7 +29,10 @@ export function loadCryptoLibrary(): Promise<void> {
   return sodium.ready
 }
 
-/** An ephemeral key pair for the end-to-end encryption of one circuit. */
+/**
+ * A new key pair for the end-to-end encryption of one circuit, or of all circuits of one
+ * terminator.
+ */
 export function newKeyPair(): KeyPair {
   const { publicKey, privateKey } = sodium.crypto_kx_keypair()
   return { publicKey, privateKey }

@@ -4,13 +4,13 @@ import { connect, type Socket } from 'node:net'
 import { ProxyRefusal, requestProxyTunnel } from '../../lib/runtime/http-proxy.ts'
 import type { HostPort } from '../../lib/text/names.ts'
 import { DialFailure } from '../circuits/circuit-endpoint.ts'
-import type { TargetSockets } from '../sockets/target-sockets.ts'
+import type { TargetSocketLimiter } from '../sockets/target-socket-limiter.ts'
 import type { HostConfig } from './host-config.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 /** Limit of open sockets, and the dialing identity for which the next socket counts. */
 export interface SocketAccount {
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly dialedBy: string
 }
 

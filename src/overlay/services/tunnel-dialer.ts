@@ -1,7 +1,7 @@
 import { formatHostPort } from '../../lib/text/names.ts'
 import { targetDialFailure, dialTimeoutFailure } from '../sockets/dial-failures.ts'
 import { socketAddressPeerData } from '../sockets/target.ts'
-import type { TargetSockets } from '../sockets/target-sockets.ts'
+import type { TargetSocketLimiter } from '../sockets/target-socket-limiter.ts'
 import {
   type CircuitApplication,
   type CircuitEndpoint,
@@ -42,7 +42,7 @@ export interface DialedTerminator {
 
 interface TunnelDialerDeps {
   readonly circuits: Pick<LocalCircuits, 'open'>
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly flow: XgressOptions
   /** The terminator with this ID; undefined if this tunnel does not host it. */
   readonly terminator: (id: string) => DialedTerminator | undefined

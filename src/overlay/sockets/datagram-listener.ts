@@ -38,8 +38,8 @@ interface Peer {
 }
 
 /**
- * A port on which each source of datagrams gets a circuit: the bindings `transport_udp` and
- * `proxy_udp`.
+ * A port on which each source of datagrams gets a circuit: for the bindings `transport_udp` and
+ * `proxy_udp`, and for tunnels.
  */
 export class DatagramListener {
   readonly #deps: DatagramListenerDeps

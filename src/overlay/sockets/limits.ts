@@ -18,7 +18,10 @@ export const socketLimits = {
   lingerMs: 2000,
   /** Maximum bytes of a datagram. */
   datagramBytesMax: 65_507,
-  /** Maximum bytes of datagrams that wait to be sent to one peer; further datagrams are dropped. */
+  /**
+   * Bytes of datagrams that wait to be sent to one peer, above which its circuit delivers no more
+   * until they are sent.
+   */
   datagramsUnsentBytesMax: 256 * 1024,
   /** Time without datagrams after which a peer is forgotten and its circuit ends. */
   datagramsIdleMs: 60_000,

@@ -7,7 +7,7 @@ import type { FairShare } from '../../lib/bounds/fair-share.ts'
 import { sourceNetwork } from '../../lib/bounds/source-network.ts'
 import { listeningPort } from '../../lib/runtime/listening.ts'
 import type { ProgramLogger } from '../logger.ts'
-import { BalancerHeaders } from './balancer-headers.ts'
+import { BalancerHeaderReader } from './balancer-header-reader.ts'
 import { bindServer } from './bind-server.ts'
 import { readTlsHello } from './client-hello.ts'
 import { readUntilDecoded } from './read-until-decoded.ts'
@@ -67,7 +67,7 @@ interface PortSide extends PortProtocols {
 export class SharedTlsPort {
   readonly #server: Server
   readonly #deps: SharedTlsPortDeps
-  #headers: BalancerHeaders | null = null
+  #headers: BalancerHeaderReader | null = null
   readonly #sides = new Set<PortSide>()
   /**
    * Connections whose ClientHello has not arrived completely, so that their server is unknown. The
@@ -94,7 +94,8 @@ export class SharedTlsPort {
   async listen(bind: BoundAddress, key: string): Promise<void> {
     if (this.#server.listening) return
     const { balancers, log } = this.#deps
-    if (balancers.length > 0) this.#headers = new BalancerHeaders({ ...this.#deps, listener: key })
+    if (balancers.length > 0)
+      this.#headers = new BalancerHeaderReader({ ...this.#deps, listener: key })
     await bindServer(this.#server, bind, key)
     this.#server.on('error', (error) => log.warn({ err: error }, 'port failed'))
   }

@@ -12,7 +12,7 @@ import { socketLimits } from './limits.ts'
 import { ProgramFailure } from '../failure.ts'
 import { SocketApplication } from './socket-application.ts'
 import type { CircuitSource, CircuitData } from '../circuits/circuit-source.ts'
-import type { RateLimitedWarnings } from './rate-limited-warnings.ts'
+import type { RateLimitedWarningLog } from './rate-limited-warning-log.ts'
 import { connectionResponseLine, readClientRequest, readRequestLine } from './request-line.ts'
 import { resetSocket } from './reset-socket.ts'
 import { closeServer, listeningPort } from '../../lib/runtime/listening.ts'
@@ -52,7 +52,7 @@ export interface ListenerDeps {
   readonly requests: CircuitSource
   /** Returns data for a new circuit. */
   readonly circuitData?: () => CircuitData
-  readonly failures: RateLimitedWarnings
+  readonly failures: RateLimitedWarningLog
 }
 
 export interface StreamListenerDeps extends ListenerDeps {
@@ -63,7 +63,10 @@ export interface StreamListenerDeps extends ListenerDeps {
   readonly ipv6Only?: boolean
 }
 
-/** A port on which each connection becomes a circuit: the bindings `transport` and `proxy`. */
+/**
+ * A port on which each connection becomes a circuit: for the bindings `transport` and `proxy`, and
+ * for tunnels.
+ */
 export class StreamListener {
   readonly #deps: StreamListenerDeps
   readonly #server: Server

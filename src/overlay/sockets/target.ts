@@ -4,8 +4,6 @@ import { formatHostPort } from '../../lib/text/names.ts'
 import { misconfigurationFailure } from './dial-failures.ts'
 import { peerDataKey } from '../../channel/messages/peer-data.ts'
 
-/** Peer data keys for the two addresses of the connection to a target. */
-
 /** @throws {DialFailure} if `destination` is not an address with one of these protocols. */
 export function parseTarget(destination: string, protocols: readonly string[]): Address {
   const address = parseAddress(destination)

@@ -6,10 +6,10 @@ import type { ProgramLogger } from '../logger.ts'
 import type { bindServer } from './bind-server.ts'
 import { createSniCallback, type ListenerCertificates } from './listener-certificates.ts'
 import type { ListeningTlsServer, PortProtocols } from './shared-tls-port.ts'
-import type { TlsPorts } from './tls-ports.ts'
+import type { TlsPortOpener } from './tls-port-opener.ts'
 
 interface TlsListenerDeps {
-  readonly ports: TlsPorts
+  readonly ports: TlsPortOpener
   readonly identity: () => ListenerCertificates & {
     /** CA certificates against which client certificates are verified. */
     readonly caPem: string

@@ -9,7 +9,10 @@ import {
 } from './der.ts'
 import { attributeNames, attributeOids } from './object-identifiers.ts'
 
-/** Limits for one name: number of relative names, and number of attributes per relative name. */
+/**
+ * Maximum relative names in one distinguished name. `ATTRIBUTES_MAX` limits the attributes of each
+ * relative name.
+ */
 const RELATIVE_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16
 

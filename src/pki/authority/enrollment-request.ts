@@ -34,7 +34,10 @@ import { isSignedBy, readSignatureAlgorithm } from '../asn1/signature.ts'
 import { CertificateError } from '../certificate.ts'
 import { CERTIFICATE_REQUEST_CHARACTERS_MAX, encodePemBlock } from '../pem.ts'
 
-/** Limits of a request: bytes of its subject in DER, and number of requested alternative names. */
+/**
+ * Maximum bytes of a request's subject in DER. `REQUEST_NAMES_MAX` limits the requested alternative
+ * names.
+ */
 const REQUEST_SUBJECT_BYTES_MAX = 4 * 1024
 const REQUEST_NAMES_MAX = 64
 const ATTRIBUTES_MAX = 16

@@ -309,7 +309,10 @@ function ancestorsOf(leaf: Certificate, others: readonly Certificate[]): readonl
   return [...found.values()]
 }
 
-/** Cached, because decoding a key takes as long as verifying a signature with the key. */
+/**
+ * Decoded public keys; cached, because decoding a key takes as long as verifying a signature with
+ * it.
+ */
 const keys = new WeakMap<Certificate, KeyObject>()
 
 function keyOf(certificate: Certificate): KeyObject {

@@ -54,7 +54,7 @@ interface DialControllerDeps {
 
 /** The controller that responds at the dialed address is already connected. */
 export class AlreadyConnectedError extends Error {
-  override readonly name = 'ConnectedAlready'
+  override readonly name = 'AlreadyConnectedError'
   readonly controllerId: string
 
   constructor(controllerId: string) {
@@ -65,7 +65,7 @@ export class AlreadyConnectedError extends Error {
 
 /** The router does not trust the controller that responds at the dialed address. */
 export class ControllerRefusedError extends Error {
-  override readonly name = 'ControllerRefused'
+  override readonly name = 'ControllerRefusedError'
 }
 
 export interface DialedController extends ControlConnection {

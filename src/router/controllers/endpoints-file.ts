@@ -19,8 +19,8 @@ export interface KnownController {
    */
   readonly keySha256: string | null
   /**
-   * IDs of the controllers that list this controller, if they are not a majority; null if a
-   * majority lists it.
+   * IDs of the controllers that list this controller; null for a voter, which a majority has listed
+   * or which has responded at a configured address.
    */
   readonly toldBy: readonly string[] | null
   /**

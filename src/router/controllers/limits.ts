@@ -52,14 +52,20 @@ export const controllerLimits = {
   /** Maximum bytes of the endpoints file; a larger file is treated as damaged. */
   endpointsFileBytesMax: 256 * 1024,
   /**
-   * First wait between two dials of one controller; it grows up to `dialWaitMsMax`, and half of
-   * each wait is random.
+   * Base of the wait between two dials of one controller. The wait doubles with each failure, up to
+   * `dialWaitMsMax`, and half of it is random.
    */
   dialWaitMs: 50,
   /** Maximum wait between two dials of one controller. */
   dialWaitMsMax: 8_000,
-  /** Minimum interval between two dials of one controller. */
+  /**
+   * Minimum wait after a dial before the addresses of a controller are tried again from the first
+   * one.
+   */
   dialEveryMsMin: 1000,
-  /** Interval for requesting the list of members while no controller is known as leader. */
+  /**
+   * Interval for requesting the lists of members while a list of a controller differs from the
+   * known members.
+   */
   membersAskedEveryMs: 30_000,
 } as const

@@ -12,11 +12,11 @@ import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { DatagramApplication } from '../../overlay/sockets/datagram-application.ts'
 import { withDialTimeout } from './dial-timeout.ts'
 import { parseTarget } from '../../overlay/sockets/target.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { TargetSocketLimiter } from '../../overlay/sockets/target-socket-limiter.ts'
 
 export interface DatagramDialerDeps {
   readonly circuits: LocalCircuits
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly flow: XgressOptions
   /** A circuit ends if it transfers no data for this time. */
   readonly idleMs: number
@@ -77,7 +77,7 @@ export class DatagramDialer implements TerminatorDialer {
 
 async function open(
   { protocol, host, port }: Address,
-  sockets: TargetSockets,
+  sockets: TargetSocketLimiter,
   dialedBy: string,
 ): Promise<Socket> {
   const wanted = families[protocol as keyof typeof families]

@@ -12,12 +12,12 @@ import type { XgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import { SocketApplication } from '../../overlay/sockets/socket-application.ts'
 import { withDialTimeout } from './dial-timeout.ts'
 import { socketAddressPeerData, parseTarget } from '../../overlay/sockets/target.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { TargetSocketLimiter } from '../../overlay/sockets/target-socket-limiter.ts'
 import { dialErrorCodes } from '../../channel/messages/dial-error.ts'
 
 export interface StreamDialerDeps {
   readonly circuits: LocalCircuits
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly flow: XgressOptions
   /** Timeout for connecting to a target; 0: the timeout that the controller sends. */
   readonly connectTimeoutMs: number

@@ -42,7 +42,8 @@ interface Known extends Verified {
 /**
  * API sessions of OIDC, by access token. The router verifies the tokens with the controllers' keys
  * in its data model, because controllers do not send these sessions. A token is valid until it
- * expires, its identity is disabled or deleted, or it is revoked.
+ * expires, it is revoked, its identity is disabled or deleted, or the data model no longer contains
+ * the key that signed it.
  */
 export class BearerSessions {
   readonly #deps: BearerSessionsDeps

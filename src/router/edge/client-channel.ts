@@ -90,7 +90,8 @@ export class ClientChannel {
   readonly #deps: ClientChannelDeps
   readonly #ends = new Map<number, ClientCircuitEndpoint>()
   /**
-   * Circuit endpoints in the client, by circuit ID: endpoints of circuits that it dialed or hosts.
+   * Circuit endpoints in the client, by circuit ID: those of circuits that the client dialed.
+   * `#hosted` has those of circuits to services that it hosts.
    */
   readonly #dialed = new Map<string, ClientXgress>()
   readonly #hosted = new Map<string, ClientXgress>()

@@ -11,7 +11,7 @@ import { channelHeaderKey } from '../../channel/numbers.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
 import { edgeLimits } from './limits.ts'
-import type { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import type { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import { BearerSessions } from './bearer-sessions.ts'
 import type { ClientChannel } from './client-channel.ts'
 import { clientPostureMessage } from '../../channel/messages/clients.ts'
@@ -27,15 +27,15 @@ interface SentPosture {
   /** Number of reports to which at least one controller has not responded yet. */
   waiting: number
   /**
-   * For each controller ID, a promise that resolves when the controller has received all reports so
-   * far, or the timeout has expired.
+   * For each controller ID, a promise that resolves when the controller has answered all reports so
+   * far, or their timeouts have expired.
    */
   readonly settled: Map<string, Promise<void>>
 }
 
 export interface ClientPostureForwarderDeps {
   readonly connections: () => readonly ControlConnection[]
-  readonly failures: RateLimitedWarnings
+  readonly failures: RateLimitedWarningLog
 }
 
 /**
@@ -74,7 +74,10 @@ export class ClientPostureForwarder {
     void this.#sendAll(client, sent, [...known.values(), ...moments])
   }
 
-  /** Resolves when the controller has received all earlier reports of the client. */
+  /**
+   * Resolves when the controller has answered all earlier reports of the client, or their timeouts
+   * have expired.
+   */
   async settled(client: ClientChannel, controllerId: string): Promise<void> {
     await this.#sent.get(client)?.settled.get(controllerId)
   }

@@ -40,12 +40,12 @@ import {
   edgeHeaderKey,
   edgeContentType,
 } from '../../channel/messages/edge.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import { circuitDataTypes } from '../../channel/messages/payload.ts'
 import { WEB_SOCKET_PROTOCOL, WebSocketAcceptor } from './web-socket-acceptor.ts'
 
 export interface EdgeListenerDeps {
-  readonly ports: TlsPorts
+  readonly ports: TlsPortOpener
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock

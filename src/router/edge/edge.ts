@@ -4,14 +4,14 @@ import type { Clock } from '../../lib/clock.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import { type WebSocketTimeouts, webSocketTimeouts } from '../../config/router/table-transport.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
 import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { edgeLimits } from './limits.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import { FairShare } from '../../lib/bounds/fair-share.ts'
 import { KeyedTasks } from '../../lib/keyed-tasks.ts'
 import { ApiSessions } from './api-sessions.ts'
@@ -20,29 +20,29 @@ import { isStillAdmitted } from './client-admission.ts'
 import type { ClientChannel, ClientRequestHandlers } from './client-channel.ts'
 import { ConnectedIdentities } from './connected-identities.ts'
 import { ClientPostureForwarder } from './client-posture-forwarder.ts'
-import { ConnectRequests } from './connect-requests.ts'
+import { ConnectRequestHandler } from './connect-request-handler.ts'
 import {
-  heartbeatMessage,
+  apiSessionHeartbeatMessage,
   readServiceSessionsRemoved,
   validateSessionsMessage,
 } from '../../channel/messages/clients.ts'
 import { EdgeDialer } from './edge-dialer.ts'
 import { EdgeListener } from './edge-listener.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 import { HostedTerminatorRegistry } from './hosted-terminator-registry.ts'
 import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface EdgeDeps {
-  readonly ports: TlsPorts
+export interface EdgeServiceDeps {
+  readonly ports: TlsPortOpener
   readonly config: Pick<RouterConfig, 'edge' | 'listeners' | 'tls' | 'transport'>
   readonly identity: () => RouterIdentity
   readonly version: VersionLine
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   readonly trustDomain: () => string | null
   readonly circuits: LocalCircuits
   readonly model: Pick<RouterDataModel, 'contents' | 'mayUse' | 'onChanged'>
@@ -75,7 +75,7 @@ const TOKENS_AT_ONCE = 1000
  */
 export class EdgeService {
   readonly dialer: TerminatorDialer
-  readonly #deps: EdgeDeps
+  readonly #deps: EdgeServiceDeps
   readonly #listeners: EdgeListener[] = []
   readonly #sessions: ApiSessions
   readonly #bearers: BearerSessions
@@ -87,12 +87,12 @@ export class EdgeService {
   /** Number of connections in all channels; identities share the limit fairly. */
   readonly #room = new FairShare(edgeLimits.clientConnectionsMax)
   readonly #connects = new KeyedTasks(edgeLimits.connectsAtOnceMax)
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   #stopTimers: (() => void)[] = []
 
-  constructor(deps: EdgeDeps) {
+  constructor(deps: EdgeServiceDeps) {
     this.#deps = deps
-    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
     this.#bearers = new BearerSessions({
       model: deps.model,
       clock: deps.clock,
@@ -120,7 +120,7 @@ export class EdgeService {
     this.dialer = new EdgeDialer({ circuits, terminators: this.#terminators })
   }
 
-  /** Addresses of the open listeners. */
+  /** Addresses that the edge listeners in the configuration advertise. */
   get addresses(): readonly EdgeAddress[] {
     return this.#opened().flatMap(({ bind, advertise }) =>
       bind === null || advertise === null ? [] : [{ ...advertise, protocol: bind.protocol }],
@@ -246,7 +246,7 @@ export class EdgeService {
     webSockets: WebSocketTimeouts | null,
   ): EdgeListener {
     const { identity, version, clock, log, trustDomain, config, circuits } = this.#deps
-    const connects = new ConnectRequests({
+    const connects = new ConnectRequestHandler({
       circuits,
       log,
       failures: this.#failures,
@@ -281,7 +281,7 @@ export class EdgeService {
     })
   }
 
-  #servicesOf(connects: ConnectRequests, lookupTimeoutMs: number): ClientRequestHandlers {
+  #servicesOf(connects: ConnectRequestHandler, lookupTimeoutMs: number): ClientRequestHandlers {
     const terminators = this.#terminators
     const sharer = ({ client }: ClientChannel): string => client.session.identityId
     return {
@@ -404,7 +404,7 @@ export class EdgeService {
     const tokens = [...this.#byToken.keys()].filter((token) => !BearerSessions.isMeant(token))
     const [controller] = this.#deps.connections()
     for (let at = 0; at < tokens.length; at += TOKENS_AT_ONCE) {
-      controller?.channel.send(heartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
+      controller?.channel.send(apiSessionHeartbeatMessage(tokens.slice(at, at + TOKENS_AT_ONCE)))
     }
   }
 

@@ -7,7 +7,7 @@ import { KeyedTokenBuckets } from '../../lib/bounds/keyed-token-buckets.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import {} from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
 import { edgeLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { ClientChannel } from './client-channel.ts'
@@ -38,14 +38,17 @@ import { addToSet, removeFromSet } from '../../lib/keyed-sets.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-export interface HostedTerminatorsDeps {
+export interface HostedTerminatorRegistryDeps {
   readonly clock: Clock
   readonly log: ProgramLogger
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   /** The controller for requests of this client; null if no controller is connected. */
   readonly controllerFor: (client: ClientChannel) => ControlConnection | null
-  /** Resolves when the controller has received all posture reports of the client. */
+  /**
+   * Resolves when the controller has answered all posture reports of the client, or their timeouts
+   * have expired.
+   */
   readonly postureSettled: (client: ClientChannel, controllerId: string) => Promise<void>
 }
 
@@ -58,7 +61,7 @@ const HOSTED_PREFIX = 'hosted:'
  * only as long as the client is connected and hosts it.
  */
 export class HostedTerminatorRegistry {
-  readonly #deps: HostedTerminatorsDeps
+  readonly #deps: HostedTerminatorRegistryDeps
   readonly #byId = new Map<string, HostedTerminator>()
   readonly #byClient = new Map<ClientChannel, Map<number, HostedTerminator>>()
   /** Terminators by service session token. */
@@ -75,7 +78,7 @@ export class HostedTerminatorRegistry {
   #isSweepDue = false
   #stopTimer: (() => void) | null = null
 
-  constructor(deps: HostedTerminatorsDeps) {
+  constructor(deps: HostedTerminatorRegistryDeps) {
     this.#deps = deps
     this.#changes = new TerminatorChangeReporter(deps)
     const rate = {

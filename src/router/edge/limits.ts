@@ -90,7 +90,10 @@ export const edgeLimits = {
    * refused.
    */
   hostedMax: 16_384,
-  /** Maximum removed terminators that are not removed at the controllers yet. */
+  /**
+   * Maximum removed terminators whose removal is to be reported to the controllers; the removal of
+   * further ones is not reported.
+   */
   terminatorsRemovedWaitingMax: 65_536,
   /** Maximum terminators that one request to a controller removes. */
   terminatorsRemovedAtOnceMax: 50,

@@ -48,7 +48,10 @@ export class TerminatorChangeReporter {
     this.#rate = new KeyedTokenBuckets(rate, deps.clock)
   }
 
-  /** Stores a change of cost or precedence that the host has requested, to be sent later. */
+  /**
+   * Sends a change of cost or precedence that the host has requested, as soon as the rate permits
+   * it.
+   */
   update(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const cost = readUint16(headers, edgeHeaderKey.cost)
     const precedence = headers.get(edgeHeaderKey.precedence)?.[0] ?? null
@@ -63,7 +66,7 @@ export class TerminatorChangeReporter {
     })
   }
 
-  /** Stores the health that the host has reported, to be sent later. */
+  /** Sends the health that the host has reported, as soon as the rate permits it. */
   onHealth(terminator: HostedTerminator, { headers }: ChannelMessage): void {
     const { cost } = this.#waiting.get(terminator) ?? UNCHANGED
     const isHealthy = readFlag(headers, edgeHeaderKey.healthStatus)

@@ -13,7 +13,7 @@ import {
 } from '../../channel/messages/circuits.ts'
 import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 
-interface FaultsDeps {
+interface CircuitFaultReporterDeps {
   readonly circuits: CarriedCircuits
   readonly clock: Clock
   readonly log: ProgramLogger
@@ -43,7 +43,7 @@ interface Miss {
  * circuits when it connects again, so they need no queue.
  */
 export class CircuitFaultReporter {
-  readonly #deps: FaultsDeps
+  readonly #deps: CircuitFaultReporterDeps
   /** Sources of frames without a next hop since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
   /** Links share the limit for unknown circuits fairly. */
@@ -53,7 +53,7 @@ export class CircuitFaultReporter {
   readonly #stopTimers: (() => void)[] = []
   #missed = 0
 
-  constructor(deps: FaultsDeps) {
+  constructor(deps: CircuitFaultReporterDeps) {
     this.#deps = deps
     const { peersMax } = linkLimits
     const { circuitWarningEveryMs } = forwardLimits
@@ -82,8 +82,8 @@ export class CircuitFaultReporter {
   }
 
   /**
-   * Records that a frame from this source had no next hop. The report makes the controllers inform
-   * the sender of the frame.
+   * Records that a frame from this source had no next hop. The report makes a controller reroute
+   * the circuit or end it.
    */
   miss(circuitId: string, from: FramePeer): void {
     this.#missed += 1

@@ -18,7 +18,7 @@ import { type CarriedCircuit, CarriedCircuits, type FramePeer } from './carried-
 import { CircuitUsageCounters } from './circuit-usage-counters.ts'
 import { CircuitFaultReporter } from './circuit-fault-reporter.ts'
 import type { Route } from '../../channel/messages/circuits.ts'
-import { LocalDeliveries } from './local-deliveries.ts'
+import { LocalDeliveryQueue } from './local-delivery-queue.ts'
 import type { TransmitKind } from '../../overlay/circuits/payload-outbox.ts'
 import {
   readCircuitId,
@@ -76,7 +76,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
   readonly #circuits: CarriedCircuits
   readonly #faults: CircuitFaultReporter
   readonly #routes: RouteHandler
-  readonly #deliveries = new LocalDeliveries()
+  readonly #deliveries = new LocalDeliveryQueue()
   readonly #buffered: FairShare
   /** Links by ID, with the number of frames that were dropped because the link was full. */
   readonly #links = new Map<string, { readonly link: ForwardLink; dropped: number }>()

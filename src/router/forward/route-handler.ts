@@ -9,7 +9,7 @@ import type {
   ControlMessageHandler,
   ControlMessageTable,
 } from '../controllers/control-connection.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import { DialFailure, type TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { CarriedCircuit } from './carried-circuits.ts'
@@ -48,7 +48,7 @@ export interface RoutedCircuits {
   forget(circuit: CarriedCircuit): void
 }
 
-interface RoutesDeps {
+interface RouteHandlerDeps {
   readonly circuits: RoutedCircuits
   readonly config: RouterConfig['forwarder']
   readonly clock: Clock
@@ -78,16 +78,16 @@ const NO_PEER_DATA: PeerData = new Map()
  * that the circuit has its endpoint when frames arrive.
  */
 export class RouteHandler {
-  readonly #deps: RoutesDeps
+  readonly #deps: RouteHandlerDeps
   readonly #pool: TaskPool
-  readonly #failures: RateLimitedWarnings
+  readonly #failures: RateLimitedWarningLog
   readonly #dialers = new Map<string, TerminatorDialer>()
   /** Pending dials by the address of the circuit endpoint. */
   readonly #dials = new Map<string, Dial>()
 
-  constructor(deps: RoutesDeps) {
+  constructor(deps: RouteHandlerDeps) {
     this.#deps = deps
-    this.#failures = new RateLimitedWarnings(deps.log, deps.clock)
+    this.#failures = new RateLimitedWarningLog(deps.log, deps.clock)
     this.#pool = new TaskPool({
       workersMax: deps.config.xgressDialWorkerCount,
       waitingMax: deps.config.xgressDialQueueLength,

@@ -3,7 +3,7 @@ import { periodicScheduler } from '../../lib/periodic-scheduler.ts'
 import { durationText } from '../../lib/text/duration-text.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-interface CheckDeps {
+interface HealthCheckDeps {
   readonly id: string
   readonly intervalMs: number
   readonly initialDelayMs: number
@@ -15,7 +15,7 @@ interface CheckDeps {
 /** Runs a check periodically and stores its last result. */
 export class HealthCheck {
   readonly id: string
-  readonly #deps: CheckDeps
+  readonly #deps: HealthCheckDeps
   #startTimer: NodeJS.Timeout | null = null
   #stopRuns: (() => void) | null = null
   #isRunning = false
@@ -26,7 +26,7 @@ export class HealthCheck {
   #failingSinceMs: number | null = null
   #details: unknown = undefined
 
-  constructor(deps: CheckDeps) {
+  constructor(deps: HealthCheckDeps) {
     this.#deps = deps
     this.id = deps.id
   }

@@ -23,7 +23,7 @@ export type SendRenewal = (
   identity: RouterIdentity,
 ) => Promise<{ readonly cert: string; readonly serverCert: string }>
 
-interface ExtenderDeps {
+interface RouterCertificateRenewerDeps {
   readonly config: RouterConfig
   readonly holder: ReloadableIdentity
   readonly clock: Clock
@@ -39,7 +39,7 @@ const NO_APIS =
 
 /** Extends the certificates of a running router before they expire, with the same keys. */
 export class RouterCertificateRenewer {
-  readonly #deps: ExtenderDeps
+  readonly #deps: RouterCertificateRenewerDeps
   #timer: NodeJS.Timeout | null = null
   /** True if the certificates must be renewed even if they are not due. */
   #isForced = false
@@ -48,7 +48,7 @@ export class RouterCertificateRenewer {
   /** Result of the last attempt; null before the first one. */
   #isDone: boolean | null = null
 
-  constructor(deps: ExtenderDeps) {
+  constructor(deps: RouterCertificateRenewerDeps) {
     this.#deps = deps
   }
 

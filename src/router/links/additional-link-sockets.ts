@@ -6,7 +6,7 @@ import { type LinkSocketType, linkSocketTypes } from '../../channel/messages/lin
 
 const { furtherSocketWaitMs, furtherSocketWaitMsMax } = linkLimits
 
-interface FurtherSocketsDeps {
+interface AdditionalLinkSocketsDeps {
   readonly link: Link
   /** Number of sockets of each type that the link should have, including the first one. */
   readonly wanted: Readonly<Record<LinkSocketType, number>>
@@ -24,13 +24,13 @@ interface FurtherSocketsDeps {
  * lost sockets while the link exists.
  */
 export class AdditionalLinkSockets {
-  readonly #deps: FurtherSocketsDeps
+  readonly #deps: AdditionalLinkSocketsDeps
   readonly #abort = new AbortController()
   #timer: NodeJS.Timeout | null = null
   #isDialing = false
   #failures = 0
 
-  constructor(deps: FurtherSocketsDeps) {
+  constructor(deps: AdditionalLinkSocketsDeps) {
     this.#deps = deps
     deps.link.onSocketLost = () => this.#schedule(this.#waitMs())
     this.#schedule(deps.startupDelayMs)

@@ -29,10 +29,10 @@ import {
 import { type LinkRegistry, type LinkTrafficHandler } from './link-registry.ts'
 import { Link, type LinkQueueLimits } from './link.ts'
 import { peerLeafDer, peerLeafSha256 } from '../../lib/runtime/peer-certificates.ts'
-import type { TlsPorts } from '../../overlay/sockets/tls-ports.ts'
+import type { TlsPortOpener } from '../../overlay/sockets/tls-port-opener.ts'
 
 interface LinkAcceptorDeps {
-  readonly ports: TlsPorts
+  readonly ports: TlsPortOpener
   readonly identity: () => RouterIdentity
   readonly registry: LinkRegistry
   readonly user: LinkTrafficHandler

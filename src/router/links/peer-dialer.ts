@@ -63,7 +63,10 @@ export class PeerDialer {
     return this.#peer.addresses
   }
 
-  /** Applies a new report about the peer. A peer that has become healthy is dialed immediately. */
+  /**
+   * Applies a new report about the peer. A peer that has become healthy, or has other addresses, is
+   * dialed immediately.
+   */
   update(peer: DialedPeer): void {
     const isBetter = peer.isHealthy && !this.#peer.isHealthy
     const isMoved = peer.addresses.join() !== this.#peer.addresses.join()

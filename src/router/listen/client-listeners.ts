@@ -6,9 +6,9 @@ import { xgressOptions } from '../../overlay/circuits/xgress-options.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
 import { socketLimits } from '../../overlay/sockets/limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import { CircuitRequests } from './circuit-requests.ts'
+import { CircuitRequester } from './circuit-requester.ts'
 import { DatagramListener } from '../../overlay/sockets/datagram-listener.ts'
-import { RateLimitedWarnings } from '../../overlay/sockets/rate-limited-warnings.ts'
+import { RateLimitedWarningLog } from '../../overlay/sockets/rate-limited-warning-log.ts'
 import { type ListenerDeps, StreamListener } from '../../overlay/sockets/stream-listener.ts'
 
 type ListenerConfig = RouterConfig['listeners'][number]
@@ -46,8 +46,8 @@ export class ClientListeners {
   /** @throws {ProgramFailure} with the configuration path. */
   async start(): Promise<void> {
     const { config, circuits, log, clock } = this.#deps
-    const requests = new CircuitRequests(this.#deps)
-    const failures = new RateLimitedWarnings(log, clock)
+    const requests = new CircuitRequester(this.#deps)
+    const failures = new RateLimitedWarningLog(log, clock)
     for (const [at, listener] of config.entries()) {
       const { binding, bind, service, options } = listener
       const place = `listeners[${at}]`

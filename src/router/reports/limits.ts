@@ -11,7 +11,10 @@ export const reportLimits = {
   interfacesMax: 256,
   /** Maximum reported addresses of one network interface; further addresses are omitted. */
   interfaceAddressesMax: 64,
-  /** Delay before interfaces are reported again to a controller that did not respond. */
+  /**
+   * Maximum interval for checking which controllers need a report of the interfaces. The next check
+   * repeats a report that a controller did not accept.
+   */
   interfacesAgainMs: 60_000,
   /** Maximum size of the trace file. A full file is renamed and replaces the previous file. */
   traceBytesMax: 64 * 1024 * 1024,

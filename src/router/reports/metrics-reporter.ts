@@ -11,7 +11,7 @@ interface QueuedBatch {
   readonly beganMs: number
 }
 
-interface MetricsDeps {
+interface MetricsReporterDeps {
   readonly config: RouterConfig['metrics']
   readonly clock: Clock
   readonly figures: () => Pick<MetricsBatch, 'integers' | 'numbers' | 'latenciesNs'>
@@ -25,13 +25,13 @@ interface MetricsDeps {
  * limit, the oldest is dropped.
  */
 export class MetricsReporter {
-  readonly #deps: MetricsDeps
+  readonly #deps: MetricsReporterDeps
   #queue: QueuedBatch[] = []
   #beganMs: number
   #stopTimer: (() => void) | null = null
   #sendTimer: NodeJS.Timeout | null = null
 
-  constructor(deps: MetricsDeps) {
+  constructor(deps: MetricsReporterDeps) {
     this.#deps = deps
     this.#beganMs = deps.clock.monotonicMs()
   }

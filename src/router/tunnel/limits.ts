@@ -9,7 +9,7 @@ export const tunnelTerminatorLimits = {
    * subtracted at random.
    */
   offerWaitMsMax: 60_000,
-  /** Delay between the connection of a controller and the repetition of all terminators. */
+  /** After a controller connects, the tunnel sends it all terminators again after this delay. */
   offersRepeatedAfterMs: 10_000,
   /**
    * Maximum attempts to remove a terminator; after that, controllers remove it when they validate

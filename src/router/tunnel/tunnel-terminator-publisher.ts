@@ -7,10 +7,10 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 import type { Random } from '../../lib/random.ts'
 import type { ControlConnection } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
 import { tunnelTerminatorLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
-import type { TerminatorPublisher } from '../../overlay/services/hosted-services.ts'
+import type { TerminatorPublisher } from '../../overlay/services/hosted-service-manager.ts'
 import {
   createTunnelTerminatorMessage,
   type RequestedTunnelTerminator,
@@ -24,9 +24,9 @@ import { controlContentType } from '../../channel/messages/control.ts'
 const { offerWaitMsMin, offerWaitMsMax, offerTimeoutMs, offersRepeatedAfterMs, withdrawalsMax } =
   tunnelTerminatorLimits
 
-interface TerminatorOffersDeps {
+interface TunnelTerminatorPublisherDeps {
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -71,12 +71,12 @@ class OfferRefused extends Error {
  * failed requests, and sends the requests for one terminator one after the other.
  */
 export class TunnelTerminatorPublisher implements TerminatorPublisher {
-  readonly #deps: TerminatorOffersDeps
+  readonly #deps: TunnelTerminatorPublisherDeps
   readonly #offers = new Map<string, Offer>()
   #repeatTimer: NodeJS.Timeout | null = null
   #isStopped = false
 
-  constructor(deps: TerminatorOffersDeps) {
+  constructor(deps: TunnelTerminatorPublisherDeps) {
     this.#deps = deps
   }
 

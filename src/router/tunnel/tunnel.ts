@@ -4,31 +4,31 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Random } from '../../lib/random.ts'
 import { createTerminatorValidator } from '../controllers/terminator-validator.ts'
 import type { ControlConnection, ControlMessageTable } from '../controllers/control-connection.ts'
-import type { ControllerOperations } from '../controllers/controller-operations.ts'
-import type { TargetSockets } from '../../overlay/sockets/target-sockets.ts'
+import type { ControllerRequestLimiter } from '../controllers/controller-request-limiter.ts'
+import type { TargetSocketLimiter } from '../../overlay/sockets/target-socket-limiter.ts'
 import type { LocalCircuits, TerminatorDialer } from '../../overlay/circuits/circuit-endpoint.ts'
 import type { RouterIdentity } from '../identity/reloadable-identity.ts'
-import { CircuitRequests } from '../listen/circuit-requests.ts'
+import { CircuitRequester } from '../listen/circuit-requester.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { RouterDataModel } from '../model/router-data-model.ts'
-import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-services.ts'
+import { ANY_ADDRESS, parseConfiguredService } from '../../overlay/services/proxy-port-manager.ts'
 import { TunnelTerminatorPublisher } from './tunnel-terminator-publisher.ts'
 import {
   emptyCircuitData,
   createTunnelCircuitCodec,
 } from '../../overlay/services/tunnel-circuit-codec.ts'
-import { TunnelServices } from '../../overlay/tunnel-services.ts'
+import { TunnelServiceManager } from '../../overlay/tunnel-service-manager.ts'
 import type { UsableServices } from '../../overlay/services/usable-services.ts'
 
-interface TunnelDeps {
+interface RouterTunnelDeps {
   /** Options of the configured listener with the binding `tunnel`. */
   readonly options: Readonly<Record<string, unknown>>
   readonly identity: () => RouterIdentity
   readonly model: RouterDataModel
   readonly circuits: LocalCircuits
-  readonly sockets: TargetSockets
+  readonly sockets: TargetSocketLimiter
   readonly connections: () => readonly ControlConnection[]
-  readonly operations: ControllerOperations
+  readonly operations: ControllerRequestLimiter
   readonly clock: Clock
   readonly random: Random
   readonly log: ProgramLogger
@@ -45,18 +45,18 @@ export const TUNNEL_BINDING = 'tunnel'
  * The router's tunnel: dials and hosts services with the permissions of the router's own identity.
  */
 export class RouterTunnel {
-  readonly #deps: TunnelDeps
+  readonly #deps: RouterTunnelDeps
   readonly #offers: TunnelTerminatorPublisher
-  readonly #services: TunnelServices
+  readonly #services: TunnelServiceManager
   #unfollow: (() => void) | null = null
 
-  constructor(deps: TunnelDeps) {
+  constructor(deps: RouterTunnelDeps) {
     this.#deps = deps
     const { options, identity, model, connections, clock } = deps
     const identityId = identity().id
     const configured = options['services'] as readonly string[]
     this.#offers = new TunnelTerminatorPublisher(deps)
-    this.#services = new TunnelServices({
+    this.#services = new TunnelServiceManager({
       ...deps,
       identityId,
       services: servicesInModel(model, identityId),
@@ -64,7 +64,7 @@ export class RouterTunnel {
       anyAddress: ANY_ADDRESS,
       terminators: this.#offers,
       hasKeyPerTerminator: false,
-      requests: new CircuitRequests({
+      requests: new CircuitRequester({
         connections,
         clock,
         exchange: (service, _client, circuitData = emptyCircuitData) =>
@@ -126,7 +126,7 @@ export class RouterTunnel {
 /** @returns null if no tunnel is configured. */
 export function createTunnel(
   listeners: RouterConfig['listeners'],
-  deps: Omit<TunnelDeps, 'options'>,
+  deps: Omit<RouterTunnelDeps, 'options'>,
 ): RouterTunnel | null {
   const listener = listeners.find(({ binding }) => binding === TUNNEL_BINDING)
   return listener === undefined ? null : new RouterTunnel({ ...deps, options: listener.options })

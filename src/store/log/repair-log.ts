@@ -154,8 +154,8 @@ function certainEntriesAfter(
 
 /**
  * Copies the files for later analysis, starting with the damaged file; the copies replace those of
- * an earlier repair. The repair does not depend on the copies: without enough space, the function
- * copies nothing.
+ * an earlier repair. The repair does not depend on the copies: the function stops at the first file
+ * for which there is not enough space.
  */
 function copyDamagedFiles(
   { files, folder, settings }: Place,

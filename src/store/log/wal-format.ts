@@ -163,7 +163,7 @@ export function recordCrcSeed(storeId: Uint8Array, sequence: number): number {
 /**
  * Completes the record at `at`. The body must already be at `at + RECORD_HEADER_BYTES`, directly
  * after the packed entry header. The function hashes previous chain, header and body in one piece,
- * which saves a copy of every body, and writes the new chain at `at + CHAIN_AT`.
+ * which saves a copy of every body, and writes the new chain at `at + RECORD_CHAIN_OFFSET`.
  */
 export function completeRecord(
   buffer: Buffer,

@@ -177,7 +177,7 @@ describe('an extended certificate', () => {
       `spiffe://test.internal/identity/${identityId}`,
     ])
     dataOf(await logIn(device))
-    expect(await logIn(next), 'not before it is verified').toMatchObject(isRefused)
+    expect(await logIn(next), 'not valid before the verification').toMatchObject(isRefused)
     const verify = (pem: string): Promise<TlsReply> =>
       listener.call({ path: own('extend-verify'), body: { clientCert: pem }, token, by })
     expect(await verify(device.certificatePem)).toMatchObject(refusal(400, 'INVALID_CLIENT_CERT'))
@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all valid in their session, including a certificate that a repetition of its request returned', async () => {
+  test('are all valid in their session, including the one that is returned for a repeated request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()

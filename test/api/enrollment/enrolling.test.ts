@@ -143,7 +143,7 @@ describe('an ott enrollment', () => {
     dataOf(await listener.call({ path: `${ENROLL}/ott`, body }))
   })
 
-  test('refuses a missing or invalid certificate request, another method and an unknown token, and the token stays valid', async () => {
+  test('refuses a missing or invalid certificate request, another method and an unknown token, and its own token stays valid', async () => {
     const { token } = await newToken({ ott: true })
     const csr = await csrOf(newKey())
     for (const [query, body, status, code] of [

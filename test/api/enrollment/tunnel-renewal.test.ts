@@ -13,7 +13,7 @@ import {
   generatePrivateKeyPem,
 } from '../../../src/pki/authority/certificate-request.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
-import { CertificateRenewal } from '../../../src/tunnel/certificate-renewal.ts'
+import { IdentityCertificateRenewer } from '../../../src/tunnel/identity-certificate-renewer.ts'
 import { CallerOf, client, management } from '../support/caller.ts'
 import { admin, startController, type TestController } from '../support/controller.ts'
 import { type Detail, newIdentity, shown } from '../support/network.ts'
@@ -82,7 +82,7 @@ function started(path: string, isForced: boolean) {
   return {
     api,
     warnings,
-    renewal: new CertificateRenewal({ api, certificate, clock, log, isForced }),
+    renewal: new IdentityCertificateRenewer({ api, certificate, clock, log, isForced }),
   }
 }
 

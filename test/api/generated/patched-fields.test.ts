@@ -477,7 +477,7 @@ describe.each(examples.map((example) => [example.entity, example] as const))(
   },
 )
 
-test('the test data contains every member that a PATCH of any kind accepts', async () => {
+test('the test data contains every field that a PATCH of any kind accepts', async () => {
   for (const entity of patched) {
     const bodies = await Promise.all(
       examples.filter((example) => example.entity === entity.name).map(({ body }) => body(0)),

@@ -119,7 +119,7 @@ export class CallerOf {
     const faults = served.faultsOf(method, place.path, { ...reply, contentType })
     // Tests send tens of thousands of requests, so an assertion is made only after a fault.
     if (faults.length > 0) {
-      expect(faults, `${method} ${url} answers as the document says`).toEqual([])
+      expect(faults, `the response to ${method} ${url} matches the API document`).toEqual([])
     }
   }
 }

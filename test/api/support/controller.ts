@@ -263,7 +263,7 @@ export class LocalMembership implements MembershipControl {
  * test sets.
  */
 export class TestAdmission implements ControllerAdmission {
-  readonly invitations: Parameters<ControllerAdmission['invite']>[0][] = []
+  readonly invites: Parameters<ControllerAdmission['invite']>[0][] = []
   readonly requests: JoinRequest[] = []
   /** Revoked tickets, each with the actor. */
   readonly revoked: [string, string][] = []
@@ -271,7 +271,7 @@ export class TestAdmission implements ControllerAdmission {
   refusal: Problem | null = null
 
   invite(options: Parameters<ControllerAdmission['invite']>[0]): Promise<NewJoinTicket> {
-    this.invitations.push(options)
+    this.invites.push(options)
     return Promise.resolve({ ticket: 'flotilla-ticket-1.x.y', id: 'ticketId', expiresAtMs: 1 })
   }
 

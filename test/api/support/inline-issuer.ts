@@ -15,7 +15,7 @@ import type {
   SessionCertificateRequest,
 } from '../../../src/ports/certificate-issuer.ts'
 import type { Problem } from '../../../src/lib/problems.ts'
-import { CertificateCommands } from '../../../src/threads/certificate-messages.ts'
+import { CertificateCommandExecutor } from '../../../src/threads/certificate-messages.ts'
 import { toCertificateProblem } from '../../../src/threads/certificate-worker.ts'
 
 export const testTrustDomain = 'test.internal'
@@ -23,7 +23,7 @@ export const testTrustDomain = 'test.internal'
 /** Issues certificates immediately in this thread, by the same code as the certificate thread. */
 export class InlineIssuer implements CertificateIssuer {
   readonly #authority: CertificateWithKey
-  readonly #commands: CertificateCommands
+  readonly #commands: CertificateCommandExecutor
   readonly #clock: Clock
   /** Error to throw instead of returning a certificate. */
   refusal: Problem | null = null
@@ -32,7 +32,7 @@ export class InlineIssuer implements CertificateIssuer {
 
   constructor(authority: CertificateWithKey, settings: IssuingSettings, clock: Clock) {
     this.#authority = authority
-    this.#commands = new CertificateCommands(settings)
+    this.#commands = new CertificateCommandExecutor(settings)
     this.#clock = clock
   }
 

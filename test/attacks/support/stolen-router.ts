@@ -15,9 +15,9 @@ import { createHostLookup } from '../../../src/controller/service/routers.ts'
 import { CircuitHandler } from '../../../src/fabric/circuits/circuit-handler.ts'
 import { createCircuitTable } from '../../../src/fabric/circuits/circuit-table.ts'
 import { endUnauthorizedHosting } from '../../../src/fabric/clients/ended-sessions.ts'
-import { EndedSessionTerminators } from '../../../src/fabric/clients/ended-session-terminators.ts'
+import { EndedAccessSweeper } from '../../../src/fabric/clients/ended-access-sweeper.ts'
 import { TerminatorHandler } from '../../../src/fabric/clients/terminator-handler.ts'
-import { RouterWrites } from '../../../src/fabric/clients/router-writes.ts'
+import { RouterTerminatorWriter } from '../../../src/fabric/clients/router-terminator-writer.ts'
 import { UnknownTerminatorHandler } from '../../../src/fabric/circuits/unknown-terminator-handler.ts'
 import { SessionHandler } from '../../../src/fabric/clients/session-handler.ts'
 import { PresentedSessionTokens } from '../../../src/fabric/clients/presented-session-tokens.ts'
@@ -82,11 +82,14 @@ export class StolenRouters {
     })
     channels.add(this.circuits)
     channels.add(
-      new TerminatorHandler({ clients: this.shown, writes: new RouterWrites({ proposer, log }) }),
+      new TerminatorHandler({
+        clients: this.shown,
+        writes: new RouterTerminatorWriter({ proposer, log }),
+      }),
     )
     const terminators = new HostedTerminatorFinder(parts, machine)
     channels.add(
-      new EndedSessionTerminators({
+      new EndedAccessSweeper({
         terminators,
         proposer,
         log,
@@ -103,7 +106,7 @@ export class StolenRouters {
         clock,
         log,
         tunnels: this.tunnels,
-        writes: new RouterWrites({ proposer, log }),
+        writes: new RouterTerminatorWriter({ proposer, log }),
         isLeader: () => true,
         endCircuits: (isGranted) => this.circuits.upkeep.endUngranted(isGranted),
       }),

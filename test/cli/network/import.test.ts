@@ -267,7 +267,7 @@ describe('an import of a disabled identity', () => {
     expect((await imported(text)).stdout).toBe('no change needed\n')
   })
 
-  test('results in a disabled identity that an export contains and that applying the export restores', async () => {
+  test('disables the identity; an export contains this, and applying the export disables the identity again', async () => {
     await imported(identities(identity('until', { disabled: true, disabledUntil: inDays(30) })))
     const network = await person.out('export')
     expect(network).toMatch(/- name: until\n    disabledUntil: \d{4}-\d\d-\d\dT[\d:.]+Z\n/)

@@ -122,7 +122,7 @@ describe('the section listeners of a router configuration', () => {
 
   const tunnel = (options: string): string => listener(`binding: tunnel, options: {${options}}`)
 
-  test('accepts for the binding tunnel the modes host (the default), tproxy and proxy', () => {
+  test('accepts for the binding tunnel the modes host (the default) and tproxy, and refuses an unknown mode', () => {
     expect(config(listener('binding: tunnel')).listeners[0]?.options['mode']).toBe('host')
     for (const mode of ['host', 'tproxy', 'tproxy:/bin/diverter']) {
       expect(config(tunnel(`mode: "${mode}"`)).listeners[0]?.options['mode']).toBe(mode)

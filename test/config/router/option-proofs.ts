@@ -8,7 +8,7 @@ export const links = (title: string): string => `router/links.test.ts > ${title}
 export const rules = (title: string): string => `config/router/rules.test.ts > ${title}`
 export const linkOption = (title: string): string => `router/link-options.test.ts > ${title}`
 export const operations = (title: string): string =>
-  `router/controller-operations.test.ts > ${title}`
+  `router/controller-request-limiter.test.ts > ${title}`
 export const ctrl = (title: string): string => `router/controller-options.test.ts > ${title}`
 export const opened = (title: string): string => `router/listener-options.test.ts > ${title}`
 export const metrics = (title: string): string => `router/metrics-options.test.ts > ${title}`
@@ -51,7 +51,7 @@ const circuitStart = end(
 export const answers = (title: string): string =>
   `router/intercept/name-server.test.ts > The DNS server of a tunneler > ${title}`
 export const intercepted = (title: string): string =>
-  `router/intercept/intercepted-services.namespaced.ts > A service that a router intercepts > ${title}`
+  `router/intercept/tproxy-interceptor.namespaced.ts > A service that a router intercepts > ${title}`
 
 /** Keys below a section, each with its proof. */
 export function below(place: string, proofs: Readonly<Record<string, Proof>>): [string, Proof][] {

@@ -162,8 +162,8 @@ const table: readonly (readonly [string, Proof])[] = [
     heartbeatIntervalSeconds: [
       edge('a router reports the sessions in use every heartbeatIntervalSeconds'),
     ],
-    db: 'the data model is kept in memory alone',
-    dbSaveIntervalSeconds: 'the data model is kept in memory alone',
+    db: 'the data model is kept only in memory',
+    dbSaveIntervalSeconds: 'the data model is kept only in memory',
     sessionValidateChunkSize: 'sessions are checked when a controller has sent all of them',
     sessionValidateMinInterval: 'sessions are checked when a controller has sent all of them',
     sessionValidateMaxInterval: 'sessions are checked when a controller has sent all of them',
@@ -211,7 +211,7 @@ const table: readonly (readonly [string, Proof])[] = [
     ],
     xgressDialDwellTime: [
       routes(
-        'A route that a controller sends to a router > is dialed only after the configured dwell time',
+        'A route that a controller sends to a router > to a terminator leads to a dial only after the configured xgressDialDwellTime',
       ),
     ],
     xgressDialQueueLength: [
@@ -667,7 +667,7 @@ test('each test in the table of router options exists, with the exact title, and
   const named = table.flatMap(([, proof]) => (typeof proof === 'string' ? [] : proof))
   expect(
     withoutTest([...new Set(named)]),
-    'renamed or gone: name the test that proves it now',
+    'the test was renamed or removed: name the test that proves the option now',
   ).toEqual([])
 })
 

@@ -308,7 +308,7 @@ describe('The configuration section dialers:', () => {
 })
 
 describe('The configuration section edge:', () => {
-  test('the presence of the section enables it, even if it is empty', () => {
+  test('the section is enabled if it is present, even if it is empty', () => {
     expect(config().edge).toBeNull()
     for (const text of ['edge:\n', 'edge: {}\n']) expect(config(text).edge, text).not.toBeNull()
   })
@@ -316,7 +316,7 @@ describe('The configuration section edge:', () => {
   test('keys that only other routers use are accepted, with a warning', () => {
     expect(warnings('edge: {csrs: {}, db: x}\n')).toEqual([
       '5: edge.csrs: is unknown to this program, and has no effect; did you mean edge.csr?',
-      '5: edge.db: has no effect: the data model is kept in memory alone',
+      '5: edge.db: has no effect: the data model is kept only in memory',
       '5: edge: is enabled, and no listener has the binding edge: no client can connect',
     ])
   })
@@ -468,7 +468,7 @@ describe('The configuration section link:', () => {
     ['healthyDialBackoff', 5000, 300_000, 1.5],
     ['unhealthyDialBackoff', 60_000, 3_600_000, 10],
   ])(
-    'the option %s of a dialer waits from %d ms to %d ms, with the factor %d',
+    'the option %s of a dialer has retry intervals of %d to %d ms and the backoff factor %d by default',
     (name, min, max, factor) => {
       expect(config(dialer('')).link?.dialers[0]).toMatchObject({
         [name]: { minRetryInterval: min, maxRetryInterval: max, retryBackoffFactor: factor },
@@ -611,7 +611,7 @@ describe('The configuration sections metrics, trace, transport, profile and web:
     ])
   })
 
-  test('profile.cpu and profile.memory require a path, and memory is dumped every 15 s', () => {
+  test('profile.cpu and profile.memory require a path, and the default interval of memory profiles is 15 s', () => {
     expect(config('profile: {memory: {path: m}}\n').profile).toMatchObject({
       cpu: null,
       memory: { path: '/etc/flotilla/m', intervalMs: 15_000 },

@@ -61,7 +61,7 @@ test('every acknowledged write exists exactly once after three leaders were kill
     expect(new Set(names).size, 'each name once').toBe(names.length)
     const there = new Set(names)
     const lost = [...fates].filter(([name, fate]) => fate === 'acknowledged' && !there.has(name))
-    expect(lost, 'acknowledged and lost').toEqual([])
+    expect(lost, 'acknowledged writes that were lost').toEqual([])
     expect(names.filter((name) => !fates.has(name))).toEqual([])
   }
   const withId = [...fates].filter(([name]) => Number(name.split('-')[1]) % 3 !== 0)

@@ -94,7 +94,7 @@ describe('The certificates of a router', () => {
     const { id, token } = await net.router(1)
     const keys = await newRouterKeys(id)
     const enrolled = dataOf(await net.erott(2, token, keys))
-    expect(dataOf(await net.erott(3, token, keys)), 'asked again').toMatchObject(enrolled)
+    expect(dataOf(await net.erott(3, token, keys)), 'requested again').toMatchObject(enrolled)
     const first = certifiedKey(keys.client, enrolled['cert'])
     const pending = dataOf(await net.extendRouter(3, first, keys))
     expect(dataOf(await net.extendRouter(1, first, keys)), 'the response was lost').toEqual(pending)

@@ -213,7 +213,7 @@ describe('One code that is sent to two controllers at the same moment', () => {
     }
   })
 
-  test('counts together with guesses on all controllers toward the limit', async () => {
+  test('can no longer be guessed after a number of attempts that counts for all controllers together', async () => {
     const person = await Person.withMfa(3)
     const token = await person.logIn(2)
     const guesses = Array.from({ length: 3 * mfaLimits.attemptsMax }, (_, at) => at)

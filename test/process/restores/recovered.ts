@@ -21,11 +21,11 @@ const recover = (k: number, ...flags: string[]): ReturnType<Fleet['cli']> =>
 const lostFolder = (k: number): string => join(fleet.dir, `lost-${k}`)
 
 async function expectFenced(k: number): Promise<void> {
-  expect(await fleet.ended(k), 'told by a member, it ends in peace').toBe(0)
+  expect(await fleet.ended(k), 'a member informs it, and it exits with 0').toBe(0)
   const sentence = `the cluster was recovered without ctrl${k} (generation 2, reported by ctrl1)`
   expect(fleet.log(k)).toContain(sentence)
   fleet.run(k)
-  expect(await fleet.ended(k), 'and a restart does not forget it').toBe(1)
+  expect(await fleet.ended(k), 'it exits with 0 after a restart, too').toBe(1)
 }
 
 test('the third controller serves again after two of three data folders were lost, and the lost ones are fenced when they return', async () => {

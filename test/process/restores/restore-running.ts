@@ -7,7 +7,7 @@ import { loadBackup } from '../../../src/backup/load-backup.ts'
 import { splitRestoreContent } from '../../../src/backup/restore-content.ts'
 import { removeSessions } from '../../../src/fsm/restored-state.ts'
 import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../../src/cli/client/connection.ts'
 import type { RestoreIntoClusterResult } from '../../../src/cli/snapshot/restore-running.ts'
 import { MemoryStateStore } from '../../../src/store/state/memory-state-store.ts'
 import { allServices, type Client, createService, pause, until } from '../support/client.ts'
@@ -61,7 +61,7 @@ async function watch(k: number, seen: Set<number>, isOver: () => boolean): Promi
 }
 
 async function clusterId(): Promise<string> {
-  const status = (await sendToAdminSocket(fleet.data(1), clusterVerbRequest('status'))) as {
+  const status = (await sendToAdminSocket(fleet.data(1), clusterOperationRequest('status'))) as {
     readonly clusterId: string
   }
   return status.clusterId
@@ -143,7 +143,7 @@ test('a restore completes with the same records if the leader is killed during s
   for (let number = 1; number < cut.length; number += 1) await stage(number)
   await until('the leader that is gone is missed', async () => {
     const told = await ask('end', end).catch((error: unknown) => String(error))
-    expect(told, 'with a member away').toMatch(/unreachable: ctrl/)
+    expect(told, 'with an unreachable member').toMatch(/unreachable: ctrl/)
     return true
   })
   await fleet.start(leader)

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, openSync, closeSync, readFileSync, rmSync } fr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../../src/cli/client/connection.ts'
 import type { ClusterStatus, MemberStatus } from '../../../src/api/cluster/cluster-status.ts'
 import { type AdminFile, Client, isRunning, until } from './client.ts'
 import { compareDigests } from './digests.ts'
@@ -193,7 +193,7 @@ export class TestCluster {
   async clusterStatus(k: number): Promise<ClusterStatus> {
     // Same result as `flotilla cluster status --json`, without starting a process for each poll.
     const folder = join(this.folder, this.id(k), 'data')
-    return (await sendToAdminSocket(folder, clusterVerbRequest('status'))) as ClusterStatus
+    return (await sendToAdminSocket(folder, clusterOperationRequest('status'))) as ClusterStatus
   }
 
   /** The number of the leader, according to the first controller that answers. */

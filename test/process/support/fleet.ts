@@ -11,7 +11,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sendToAdminSocket } from '../../../src/cli/client/admin-socket.ts'
-import { clusterVerbRequest } from '../../../src/cli/client/connection.ts'
+import { clusterOperationRequest } from '../../../src/cli/client/connection.ts'
 import type {
   ClusterStatus,
   OpenZitiMember,
@@ -342,7 +342,7 @@ export class Fleet {
   async status(k: number): Promise<readonly MemberStatus[]> {
     const { members } = (await sendToAdminSocket(
       this.data(k),
-      clusterVerbRequest('status'),
+      clusterOperationRequest('status'),
     )) as ClusterStatus
     return members
   }
@@ -351,7 +351,7 @@ export class Fleet {
   async listed(k: number): Promise<readonly OpenZitiMember[]> {
     return (await sendToAdminSocket(
       this.data(k),
-      clusterVerbRequest('list'),
+      clusterOperationRequest('list'),
     )) as readonly OpenZitiMember[]
   }
 

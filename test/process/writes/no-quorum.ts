@@ -47,11 +47,11 @@ test('a single remaining controller serves reads, refuses writes with CLUSTER_NO
   const forged = await survivor.request('GET', '/edge/management/v1/services', {
     headers: { 'net-session': `${version}.unknownSession.${mac}` },
   })
-  expect(forged.status, 'a forged token fails here and now').toBe(401)
+  expect(forged.status, 'a forged token is refused immediately').toBe(401)
   const stranger = await survivor.request('GET', '/edge/management/v1/services', {
     headers: { 'net-session': await wellFormed(cluster, 'unknownSession') },
   })
-  expect(stranger.status, 'a token that may be from elsewhere').toBe(503)
+  expect(stranger.status, 'a token that another controller may have issued').toBe(503)
 
   const pid = cluster.pid(1)
   cluster.run(2)

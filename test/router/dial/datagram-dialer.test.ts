@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 
 import { DatagramDialer } from '../../../src/router/dial/datagram-dialer.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import type { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { JoinedCircuits } from '../joined-circuits.ts'
@@ -27,7 +27,7 @@ const dial = (destination: string, idleMs = 60_000) =>
     circuits,
     idleMs,
     flow: xgressOptions(),
-    sockets: new TargetSockets(),
+    sockets: new TargetSocketLimiter(),
   }).dial(dialTo(destination), new AbortController().signal)
 
 describe('A dialed UDP target', () => {

@@ -9,7 +9,7 @@ import {
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import { DialFailure } from '../../../src/overlay/circuits/circuit-endpoint.ts'
 import { newCa } from '../../support/authorities.ts'
 import { freePort } from '../../support/ports.ts'
@@ -41,7 +41,7 @@ function dial(
     circuits,
     caPem: () => caPem,
     ownPorts: () => ownPorts,
-    sockets: new TargetSockets(),
+    sockets: new TargetSocketLimiter(),
   }).get(binding)
   if (dialer === undefined) throw new Error('no such binding')
   return dialer.dial(dialTo(destination, timeoutMs), signal)
@@ -265,7 +265,7 @@ describe('A failed dial is reported with this cause:', () => {
       circuits,
       caPem: () => caPem,
       ownPorts: () => ownPorts,
-      sockets: new TargetSockets(),
+      sockets: new TargetSocketLimiter(),
     }).get('transport')
     const dialed = dialer?.dial(dialTo(`tls:127.0.0.1:${port}`), new AbortController().signal)
     await expect(dialed).rejects.toThrow(/within 50 ms/)
@@ -310,7 +310,7 @@ test('A router dials only with the bindings in its configuration', () => {
       circuits,
       caPem: () => '',
       ownPorts: () => ownPorts,
-      sockets: new TargetSockets(),
+      sockets: new TargetSocketLimiter(),
     }).keys(),
   ]
   expect(named('')).toEqual([])

@@ -36,7 +36,7 @@ test('data that a client sends for an ended circuit is discarded even while the 
   connection.onClosed('the far end was killed')
   expect(client.queuedBytes).toBe(0)
   connection.take(piece(2_000_000))
-  expect(client.queuedBytes, 'at a megabyte nothing of this client is read any more').toBe(0)
+  expect(client.queuedBytes, 'at a megabyte, the router does not read from this client').toBe(0)
   expect(isOver).toBe(false)
   client.isReading = true
   client.onReads()

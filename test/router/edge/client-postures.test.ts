@@ -108,7 +108,7 @@ describe('a client’s posture report', () => {
     const dialed = client.request(CONNECT, 1, serviceToken('s1'))
     await eventually(() => toldTo(controller).length).toBe(1)
     await client.request(CONNECT_BY_SERVICE, 9, '')
-    expect(controller.ofType(20_218), 'a dial goes on before the answer').toEqual([])
+    expect(controller.ofType(20_218), 'a dial continues before the answer').toEqual([])
     controller.answer({ contentType: 2, headers: new Map([[2, encodeFlag(true)]]) })
     await dialed
     expect(controller.ofType(20_218).length).toBe(1)

@@ -293,7 +293,7 @@ describe('The data of a client’s connection', () => {
     })
     await eventually(() => end.sent).toHaveLength(1)
     end.takes = true
-    expect(isAnswered, 'what comes after waits as well').toBe(false)
+    expect(isAnswered, 'later messages wait, too').toBe(false)
     end.application.onWritable()
     await eventually(() => end.sent.length).toBe(64)
     await latency

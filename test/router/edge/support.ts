@@ -28,14 +28,14 @@ import { systemClock } from '../../../src/lib/clock.ts'
 import type { CertificateWithKey } from '../../../src/pki/authority/authority.ts'
 import { parseCertificate } from '../../../src/pki/certificate.ts'
 import type { ControlConnection } from '../../../src/router/controllers/control-connection.ts'
-import { ControllerOperations } from '../../../src/router/controllers/controller-operations.ts'
+import { ControllerRequestLimiter } from '../../../src/router/controllers/controller-request-limiter.ts'
 import { EdgeService } from '../../../src/router/edge/edge.ts'
 import { modelLimits } from '../../../src/router/model/limits.ts'
 import { RouterDataModel } from '../../../src/router/model/router-data-model.ts'
 import { ReloadableIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { eventually, type LoggedLine, TestNetwork, trustDomain, version } from '../support.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
-import { TlsPorts } from '../../../src/overlay/sockets/tls-ports.ts'
+import { TlsPortOpener } from '../../../src/overlay/sockets/tls-port-opener.ts'
 import { TestCircuits } from './circuits.ts'
 
 export { eventually }
@@ -394,7 +394,7 @@ ${sections}
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.faults))
     const holder = new ReloadableIdentity(loaded.config.identity, () => Date.now(), log)
     this.edge = new EdgeService({
-      ports: new TlsPorts({ ...socketLimits, addresses: [], handshakeTimeoutMs: 5000, log }),
+      ports: new TlsPortOpener({ ...socketLimits, addresses: [], handshakeTimeoutMs: 5000, log }),
       config: loaded.config,
       identity: () => holder.current(),
       version,
@@ -406,7 +406,7 @@ ${sections}
       connections: () => this.controllers.map(({ connection }) => connection),
       trustDomain: () => trustDomain,
       circuits: this.circuits,
-      operations: new ControllerOperations(loaded.config.forwarder),
+      operations: new ControllerRequestLimiter(loaded.config.forwarder),
       model: this.model,
     })
     for (const controller of this.controllers) controller.attachTo(this.edge)

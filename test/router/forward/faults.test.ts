@@ -97,7 +97,7 @@ describe('A frame for which a router has no next hop', () => {
     controller.disconnect(two)
     for (const id of [circuit.id, 'x']) link.ofFirst.trySend(frame(id, 'x'), 1_000_000)
     await eventually(() => other.faults(two)).toEqual([{ subject: unknownOwnerFault, ids: ['x'] }])
-    expect(two.forwarder.circuit(circuit.id), 'it is kept').toBeDefined()
+    expect(two.forwarder.circuit(circuit.id), 'the circuit is kept').toBeDefined()
     controller.connect(two)
     await eventually(() => controller.faults(two)).toEqual([
       { subject: forwardFault, ids: [circuit.id] },

@@ -7,7 +7,7 @@ import { hostAt, Peer } from './peer.ts'
 import { endsOf, linked, type TestLink, TestController, TestRouter } from './support.ts'
 
 // Goal: a trace shows the route of a circuit hop by hop, up to its other end. Method: three routers
-// in a line, with a circuit end at each side.
+// in a line, with a circuit endpoint at each side.
 
 class Tracer extends Peer {
   readonly answers: TraceResponse[] = []

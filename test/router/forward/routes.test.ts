@@ -208,7 +208,9 @@ describe('A route that a controller sends to a router', () => {
       one.forwarder.registerDialer('test', { dial: () => Promise.reject(error) })
       const [answer] = await controller.lay(circuit, [one], [])
       expect(answer).toMatchObject({ isSuccess: false, errorCode, error: error.message })
-      expect(one.forwarder.figures(), 'nothing is left').toMatchObject({ 'forwarder.circuits': 0 })
+      expect(one.forwarder.figures(), 'no circuit is left').toMatchObject({
+        'forwarder.circuits': 0,
+      })
     },
   )
 
@@ -267,7 +269,7 @@ describe('A route that a controller sends to a router', () => {
     expect(one.forwarder.figures()).toMatchObject({ 'forwarder.circuits': 0 })
   })
 
-  test('is dialed only after the configured dwell time', async () => {
+  test('to a terminator leads to a dial only after the configured xgressDialDwellTime', async () => {
     const one = router('r1', 'xgressDialDwellTime: 40')
     const dialer = new TestDialer(one, controller)
     const began = performance.now()

@@ -7,8 +7,8 @@ import { digestOf, hostAt, Peer } from './peer.ts'
 import { endsOf, linked, TestController, TestRouter } from './support.ts'
 
 // Goal: data that one application sends into a circuit arrives at the other, completely and once,
-// despite link failures. Method: real forwarders with real circuit ends; links and control channels
-// are real channels in memory.
+// despite link failures. Method: real forwarders with real circuit endpoints; links and control
+// channels are real channels in memory.
 
 const circuit = endsOf('circuit1')
 const MIB = 1024 * 1024

@@ -119,7 +119,7 @@ export class TestRouter {
   }
 }
 
-/** A circuit end outside the router; it records every message that arrives. */
+/** A circuit endpoint outside the router; it records every message that arrives. */
 export class TestPlace implements FrameDestination {
   readonly got: ChannelMessage[] = []
   readonly circuit
@@ -349,7 +349,7 @@ export function endsOf(id: string): CircuitEndpointAddresses {
   return { id, ingress: `ingress of ${id}`, egress: `egress of ${id}` }
 }
 
-/** Attaches the requested targets, and keeps them by the name of the circuit end. */
+/** Attaches the requested targets, and keeps them by the name of the circuit endpoint. */
 export class TestDialer implements TerminatorDialer {
   readonly places = new Map<string, TestPlace>()
   readonly #router: TestRouter

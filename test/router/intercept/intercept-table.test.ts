@@ -7,7 +7,7 @@ import {
 } from '../../../src/overlay/intercept/intercept-config.ts'
 import { InterceptTable } from '../../../src/overlay/intercept/intercept-table.ts'
 import { ListeningPlan } from '../../../src/overlay/intercept/listening-plan.ts'
-import { ServiceNames } from '../../../src/overlay/intercept/service-names.ts'
+import { ServiceAddressAllocator } from '../../../src/overlay/intercept/service-address-allocator.ts'
 import { interceptLimits } from '../../../src/overlay/intercept/limits.ts'
 import { parseIp } from '../../../src/lib/text/ip-address.ts'
 import { parseCidr } from '../../../src/lib/text/networks.ts'
@@ -247,7 +247,7 @@ test('a service name keeps its address; if no more addresses are available, the 
   let nowMs = 0
   const clock: Pick<Clock, 'monotonicMs'> = { monotonicMs: () => nowMs }
   const used = new Set(['100.64.0.2'])
-  const names = new ServiceNames(network, clock, ({ text }) => used.has(text))
+  const names = new ServiceAddressAllocator(network, clock, ({ text }) => used.has(text))
   const given = (name: string) => names.use(name)?.text ?? null
   expect(['a', 'b', 'c', 'd', 'e'].map(given)).toEqual(
     ['2', '3', '4', '5', '6'].map((last) => `100.64.0.${last}`),

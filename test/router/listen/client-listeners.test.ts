@@ -10,7 +10,7 @@ import {
   validityStartingAt,
 } from '../../../src/pki/authority/authority.ts'
 import { terminatorDialers } from '../../../src/router/dial/dialers.ts'
-import { TargetSockets } from '../../../src/overlay/sockets/target-sockets.ts'
+import { TargetSocketLimiter } from '../../../src/overlay/sockets/target-socket-limiter.ts'
 import type { RouterIdentity } from '../../../src/router/identity/reloadable-identity.ts'
 import { ClientListeners } from '../../../src/router/listen/client-listeners.ts'
 import { socketLimits } from '../../../src/overlay/sockets/limits.ts'
@@ -327,7 +327,7 @@ test('A router does not dial a target that is a listener of this router', async 
     circuits,
     caPem: () => '',
     ownPorts: () => ports,
-    sockets: new TargetSockets(),
+    sockets: new TargetSocketLimiter(),
   })
   const dialed = dialers
     .get('transport')

@@ -8,7 +8,7 @@ export interface RouterPlan {
   readonly forwarder: Readonly<Record<string, number>>
   /** Values of the configuration section `link`. */
   readonly link: Readonly<Record<string, number>>
-  /** Options of the ends of circuits. */
+  /** Options of the circuit endpoints. */
   readonly xgress: Readonly<Record<string, number>>
   readonly hostMsMax: number
   readonly hostRefusesChance: number
@@ -31,7 +31,7 @@ export interface CircuitPlan extends RouterPlan {
   readonly frames: FrameRates
   readonly delayMsMax: number
   readonly dials: readonly DialPlan[]
-  /** Share of circuit ends that send data as long as the traffic lasts. */
+  /** Share of circuit endpoints that send data as long as the traffic lasts. */
   readonly endlessShare: number
   readonly wordsAPieceMax: number
   readonly pauseMsMax: number

@@ -21,7 +21,7 @@ function lastLine(text: string): string {
   return text.trimEnd().split('\n').at(-1) ?? ''
 }
 
-test('simulated circuits are complete, have one owner, and are gone after they have ended (8 seeds)', async () => {
+test('simulated circuits deliver all data, have one owner, and are gone after they have ended (8 seeds)', async () => {
   const text = await simulate(['--first', '1', '--seeds', '8', '--workers', '2'])
   expect(text).toMatch(/simulated 8 seeds .* 0 failed/)
   for (const kind of ['circuit rerouted', 'circuit survived', 'frame lost', 'router crash']) {

@@ -62,8 +62,8 @@ export class CircuitInvariants {
       const circuits = figures['forwarder.circuits'] ?? 0
       const bytes = figures['forwarder.buffered_bytes'] ?? 0
       assert(circuits <= circuitsMax, `C3: ${id} carries ${circuits} circuits`)
-      assert(ends <= endsMax, `C3: ${id} has ${ends} ends of ${circuits} circuits`)
-      assert(bytes <= ends * bytesMax, `C3: ${id} holds ${bytes} bytes for ${ends} ends`)
+      assert(ends <= endsMax, `C3: ${id} has ${ends} endpoints of ${circuits} circuits`)
+      assert(bytes <= ends * bytesMax, `C3: ${id} holds ${bytes} bytes for ${ends} endpoints`)
     }
   }
 
@@ -133,9 +133,9 @@ export class CircuitInvariants {
     for (const { open, number } of this.#world.streams.values()) {
       const [one, other] = open
       if (one === undefined) continue
-      if (other === undefined) return `C4: ${one.name} has no other end`
+      if (other === undefined) return `C4: ${one.name} has no other endpoint`
       if (open.length > 2 || one.side === other.side) {
-        return `C4: circuit ${number} has ${open.length} ends: ${open.map(({ name }) => name).join()}`
+        return `C4: circuit ${number} has ${open.length} endpoints: ${open.map(({ name }) => name).join()}`
       }
       for (const [from, to] of [
         [one, other],
@@ -169,7 +169,7 @@ export class CircuitInvariants {
           if (!isCarried) return `C7: ${id} lists ${shown}, which ${routerId} does not carry`
         }
         const open = this.#world.streams.get(ends.id)?.open.length ?? 0
-        if (open !== 2) return `C7: ${id} lists ${shown}, which has ${open} ends`
+        if (open !== 2) return `C7: ${id} lists ${shown}, which has ${open} endpoints`
       }
     }
     return null
@@ -178,13 +178,13 @@ export class CircuitInvariants {
   #leftBehind(): string | null {
     for (const { id, carried, life } of this.#world.routers.values()) {
       const [first] = carried
-      if (first !== undefined) return `C8: ${id} carries ${this.#shown(first)} still`
+      if (first !== undefined) return `C8: ${id} still carries ${this.#shown(first)}`
       const ends = life?.forwarder.figures()['forwarder.ends'] ?? 0
-      if (ends > 0) return `C8: ${id} has ${ends} ends still`
+      if (ends > 0) return `C8: ${id} still has ${ends} endpoints`
     }
     for (const [id, { circuits }] of this.#world.fabrics) {
       const [first] = circuits.allKept()
-      if (first !== undefined) return `C8: ${id} lists ${this.#shown(first.ends.id)} still`
+      if (first !== undefined) return `C8: ${id} still lists ${this.#shown(first.ends.id)}`
     }
     return null
   }

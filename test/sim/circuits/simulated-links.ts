@@ -26,7 +26,7 @@ import { type DialedPeer, PeerDialer } from '../../../src/router/links/peer-dial
 import type { ProgramLogger } from '../../../src/overlay/logger.ts'
 import type { Frames } from './frames.ts'
 import type { SimulatedSocket } from './simulated-socket.ts'
-import { readPeerChanges } from '../../../src/router/links/links.ts'
+import { readPeerChanges } from '../../../src/router/links/link-manager.ts'
 import { controlContentType } from '../../../src/channel/messages/control.ts'
 
 type LinkConfig = NonNullable<RouterConfig['link']>

@@ -7,7 +7,7 @@ import { parseRouterConfig } from '../../../src/config/router/load.ts'
 import type { RouterConfig } from '../../../src/config/router/table.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { combineMessageTables } from '../../../src/router/controllers/combine-message-tables.ts'
-import { Controllers } from '../../../src/router/controllers/controllers.ts'
+import { ControllerManager } from '../../../src/router/controllers/controller-manager.ts'
 import {
   AlreadyConnectedError,
   type DialedController,
@@ -17,7 +17,7 @@ import { DialFailure, type DialRequest } from '../../../src/overlay/circuits/cir
 import { Forwarder } from '../../../src/router/forward/forwarder.ts'
 import { xgressOptions } from '../../../src/overlay/circuits/xgress-options.ts'
 import { encodeLinkListeners } from '../../../src/channel/messages/links.ts'
-import { CircuitRequests } from '../../../src/router/listen/circuit-requests.ts'
+import { CircuitRequester } from '../../../src/router/listen/circuit-requester.ts'
 import { Context, type VirtualLoop } from '../virtual-loop.ts'
 import type { RouterPlan } from './circuit-plan.ts'
 import type { Frames } from './frames.ts'
@@ -57,9 +57,9 @@ export interface RouterWorld extends StreamWorld {
 interface RouterLife {
   readonly party: Party
   readonly forwarder: Forwarder
-  readonly controllers: Controllers
+  readonly controllers: ControllerManager
   readonly links: SimulatedLinks
-  readonly requests: CircuitRequests
+  readonly requests: CircuitRequester
 }
 
 const nothing = (): void => undefined
@@ -68,8 +68,8 @@ const version = { version: 'v2.0.0', revision: 'r', buildDate: 'd', os: 'linux',
 const REQUEST_MS_MAX = 8_000
 
 /**
- * A running router with production controllers, forwarder, routes, circuit ends and link registry.
- * Sockets and circuit users are simulated.
+ * A running router with production controllers, forwarder, routes, circuit endpoints and link
+ * registry. Sockets and circuit users are simulated.
  */
 export class SimulatedRouter {
   readonly id: string
@@ -168,7 +168,7 @@ export class SimulatedRouter {
       connect: (peerId) => world.connectTo(party, peerId),
     })
     const messages = combineMessageTables([links.messages(), forwarder.messages()])
-    const controllers: Controllers = new Controllers({
+    const controllers: ControllerManager = new ControllerManager({
       // The folder does not exist, so a restarted router knows only the controllers of its
       // configuration.
       endpointsFile: join(tmpdir(), 'flotilla-simulated', 'nowhere', 'endpoints.yml'),
@@ -189,17 +189,17 @@ export class SimulatedRouter {
         onClosed: nothing,
       },
     })
-    const requests = new CircuitRequests({ connections, clock })
+    const requests = new CircuitRequester({ connections, clock })
     this.life = { party, forwarder, controllers, links, requests }
     forwarder.start()
     controllers.start()
   }
 
   async #dialController(
-    controllers: Controllers,
+    controllers: ControllerManager,
     party: Party,
     address: string,
-    handlers: Parameters<ConstructorParameters<typeof Controllers>[0]['dial']>[1],
+    handlers: Parameters<ConstructorParameters<typeof ControllerManager>[0]['dial']>[1],
   ): Promise<DialedController> {
     const world = this.#world
     const id = world.controllerIds().find((one) => addressOf(one) === address)
@@ -216,7 +216,7 @@ export class SimulatedRouter {
     party: Party,
     id: string,
     address: string,
-    handlers: Parameters<ConstructorParameters<typeof Controllers>[0]['dial']>[1],
+    handlers: Parameters<ConstructorParameters<typeof ControllerManager>[0]['dial']>[1],
   ): Promise<DialedController> {
     const world = this.#world
     const clock = world.clockOf(this.id)

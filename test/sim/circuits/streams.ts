@@ -97,7 +97,7 @@ export class StreamEnd implements CircuitApplication {
     return this.closed === null && !this.isLost
   }
 
-  /** Called in an event of the router of this end. */
+  /** Called in an event of the router that has this endpoint. */
   begin(end: CircuitEndpoint): void {
     this.#end = end
     this.#sendLater()

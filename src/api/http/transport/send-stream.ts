@@ -9,8 +9,8 @@ import type { ByteStream } from '../../../ports/byte-stream.ts'
  * Sends a stream no faster than the client reads, ends the response, and waits until it is
  * complete. If the client disconnects, closes the stream. If the client reads nothing for too long,
  * or the stream fails, destroys the connection.
- * @param stallMsMax maximum time in which the client reads nothing; set it for a stream that does
- * not detect slow readers itself.
+ * @param stallMsMax maximum time in which the client reads nothing. While chunks are sent, it
+ * applies only to a stream without `giveUp`; other streams detect slow readers themselves.
  * @throws the error with which the stream fails.
  */
 export async function sendStream(
