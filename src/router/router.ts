@@ -6,7 +6,7 @@ import type { Random } from '../lib/random.ts'
 import { formatHostPort } from '../lib/text/names.ts'
 import type { CachedResolver } from '../lib/runtime/cached-resolver.ts'
 import { readProcessMemory } from '../lib/runtime/thread-memory.ts'
-import { missingSectionNotes, unusedSectionNotes } from '../config/router/section-notes.ts'
+import { routerConfigNotes, sectionNotes } from '../config/router/section-notes.ts'
 import type { EffectiveValue } from '../config/engine/reader.ts'
 import { configuredEndpoints, configuredProxy } from '../config/router/router-relations.ts'
 import type { RouterConfig } from '../config/router/table.ts'
@@ -384,8 +384,7 @@ export class RouterProgram {
     const { config, log } = this.#deps
     const { id, leaf } = this.#holder.current()
     log.info({ routerId: id, certificateUntil: isoTime(leaf.notAfterMs) }, 'router starting')
-    for (const line of [...missingSectionNotes(config), ...unusedSectionNotes(config)])
-      log.info({}, line)
+    for (const line of routerConfigNotes(config)) log.info({}, line)
     // Prevents an unhandled rejection if no caller awaits this promise yet.
     this.#failed.promise.catch(() => undefined)
     await this.#profiler?.start()
@@ -552,10 +551,7 @@ export class RouterProgram {
       'ert-terminators': () => this.#tunnel?.shown() ?? { entries: [] },
       metrics: () => this.#figures(),
       health: () => this.#checks.map((check) => check.shown(false)),
-      sections: () => ({
-        omitted: missingSectionNotes(config),
-        withoutData: unusedSectionNotes(config),
-      }),
+      sections: () => sectionNotes(config),
     }
   }
 

@@ -53,6 +53,20 @@ const silent = ['https://ctrl3:1280: it refused the connection']
 const [one, two] = [member('ctrl1'), member('ctrl2')]
 
 describe('the health of a cluster', () => {
+  test('names a member that answers and has not received the state', () => {
+    const learner = { ...member('ctrl3', 'learner'), applied: 0, address: 'ctrl2:1480' }
+    const seen = { ...status, members: [member('ctrl1', 'leader'), member('ctrl2'), learner] }
+    const { state, reasons } = evaluateClusterHealth({
+      statuses: [seen],
+      faults: [],
+      isOneView: true,
+    })
+    expect(state).toBe('WARNING')
+    expect(reasons).toEqual([
+      'ctrl3 has not received the state; check that the other controllers reach it at ctrl2:1480',
+    ])
+  })
+
   test.each([
     [
       'OK: 3 of 3 controllers answer, leader ctrl1, writes survive the failure of one voter | controllers=3 answering=3 tolerance=1 alarms=0',

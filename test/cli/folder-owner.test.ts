@@ -40,10 +40,24 @@ describe.skipIf(!isRoot)(`root ${skipped}`, () => {
     const words = ['cluster', 'init', join(path, 'config.yml'), '--id', 'ctrl1']
     const { code, stderr } = await runHere(words, { SUDO_USER: '' })
     expect(stderr).toMatch(
-      /^flotilla: .*\/ctrl1 belongs to user nobody, who could not open the files that root creates; type: (sudo -u|runuser -u) nobody /,
+      /^flotilla: .*\/ctrl1 belongs to user nobody, who could not open the files that root creates; type: (sudo -u|runuser -u) nobody /m,
     )
     expect(code).toBe(2)
     expect(readdirSync(path)).toEqual([])
+  })
+
+  test('creates no key for a certificate request in a folder of another user', async () => {
+    const path = folderOf(NOBODY)
+    const config = join(path, 'config.yml')
+    writeFileSync(
+      config,
+      'id: ctrl1\ndata: data\ntrustDomain: net.example.org\nidentity: { cert: cert.pem, key: controller.key, ca: ca.pem }\ncluster: { bind: "127.0.0.1:1480", advertise: "127.0.0.1:1480" }\nweb: [{ bind: "127.0.0.1:1280", advertise: "127.0.0.1:1280" }]\n',
+    )
+    const words = ['pki', 'csr', '--config', config, '--out', join(folder, 'csr.pem')]
+    const { code, stderr } = await runHere(words)
+    expect(stderr).toContain(`${path} belongs to user nobody`)
+    expect(code).toBe(2)
+    expect(readdirSync(path)).toEqual(['config.yml'])
   })
 
   test('prints the user ID of a user without a name', async () => {

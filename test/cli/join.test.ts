@@ -182,6 +182,23 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
+  test('is refused without files if another controller answers at its mesh address', async () => {
+    const other = await member.controllerAt('ctrl3')
+    const advertise = `127.0.0.1:${other.port}`
+    const { text } = planConfig(config, flags, member.trustDomain)
+    mkdirSync(etc)
+    writeFileSync(
+      config,
+      text.replace(/(cluster:\n(?: {2}.*\n)*? {2}advertise: )\S+/, `$1${advertise}`),
+    )
+    await expect(attempt(member.ticket())).rejects.toThrow(
+      `ctrl3 answers at ${advertise}, the address that ctrl2 would have`,
+    )
+    await other.close()
+    expect(member.received).toEqual([])
+    expect(readdirSync(etc)).toEqual(['config.yml'])
+  })
+
   test('keeps a seed only if it leads to a member or its name cannot be resolved', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
@@ -417,7 +434,9 @@ describe('A join that was interrupted', () => {
     }
     member.replies.push({ status: 200, body: { data: {} } })
     expect(await refused(member.ticket())).toContain('unknown response')
-    await attempt(member.ticket())
+    const { checks } = await attempt(member.ticket())
+    // The certificate in the response of the cluster is not the one in use.
+    expect(checks.map(({ check }) => check)).not.toContain('certificate')
     expect([cert, key, ca].map((path = '') => readFileSync(path, 'utf8'))).toEqual(theirs)
   })
 

@@ -27,7 +27,7 @@ import { checkStillAdmitted } from './still-admitted.ts'
 import { type ReachedMember, requestJoin } from './join-request.ts'
 import { adoptClusterOptions } from './adopt-cluster-options.ts'
 import { createJoinState, deleteJoinState, type JoinState, readJoinState } from './join-state.ts'
-import { seedsForJoin } from './member-seeds.ts'
+import { checkJoinAddress, seedsForJoin } from './member-seeds.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
 import { firstStartCommand } from '../terminal/start-command.ts'
@@ -111,6 +111,7 @@ export async function prepareJoin(
   const identity = checkJoinIdentity(config, earlier, ticket, checks, nowMs)
   await checkJoinPorts(config, checks)
   const members = await checkJoinMembers(ticket, checks)
+  await checkJoinAddress(config, ticket.caPem, checks)
   const isFolderOurs = !existsSync(folder)
   const state = earlier ?? createJoinState(folder, config.id, ticket, identity.privateKeyPem)
   await askAndLayDown(
@@ -168,7 +169,7 @@ async function askAndLayDown(
         'admission',
         `as ${outcome.answer.isVoter ? 'voter' : 'learner'}, supports feature levels up to ${FEATURE_LEVEL}`,
       )
-      verifyJoinResponse(planned, state, outcome.answer, checks, nowMs)
+      verifyJoinResponse(planned, state, outcome.answer, checks, { keepsCertificate, nowMs })
       writeJoinFiles(
         adoptClusterOptions(planned, outcome.answer.sharedOptions, checks),
         state,

@@ -17,6 +17,8 @@ const ADDRESSES_MAX = 8
  * would be removed here.
  */
 const TIMEOUT_MS = 10_000
+/** Time limit for a connection to the address of this host, at which usually nothing listens. */
+const ADDRESS_TIMEOUT_MS = 3_000
 
 /**
  * Seeds for the configuration of a joining controller: first the seeds of its existing
@@ -53,6 +55,30 @@ export async function seedsForJoin(
   // Host names from the operator come first, because addresses change more often than names.
   const kept = judged.filter(({ isKept }) => isKept).map(({ seed }) => seed)
   return [...new Set([...kept, ...addresses])].slice(0, SEEDS_MAX)
+}
+
+/**
+ * Refuses a join whose mesh address is that of another running controller: the members could not
+ * connect to the new controller, which would stay a learner without the state.
+ * @throws {CommandFailure} with the id of the other controller.
+ */
+export async function checkJoinAddress(
+  { id: selfId, cluster: { advertise }, trustDomain }: ControllerConfig,
+  caPem: string,
+  checks: CheckList,
+): Promise<void> {
+  const secureContext = createSecureContext({ ca: caPem })
+  const ids = await Promise.all(
+    (await addressesOf(advertise)).map((address) =>
+      probeControllerId(address, secureContext, trustDomain, ADDRESS_TIMEOUT_MS),
+    ),
+  )
+  const other = ids.find((id) => id !== null && id !== selfId)
+  if (other === undefined) return
+  checks.fail(
+    'address',
+    `${other} answers at ${advertise}, the address that ${selfId} would have; pass the name of this host with --advertise, or correct cluster.advertise in an existing configuration`,
+  )
 }
 
 /** The IP addresses of a seed, each as host:port. */

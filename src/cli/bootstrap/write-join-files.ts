@@ -29,7 +29,7 @@ export function verifyJoinResponse(
   state: JoinState,
   answer: JoinResponse,
   checks: CheckList,
-  nowMs: number,
+  { keepsCertificate, nowMs }: { readonly keepsCertificate: boolean; readonly nowMs: number },
 ): void {
   const leaf = judgedLeaf(config, state, answer, checks, nowMs)
   const lacking = missingHosts(leaf, advertisedHosts(config))
@@ -41,6 +41,8 @@ export function verifyJoinResponse(
       `the certificate lacks ${lacking.join(', ')}, which the first attempt with this ticket did not request; rerun the join with a new ticket ('flotilla cluster invite'), or with the addresses of the first attempt`,
     )
   }
+  // The controller does not use the certificate in the response.
+  if (keepsCertificate) return
   const days = Math.round((leaf.notAfterMs - nowMs) / (24 * 60 * 60 * 1000))
   const spiffeId = `spiffe://${config.trustDomain}/controller/${config.id}`
   checks.ok('certificate', `${spiffeId}, for ${days} days`)

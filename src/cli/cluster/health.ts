@@ -125,6 +125,7 @@ export function evaluateClusterHealth({ statuses, faults, isOneView }: Observed)
   const warnings = [
     ...silent.map((id) => `${id} does not answer`),
     ...failing(statuses).map((id) => `${id} does not serve`),
+    ...withoutState(judged, silent),
     ...(!hasMajority || alarms.has('NO_QUORUM_SPARE') ? [] : toleranceWarning(judged)),
     ...(leaders.size > 1 ? [`controllers name different leaders: ${[...leaders].join(', ')}`] : []),
     ...[...alarms.values()].filter(({ isCritical }) => !isCritical).map(alarmText),
@@ -160,6 +161,21 @@ function toleranceWarning(status: ClusterStatus | null): readonly string[] {
 
 function reachedMembers({ members }: ClusterStatus): readonly string[] {
   return members.filter(({ role }) => role !== 'unknown').map(({ id }) => id)
+}
+
+/**
+ * Members that answer and have no state, although the cluster has one: usually, the other
+ * controllers cannot connect to them.
+ */
+function withoutState(status: ClusterStatus | null, silent: readonly string[]): readonly string[] {
+  const members = status?.members ?? []
+  if (!members.some(({ applied }) => applied > 0)) return []
+  return members
+    .filter(({ id, applied, role }) => applied === 0 && role !== 'unknown' && !silent.includes(id))
+    .map(
+      ({ id, address }) =>
+        `${id} has not received the state; check that the other controllers reach it at ${address}`,
+    )
 }
 
 function failing(statuses: readonly ClusterStatus[]): readonly string[] {

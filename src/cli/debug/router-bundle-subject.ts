@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
+import { routerConfigNotes } from '../../config/router/section-notes.ts'
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import { usageFailure } from '../../controller/command-failure.ts'
 import { inspectChain } from '../../pki/authority/inspection.ts'
@@ -34,7 +34,7 @@ export function routerBundleSubject(path: string): SupportBundleSubject {
         name: 'check.json',
         read: async () => {
           const { faults, notes } = await findHostStartFaults(loaded)
-          const more = [...missingSectionNotes(config), ...unusedSectionNotes(config)]
+          const more = routerConfigNotes(config)
           return { isRunning: await isRunning(path), warnings, faults, notes: [...more, ...notes] }
         },
       },

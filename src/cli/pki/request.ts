@@ -12,6 +12,7 @@ import { CommandFailure, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { formatHostPort, parseHostPort } from '../../lib/text/names.ts'
 import { loadConfigOrFail } from '../client/connection.ts'
 import { advertisedHosts } from '../../config/controller/advertised-hosts.ts'
+import { refuseForeignFolders } from '../terminal/folder-owner.ts'
 import { makeFolder } from '../terminal/make-folder.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { withOneLineErrors } from './commands.ts'
@@ -31,6 +32,7 @@ export async function requestControllerCertificate(options: {
   const { id, trustDomain, identity } = config
   const hosts = hostsOf(options.host, advertisedHosts(config))
   const isThere = existsSync(identity.key)
+  if (!isThere) refuseForeignFolders([identity.key])
   await withOneLineErrors(async () => {
     const kind = options.rsa === true ? 'rsa' : 'ec'
     const privateKeyPem = isThere ? readSecretFile(identity.key).text : generatePrivateKeyPem(kind)

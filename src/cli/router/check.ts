@@ -1,7 +1,7 @@
 import { formatConfigFault } from '../../config/engine/fault.ts'
 import { CommandFailure, EXIT_FAILED, EXIT_USAGE } from '../../controller/command-failure.ts'
 import { loadRouterConfig } from '../../config/router/load.ts'
-import { missingSectionNotes, unusedSectionNotes } from '../../config/router/section-notes.ts'
+import { routerConfigNotes } from '../../config/router/section-notes.ts'
 import type { EffectiveValue } from '../../config/engine/reader.ts'
 import { unsupportedNodeReason } from '../../lib/runtime/unsupported-node.ts'
 import { printJson, printLine, printNote } from '../terminal/output.ts'
@@ -53,7 +53,7 @@ export async function checkRouter(path: string, options: CheckRouterOptions): Pr
     throw new CommandFailure(EXIT_FAILED, `${path}: the router cannot start on this host`)
   }
   printLine(`${path}: the configuration is valid${withWarnings(warnings.length)}`)
-  for (const note of [...missingSectionNotes(config), ...unusedSectionNotes(config), ...notes]) {
+  for (const note of [...routerConfigNotes(config), ...notes]) {
     printLine(`note: ${note}`)
   }
 }
@@ -74,7 +74,7 @@ async function checkAsJson(path: string, options: CheckRouterOptions): Promise<v
   }
   const { config, effective } = loaded
   const host = await findingsHere(loaded, options)
-  const notes = [...missingSectionNotes(config), ...unusedSectionNotes(config), ...host.notes]
+  const notes = [...routerConfigNotes(config), ...host.notes]
   const { faults } = host
   const printed = options.print === true ? { effective } : {}
   const isRefused = options.strict === true && warnings.length > 0

@@ -20,8 +20,33 @@ export function missingSectionNotes(config: RouterConfig): readonly string[] {
   return effects.flatMap(([isOmitted, effect]) => (isOmitted ? [effect] : []))
 }
 
+/** The notes of absent and of unused sections, for the inspection of a running router. */
+export function sectionNotes(config: RouterConfig): {
+  readonly omitted: readonly string[]
+  readonly withoutData: readonly string[]
+} {
+  return { omitted: missingSectionNotes(config), withoutData: unusedSectionNotes(config) }
+}
+
+/** All notes on a valid configuration: for the log, `router check` and debug bundles. */
+export function routerConfigNotes(config: RouterConfig): readonly string[] {
+  return [...missingSectionNotes(config), ...unusedSectionNotes(config), ...openPortNotes(config)]
+}
+
+/** One sentence for each tunnel whose ports for services other hosts can reach. */
+function openPortNotes(config: RouterConfig): readonly string[] {
+  return config.listeners.flatMap(({ binding, options }, index) => {
+    if (binding !== 'tunnel' || options['mode'] !== 'proxy') return []
+    const services = options['services']
+    if (!Array.isArray(services) || services.length === 0) return []
+    return [
+      `listeners[${index}].options.services: these ports are open on all addresses of this host, so other hosts use the services as this router, without log-in; to open a port for this host alone, give the service a config proxy.v1 with the binding 127.0.0.1`,
+    ]
+  })
+}
+
 /** One sentence for each section that is checked but has no effect in this version. */
-export function unusedSectionNotes(config: RouterConfig): readonly string[] {
+function unusedSectionNotes(config: RouterConfig): readonly string[] {
   const others = transportsWithoutEffect(config.transport)
   const sections: readonly (readonly [boolean, string, string])[] = [
     [

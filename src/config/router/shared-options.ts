@@ -313,7 +313,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
       ),
       {
         default: [],
-        why: 'proxy: services for which the router opens a listener, as <service name>:<port> or <service name>:<port>:udp. A config proxy.v1 of the service takes precedence.',
+        why: 'proxy: services for which the router opens a listener, as <service name>:<port> or <service name>:<port>:udp. The port is open on all addresses of the host, without log-in. A config proxy.v1 of the service takes precedence; its member binding names another address.',
       },
     ),
     resolver: defineOption(

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
@@ -33,6 +34,8 @@ const PROTOCOL = '187'
  */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff
+/** Number of the capability (linux/capability.h). */
+const CAP_NET_ADMIN = 12n
 const FAMILIES = ['-4', '-6'] as const
 
 const execute = promisify(execFile)
@@ -50,10 +53,25 @@ export async function runIpCommand(args: readonly string[]): Promise<string> {
   } catch (error) {
     const { stderr } = error as { readonly stderr?: unknown }
     const said = typeof stderr === 'string' ? stderr.trim() : ''
-    throw Object.assign(new Error(said === '' ? errorMessage(error) : said), {
+    const status = readFileSync('/proc/self/status', 'utf8')
+    throw Object.assign(new Error(ipFailureReason(said, errorMessage(error), status)), {
       code: errorCode(error),
     })
   }
+}
+
+/**
+ * Why the command `ip` failed. `ip` of Debian 12 prints nothing when the system call filter of the
+ * systemd unit keeps it from dropping its capabilities, so a missing capability is read from the
+ * status of this process.
+ * @param said error output of the command; '' if there is none.
+ * @param status text of /proc/self/status.
+ */
+export function ipFailureReason(said: string, message: string, status: string): string {
+  if (said !== '') return said
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`)
+  const isCapable = ((effective >> CAP_NET_ADMIN) & 1n) === 1n
+  return isCapable ? message : `operation not permitted without CAP_NET_ADMIN: ${message}`
 }
 
 /**
@@ -215,7 +233,7 @@ function startFailure(error: unknown): ProgramFailure {
   const isForbidden = /not permitted|permission denied/i.test(reason)
   return new ProgramFailure(
     isForbidden
-      ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run this program as root, or give it AmbientCapabilities=CAP_NET_ADMIN CAP_NET_BIND_SERVICE in its systemd unit, or use mode proxy'
+      ? 'the tunnel has mode tproxy, which needs the capability CAP_NET_ADMIN: run this program as root, or install the drop-in deploy/systemd/drop-ins/tproxy.conf for its systemd unit, or use mode proxy'
       : `the tunnel has mode tproxy, and this machine makes no route for it: ${reason}`,
     { cause: error },
   )

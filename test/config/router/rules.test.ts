@@ -4,7 +4,7 @@ import {
   configuredEndpoints,
   configuredProxy,
 } from '../../../src/config/router/router-relations.ts'
-import { missingSectionNotes } from '../../../src/config/router/section-notes.ts'
+import { missingSectionNotes, routerConfigNotes } from '../../../src/config/router/section-notes.ts'
 import { routerFields } from '../../../src/config/router/table.ts'
 import { webSocketTimeouts } from '../../../src/config/router/table-transport.ts'
 import {
@@ -49,6 +49,18 @@ describe('The router configuration file', () => {
     const told = missingSectionNotes(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)
     expect(told[0]).toContain(effect)
+  })
+
+  test('names the ports of a tunnel that other hosts can reach', () => {
+    const tunnel = (options: string): string =>
+      `listeners: [{binding: tunnel, options: {${options}}}]\n`
+    const notes = (options: string): readonly string[] =>
+      routerConfigNotes(config(tunnel(options))).filter((line) => line.includes('all addresses'))
+    expect(notes('mode: proxy, services: ["web:8089"]')).toEqual([
+      expect.stringMatching(/^listeners\[0\]\.options\.services: .* without log-in; .* proxy\.v1/),
+    ])
+    expect(notes('mode: proxy')).toEqual([])
+    expect(notes('mode: host')).toEqual([])
   })
 
   test('accepts the web APIs health-checks and metrics, which have no options', () => {
