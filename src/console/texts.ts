@@ -403,8 +403,10 @@ export const texts = {
 
   roles: {
     own: 'Add an attribute',
+    one: 'Attribute',
     search: (many: string) => `#attribute or @name of ${many}`,
     attribute: 'attribute',
+    newAttribute: 'new attribute',
     all: (many: string) => `all ${many}`,
     count: (amount: number, one: string, many: string) =>
       `Matches ${count(amount, one, within(many))} now`,
@@ -461,6 +463,7 @@ export const texts = {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,
     filterPlaceholder: 'Name, #attribute or =filter',
+    filterPlain: 'Filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
     filters: 'Filters',
@@ -530,10 +533,10 @@ export const texts = {
     selected: (amount: number) => `${amount.toLocaleString('en')} selected`,
     selectEvery: (amount: number) => `Select all ${amount}`,
     unselect: 'Clear',
-    addAttributes: 'Add',
-    removeAttributes: 'Remove',
+    addAttributes: 'Add attribute',
+    removeAttributes: 'Remove attribute',
     chooseAttribute: 'Choose an attribute first',
-    tooMany: (most: number) => `At most ${most} records are changed at once`,
+    tooMany: (most: number) => `At most ${most} at once`,
     bulkTitles: {
       add: (attributes: string, amount: string) => `Add ${attributes} to ${amount}?`,
       remove: (attributes: string, amount: string) => `Remove ${attributes} from ${amount}?`,
@@ -699,8 +702,9 @@ export const texts = {
   form: {
     title: (one: string) => upperFirst(one),
     none: '–',
-    lines: 'One a line',
-    pem: 'As PEM.',
+    lines: 'One per line',
+    jsonObject: 'A JSON object.',
+    pem: 'In PEM format.',
     methods: {
       ott: 'One-time token',
       ottca: 'Certificate of a CA',
@@ -896,14 +900,14 @@ export const texts = {
       given: {
         dial: 'may use',
         bind: 'may host',
-        router: 'may use the router',
-        serviceRouter: 'is reached through the router',
+        router: 'may connect to',
+        serviceRouter: 'is reached through',
       },
       taken: {
         dial: 'may no longer use',
         bind: 'may no longer host',
-        router: 'may no longer use the router',
-        serviceRouter: 'is no longer reached through the router',
+        router: 'may no longer connect to',
+        serviceRouter: 'is no longer reached through',
       },
     },
     counts: (right: string, given: number, taken: number) => `${right}: +${given} −${taken}`,
@@ -1047,7 +1051,7 @@ export const texts = {
       service: 'Offer a service',
       identity: 'Enroll an identity',
       router: 'Add a router',
-      signer: 'Log in with a provider',
+      signer: 'Add a log-in provider',
       import: 'Import from a file',
     },
     what: {
@@ -1074,20 +1078,20 @@ export const texts = {
         hint: 'A name or address that tunnels intercept.',
         example: 'wiki.internal',
       },
-      port: { label: 'Port' },
+      port: { label: 'Port for clients' },
       hostAddress: {
         label: 'Address at the host',
         hint: 'Where the host reaches the server.',
         example: '127.0.0.1',
       },
-      hostPort: { label: 'Port' },
+      hostPort: { label: 'Port at the host' },
       dialRoles: {
         label: 'Who may use it',
         hint: 'Attributes or identities. Empty: nobody yet.',
       },
       bindRoles: {
         label: 'Who hosts it',
-        hint: 'The identity that runs beside the server, or of a router with a tunnel. Empty: nobody yet.',
+        hint: 'The identity next to the server, or a router with a tunneler. Empty: nobody yet.',
       },
     },
     make: 'Create all',
@@ -1161,8 +1165,7 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     semantics: { AllOf: 'All of them', AnyOf: 'At least one' } as Readonly<Record<string, string>>,
     operatingSystems: 'A device passes with one of these systems.',
-    versions:
-      'Ranges such as >=10.0.0 <11.0.0. A device passes with one of them; none: any version.',
+    versions: 'Ranges such as >=10.0.0 <11.0.0. Empty: any version.',
     domains: 'A device passes in one of these domains.',
     macAddresses: 'Like 00:1b:44:11:3a:b7. A device passes with one of them.',
     path: 'The whole path of the program.',
@@ -1233,7 +1236,7 @@ export const texts = {
       realm: { label: 'Realm', hint: 'Like staff' },
       issuer: {
         label: 'Issuer',
-        hint: 'The claim iss of its tokens, character by character, like https://idp.example.net',
+        hint: 'Exactly the iss claim of its tokens, such as https://idp.example.net',
       },
     },
     claims: {
@@ -1244,7 +1247,7 @@ export const texts = {
       other: 'Choose a claim that the provider never gives to another account.',
     } as Readonly<Record<string, string>>,
     claim: 'Claim that names the identity',
-    audienceHint: 'The claim aud of its tokens, usually the client ID.',
+    audienceHint: 'The aud claim of its tokens, usually the client ID.',
     keysHeading: 'Keys: an address or a certificate',
     logInHeading: 'Log in from the console',
     jwksHint: 'Where the provider publishes its keys.',
@@ -1336,10 +1339,10 @@ export const texts = {
   history: {
     title: (id: string) => `Last hour of ${id}`,
     names: {
-      commitsPerSecond: 'Commits a second',
+      commitsPerSecond: 'Commits per second',
       appliedLag: 'Entries behind',
       fsyncP99Ms: 'Log fsync, p99 ms',
-      requestsPerSecond: 'Requests a second',
+      requestsPerSecond: 'Requests per second',
       logIns: 'Log-ins',
       leaderChanges: 'Leader changes',
     } as Readonly<Record<string, string>>,

@@ -218,9 +218,22 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByText('Matches 1 service now', { exact: true }).waitFor()
   })
 
+  test('offers a new role attribute last, so that Enter adds one that records have', async () => {
+    const page = await network.open(1, 'service-policies/new')
+    await page.getByLabel('Service roles', { exact: true }).fill('we')
+    const options = page.getByRole('listbox').getByRole('option')
+    await options.getByText(texts.roles.newAttribute).waitFor()
+    expect(await options.allInnerTexts()).toEqual([
+      `#web\n${texts.roles.attribute}`,
+      `#we\n${texts.roles.newAttribute}`,
+    ])
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: texts.picker.remove('#web') }).waitFor()
+  })
+
   test('shows invisible characters in a record’s name as codes, and shows the name in the title of the tab', async () => {
     const id = await create('services', { name: 'pay\u200Bpal', encryptionRequired: true })
-    const page = await network.open(1, 'services')
+    const page = await network.open(1, 'services?q=pay')
     await page.getByRole('link', { name: 'pay‹U+200B›pal' }).click()
     await page.getByRole('heading', { level: 1, name: 'pay‹U+200B›pal' }).waitFor()
     await until('the title has the name', async () => {
@@ -258,8 +271,31 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       'Identities',
       'Services',
     ])
-    await page.goto(network.url(1, 'wizards/service'))
-    await page.getByText(texts.failure.notAllowed).waitFor()
+    for (const path of ['wizards/service', 'services/new']) {
+      await page.goto(network.url(1, path))
+      await page.getByText(texts.failure.notAllowed).waitFor()
+    }
+  })
+
+  test('offers a user no change that controllers would refuse, and no column without values', async () => {
+    const id = await network.create('services', { name: 'wiki archive', encryptionRequired: true })
+    const page = await pageOf(await accountOf('auditor', ['service.read']))
+    await page.goto(network.url(1, 'services?q=wiki'))
+    await page.getByRole('link', { name: 'wiki archive' }).click()
+    const tabs = page.getByRole('navigation', { name: texts.record.tabs })
+    await tabs.getByText(texts.record.tabNames.overview).waitFor()
+    expect(await tabs.getByText(texts.record.tabNames.edit).count()).toBe(0)
+    expect(await page.getByRole('button', { name: texts.record.delete }).count()).toBe(0)
+    await page.goBack()
+    await page.getByRole('link', { name: 'wiki', exact: true }).waitFor()
+    // The auditor may not read the terminators and configs that the other columns show.
+    expect(await page.locator('thead th').allInnerTexts()).toEqual([
+      'Name',
+      'Role attributes',
+      'Created',
+    ])
+    expect(await page.getByRole('button', { name: texts.list.create('service') }).count()).toBe(0)
+    await network.send('DELETE', `services/${id}`)
   })
 
   test('opens in a new tab without another log-in, and a log-out in one tab also logs out the other', async () => {

@@ -193,6 +193,43 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     }
   })
 
+  test('selects at most as many records as can be changed at once, and shows this number', async () => {
+    const recordsMax = 64
+    const names = Array.from({ length: recordsMax + 1 }, (_, k) => `sensor-${k}`)
+    await Promise.all(
+      names.map(
+        async (name) => await network.create('services', { name, encryptionRequired: true }),
+      ),
+    )
+    const page = await network.open(1, 'services?q=sensor-')
+    await page.setViewportSize({ width: 1280, height: 2000 })
+    await page.getByText(texts.list.total(names.length, true)).waitFor()
+    await until('more rows are loaded than can be selected', async () => {
+      return (await page.locator('tbody th[scope=row]').count()) > recordsMax
+    })
+    await page.getByLabel(texts.list.selectAll).check()
+    const bar = page.getByRole('region', { name: texts.list.selected(recordsMax) })
+    await bar.getByText(texts.list.tooMany(recordsMax)).waitFor()
+    const button = bar.getByRole('button', { name: texts.record.delete })
+    expect(await button.getAttribute('aria-disabled')).toBe('false')
+    await page.getByLabel(texts.list.selectAll).uncheck()
+    await bar.waitFor({ state: 'detached' })
+    const rows = await network.rowsOf('services', 'name contains "sensor-" limit 100')
+    await Promise.all(
+      rows.map(async ({ id }) => await network.send('DELETE', `services/${String(id)}`)),
+    )
+  })
+
+  test('keeps the head of its table in sight while it is scrolled', async () => {
+    const page = await network.open(1, 'identities')
+    await page.setViewportSize({ width: 1280, height: 400 })
+    await page.locator('.table-wrap.fits tbody th[scope=row]').first().waitFor()
+    await page.evaluate('scrollTo(0, 300)')
+    const head = page.locator('thead th').first()
+    await until('the page is scrolled', async () => (await page.evaluate('scrollY')) === 300)
+    expect((await head.boundingBox())?.y).toBe(0)
+  })
+
   test('names a selected record that cannot be deleted, and offers no deletion then', async () => {
     const page = await network.open(1, 'identities')
     for (const name of ['Default Admin', 'laptop-01']) {
@@ -222,6 +259,8 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await network.send('DELETE', `services/${id}`)
     const dialog = page.getByRole('dialog')
     const phrase = pageTexts.bulk.phrase('2 services')
+    const clip = "getComputedStyle(document.querySelector('dialog .field .label')).clipPath"
+    expect(await page.evaluate(clip)).toBe('none')
     await dialog.getByLabel(texts.manage.typeThis(phrase)).fill(phrase)
     await dialog.getByRole('button', { name: texts.record.delete }).click()
     await dialog.getByText(pageTexts.bulk.refused(1, 2)).waitFor()

@@ -1,9 +1,11 @@
 import { texts } from '../texts.ts'
 
+/** A time is given in years only from two years on. */
 const UNITS = [
-  { name: 'day', ms: 86_400_000 },
-  { name: 'hour', ms: 3_600_000 },
-  { name: 'minute', ms: 60_000 },
+  { name: 'year', ms: 31_557_600_000, leastMs: 63_115_200_000 },
+  { name: 'day', ms: 86_400_000, leastMs: 86_400_000 },
+  { name: 'hour', ms: 3_600_000, leastMs: 3_600_000 },
+  { name: 'minute', ms: 60_000, leastMs: 60_000 },
 ] as const
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
@@ -12,7 +14,7 @@ const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeS
 /** A time relative to now in words, such as `5 minutes ago`. */
 export function relativeTimeText(ms: number, nowMs = Date.now()): string {
   const gone = ms - nowMs
-  const unit = UNITS.find((one) => Math.abs(gone) >= one.ms)
+  const unit = UNITS.find((one) => Math.abs(gone) >= one.leastMs)
   if (unit === undefined) return Math.abs(gone) < 5_000 ? texts.time.now : secondsText(gone)
   return relative.format(Math.round(gone / unit.ms), unit.name)
 }

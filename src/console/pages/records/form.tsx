@@ -16,6 +16,7 @@ import {
   isFieldShown,
   newListItem,
 } from './form-model.ts'
+import { jsonWidget } from './field-hints.ts'
 import type { FormField, ValueVariant, GroupWidget, Widget } from './form-field.ts'
 import { type Draft, isObject, stringItems, withMember } from './json-values.ts'
 import {
@@ -129,7 +130,8 @@ function hintOf({ help, widget }: FormField): string | undefined {
     widget.is === 'number' && widget.minimum !== null && widget.maximum !== null
       ? texts.form.bounds(widget.minimum, widget.maximum)
       : null
-  const hints = [help, bounds].filter((one) => one !== null && one !== '')
+  const json = widget === jsonWidget && help === null ? texts.form.jsonObject : null
+  const hints = [help, bounds, json].filter((one) => one !== null && one !== '')
   return hints.length === 0 ? undefined : hints.join(' ')
 }
 

@@ -143,8 +143,13 @@ export const kinds: readonly ConsoleKind[] = [
         },
         externalId: { label: 'External ID', help: 'Its name in tokens of an external JWT signer.' },
         appData: { widget: jsonWidget },
-        serviceHostingCosts: { widget: jsonWidget },
-        serviceHostingPrecedences: { widget: jsonWidget },
+        serviceHostingCosts: { help: 'A JSON object: a cost by service ID.', widget: jsonWidget },
+        serviceHostingPrecedences: {
+          help: 'A JSON object: a precedence by service ID.',
+          widget: jsonWidget,
+        },
+        defaultHostingCost: {},
+        defaultHostingPrecedence: {},
         tags: { widget: jsonWidget },
       },
     },
@@ -164,7 +169,7 @@ export const kinds: readonly ConsoleKind[] = [
         configs: { help: 'At most one of each config type.', widget: referencesWidget('configs') },
         encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
-        maxIdleTimeMillis: { label: 'Idle time', help: 'In ms. 0: unlimited.' },
+        maxIdleTimeMillis: { label: 'Idle time (ms)', help: '0: unlimited.' },
         tags: { widget: jsonWidget },
       },
     },
@@ -334,7 +339,9 @@ export const kinds: readonly ConsoleKind[] = [
     {
       titleLabel: texts.list.titles.terminators,
       advanced: ['identity', 'identitySecret', 'cost', 'precedence'],
-      columns: ['isRouterOnline', 'host'],
+      // Terminators of one service at one router differ by their host.
+      columns: ['host', 'isRouterOnline'],
+      narrow: ['isRouterOnline'],
       // The controller sorts by IDs; a list that is loaded completely is then sorted by names.
       sort: 'service',
       fields: {
@@ -394,6 +401,7 @@ export const kinds: readonly ConsoleKind[] = [
       tasks: ['signer'],
       columns: ['enabled', 'issuer', 'audience'],
       advanced: [
+        'scopes',
         'kid',
         'targetToken',
         'enrollAuthPolicyId',
@@ -446,6 +454,7 @@ export const kinds: readonly ConsoleKind[] = [
         'isAutoCaEnrollmentEnabled',
         'isOttCaEnrollmentEnabled',
       ],
+      advanced: ['identityNameFormat', 'externalIdClaim'],
       fields: {
         name: {},
         certPem: { label: 'Certificate', help: texts.form.pem },
@@ -456,6 +465,7 @@ export const kinds: readonly ConsoleKind[] = [
         isAuthEnabled: { initial: true },
         isAutoCaEnrollmentEnabled: { initial: true },
         isOttCaEnrollmentEnabled: {},
+        identityNameFormat: { help: '[caName]-[commonName] by default.' },
       },
     },
   ),

@@ -208,6 +208,7 @@ export function JsonInput(props: LeafProps & { readonly onBad: (isBad: boolean) 
         class="input code"
         aria-invalid={fault.value !== null || ids['aria-invalid']}
         spellcheck={false}
+        placeholder="{}"
         rows={Math.min(18, Math.max(3, typed.value.split('\n').length))}
         value={typed.value}
         onInput={({ currentTarget }) => {

@@ -7,6 +7,7 @@ import { columnLabel } from './form-model.ts'
 import { isObject } from './json-values.ts'
 import { computedColumns } from './computed-columns.ts'
 import type { ConsoleKind } from './kinds.ts'
+import { isEmptyCell } from './record-cell.tsx'
 import type { RowPage } from './record-data.ts'
 import { secretMemberNames } from './list-export.ts'
 
@@ -69,8 +70,8 @@ function hasNoValue(value: unknown): boolean {
 }
 
 /**
- * The columns in which a completely loaded list has one value for all rows, so that it leaves them
- * out; none if the user has chosen the columns.
+ * The columns that a completely loaded list leaves out, because all rows have no value or the same
+ * one; none if the user has chosen the columns.
  */
 export function uniformColumns(
   kind: Pick<ConsoleKind, 'path'>,
@@ -79,6 +80,7 @@ export function uniformColumns(
 ): readonly string[] {
   if (kind.path in chosen.value || rows.length < 2 || rows.length < totalCount) return []
   return columns.filter((name) => {
+    if (rows.every((row) => isEmptyCell(row, name))) return true
     if (!quietColumns.has(name)) return false
     const [first, ...others] = rows.map((row) => row[name])
     if (hasNoValue(first)) return others.every(hasNoValue)

@@ -134,7 +134,7 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   return (
     <>
       <PageHead title={kind.many} lead={kind.what}>
-        {shown?.canCreate === true && !isEmpty ? (
+        {shown?.canCreate === true && shown.mayCreate && !isEmpty ? (
           <Button icon="plus" kind="primary" refused={refused} onClick={create}>
             {list.create(kind.one)}
           </Button>
@@ -267,7 +267,7 @@ function FilterBar(props: {
           class="input"
           type="search"
           aria-label={list.filter(kind.many)}
-          placeholder={list.filterPlaceholder}
+          placeholder={shown?.hasNames === false ? list.filterPlain : list.filterPlaceholder}
           value={typed.value}
           spellcheck={false}
           onInput={({ currentTarget }) => {

@@ -217,22 +217,11 @@ export function BulkActionBar(props: {
   const refused = bulkRefusal(rows.length)
   const ofAttributes = refused ?? (attributes.value.length === 0 ? list.chooseAttribute : null)
   const amount = texts.count(rows.length, kind.one, kind.many)
-  const canSelectAll =
-    rows.length < page.totalCount &&
-    page.rows.length === page.totalCount &&
-    page.totalCount <= BULK_RECORDS_MAX
   const named = attributes.value.map((one) => `#${one}`).join(', ')
   return (
     <section class="panel panel-body bulk" aria-label={list.selected(rows.length)}>
       <strong role="status">{list.selected(rows.length)}</strong>
-      {canSelectAll ? (
-        <Button
-          kind="quiet"
-          onClick={() => (selection.value = new Map(page.rows.map((row) => [row.id, row])))}
-        >
-          {list.selectEvery(page.totalCount)}
-        </Button>
-      ) : null}
+      <SelectAll selection={selection} page={page} />
       {hasAttributes ? (
         <div class="bulk-attributes">
           <Field label={texts.wizards.attributes}>
@@ -242,6 +231,7 @@ export function BulkActionBar(props: {
                 kind={kind.path}
                 isOwn
                 semantic="AnyOf"
+                placeholder={texts.roles.one}
                 chosen={attributes.value}
                 onChange={(chosen) => (attributes.value = chosen)}
               />
@@ -299,6 +289,26 @@ export function BulkActionBar(props: {
         />
       )}
     </section>
+  )
+}
+
+/** Selects all rows, or shows how many rows can be selected in a longer list. */
+function SelectAll(props: { readonly selection: Selection; readonly page: RowPage }) {
+  const { selection, page } = props
+  const { list } = texts
+  const { size } = selection.value
+  const { rows, totalCount } = page
+  if (Math.max(size, totalCount) > BULK_RECORDS_MAX) {
+    return <span class="hint">{list.tooMany(BULK_RECORDS_MAX)}</span>
+  }
+  if (size >= totalCount || rows.length < totalCount) return null
+  return (
+    <Button
+      kind="quiet"
+      onClick={() => (selection.value = new Map(rows.map((row) => [row.id, row])))}
+    >
+      {list.selectEvery(totalCount)}
+    </Button>
   )
 }
 

@@ -158,6 +158,8 @@ const INLINE_ACTIONS = 2
 export function MoreActions(props: {
   readonly kind: ConsoleKind
   readonly record: RecordRow
+  /** False: only the last actions are shown, because the user may not change the record. */
+  readonly mayWrite: boolean
   readonly refused: string | null
   /** Actions that are shown first and run immediately, without a dialog. */
   readonly first: readonly ActionButton[]
@@ -165,7 +167,7 @@ export function MoreActions(props: {
   readonly last: readonly ActionButton[]
   readonly onDone: () => void
 }) {
-  const { kind, record, refused, first, last, onDone } = props
+  const { kind, record, mayWrite, refused, first, last, onDone } = props
   const chosen = useSignal<Act | null>(null)
   const own = availableRecordActions(kind, record).map((one): ActionButton => ({
     label: one.label,
@@ -173,7 +175,7 @@ export function MoreActions(props: {
     isPrimary: one.label === texts.acts.invite && hasExpiredToken(kind, record),
     onClick: () => (chosen.value = one),
   }))
-  const all = [...first, ...own]
+  const all = mayWrite ? [...first, ...own] : []
   const inline = isNarrowWindow.value ? [] : all.slice(0, INLINE_ACTIONS)
   const others = [...all.slice(inline.length), ...(isNarrowWindow.value ? last : [])]
   return (

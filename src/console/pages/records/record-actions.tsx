@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 
+import { isReadOnly } from '../../app/console-state.ts'
 import { FailureNotice } from '../../app/failure.tsx'
 import { showToast } from '../../app/toasts.tsx'
 import { Button } from '../../controls/button.tsx'
@@ -15,16 +16,16 @@ import { recordApiPath, type RecordRow, writeRecord } from './record-data.ts'
 interface RecordActionsProps {
   readonly kind: ConsoleKind
   readonly record: RecordRow
-  readonly refused: string | null
-  /** Opens the dialog that deletes the record; null for a kind that cannot be deleted. */
+  readonly mayWrite: boolean
+  /** Opens the dialog that deletes the record; null for a record that the user cannot delete. */
   readonly onDelete: (() => void) | null
-  readonly deleteRefused: string | null
   readonly onDone: () => void
 }
 
 /** Actions on a record, other than changing its fields. */
 export function RecordActions(props: RecordActionsProps) {
-  const { kind, record, refused, onDelete, deleteRefused, onDone } = props
+  const { kind, record, mayWrite, onDelete, onDone } = props
+  const refused = isReadOnly.value ? texts.banner.refused : null
   const { acts } = texts
   const error = useSignal<unknown>(null)
   const isBusy = useSignal(false)
@@ -49,6 +50,7 @@ export function RecordActions(props: RecordActionsProps) {
       <MoreActions
         kind={kind}
         record={record}
+        mayWrite={mayWrite}
         refused={refused}
         first={
           isIdentity
@@ -68,7 +70,7 @@ export function RecordActions(props: RecordActionsProps) {
             : [
                 {
                   label: texts.record.delete,
-                  refused: deleteRefused,
+                  refused,
                   isDangerous: true,
                   onClick: onDelete,
                 },

@@ -29,7 +29,6 @@ const states: Readonly<
   isOnline: { on: ['good', texts.cell.online], off: texts.cell.offline },
   hasApiSession: { on: ['good', texts.cell.loggedIn], off: '' },
   disabled: { on: ['warn', texts.cell.disabled], off: '' },
-  enabled: { on: ['good', texts.cell.enabled], off: texts.cell.disabled },
 }
 
 interface RowCell {
@@ -50,6 +49,8 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   },
   lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
   sdkInfo: (row) => clientDescription(row),
+  enabled: ({ enabled }) =>
+    typeof enabled === 'boolean' ? <StateBadge state={enabled ? 'enabled' : 'disabled'} /> : '',
   isVerified: ({ isVerified }) => (
     <StateBadge state={isVerified === true ? 'verified' : 'unverified'} />
   ),
@@ -83,8 +84,8 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
   method: ({ method, username }) =>
     typeof method === 'string' ? (
       <>
-        <Badge icon="key">{methodName(method)}</Badge>{' '}
-        {typeof username === 'string' ? <span>{visibleText(username)}</span> : null}
+        {methodName(method)}{' '}
+        {typeof username === 'string' ? <span class="faint">{visibleText(username)}</span> : null}
       </>
     ) : (
       ''
@@ -229,6 +230,18 @@ function requiredInAddition(secondary: unknown): string {
     typeof secondary['requireExtJwtSigner'] === 'string' ? cell.secondSigner : '',
   ]
   return parts.filter((part) => part !== '').join(', ')
+}
+
+/** Whether the cell of a record shows no value. */
+export function isEmptyCell(row: RowCell['row'], name: string): boolean {
+  const draw = rowCells[name]
+  if (draw !== undefined) return draw(row) === ''
+  const value = row[name]
+  return value === null || value === undefined || value === '' || isEmptyList(value)
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0
 }
 
 /** The value of a field of a record in a list. */

@@ -180,7 +180,7 @@ export function RecordForm(props: RecordFormProps) {
       }}
     >
       <div class="panel-body form">
-        {isRestored.value ? <Notice>{texts.form.restored}</Notice> : null}
+        <FormNotice text={refused ?? (isRestored.value ? texts.form.restored : null)} />
         <FormParts
           fields={fields}
           advanced={kind.advanced}
@@ -219,6 +219,10 @@ export function RecordForm(props: RecordFormProps) {
       ) : null}
     </CheckedForm>
   )
+}
+
+function FormNotice({ text }: { readonly text: string | null }) {
+  return text === null ? null : <Notice>{text}</Notice>
 }
 
 /** The number of unsaved changes, and the buttons of the form. */

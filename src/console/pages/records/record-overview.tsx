@@ -47,7 +47,7 @@ const facts: Readonly<Record<string, readonly string[]>> = {
   'posture-checks': ['requires', 'typeId', 'roleAttributes', 'policies'],
   'edge-router-policies': ['identityRoles', 'edgeRouterRoles', 'semantic'],
   'service-edge-router-policies': ['serviceRoles', 'edgeRouterRoles', 'semantic'],
-  'auth-policies': ['primary', 'secondary'],
+  'auth-policies': ['primary', 'secondary', 'identityCount'],
   authenticators: ['identity', 'certificateEnd', 'subject', 'method', 'fingerprint'],
   enrollments: ['identity', 'edgeRouter', 'transitRouter', 'expiresAt', 'method', 'ca'],
   cas: [
@@ -287,7 +287,14 @@ function LogInFacts({ record }: { readonly record: RecordRow }) {
         <Fact label={logInRules.signersTitle}>
           {ids.length === 0
             ? logInRules.everySigner
-            : ids.map((id) => visibleText(names.get(`${SIGNERS}/${id}`) || id)).join(', ')}
+            : ids.map((id, at) => (
+                <span key={id}>
+                  {at === 0 ? '' : ', '}
+                  <a href={consolePath(SIGNERS, id)}>
+                    {visibleText(names.get(`${SIGNERS}/${id}`) || id)}
+                  </a>
+                </span>
+              ))}
         </Fact>
       ) : null}
     </>

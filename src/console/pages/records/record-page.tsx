@@ -56,7 +56,6 @@ interface RecordPageData {
   readonly values: Draft
   readonly mayWrite: boolean
   readonly mayDelete: boolean
-  readonly canDelete: boolean
   readonly lists: readonly string[]
   readonly prefilled: PrefilledRecord | null
 }
@@ -67,6 +66,7 @@ const kindsWithRelated: ReadonlySet<string> = new Set([
   'posture-checks',
   'terminators',
   'transit-routers',
+  'auth-policies',
 ])
 
 async function load(
@@ -86,7 +86,6 @@ async function load(
     fields,
     mayWrite: hasPermission(permission),
     mayDelete: deletion !== null && hasPermission(deletion.permission),
-    canDelete: deletion !== null,
   }
   if (id === null) {
     const values = emptyDraft(fields ?? [])
@@ -167,7 +166,7 @@ export function RecordPage({
         lead={
           <>
             <a href={consolePath(kind.path)}>{kind.many}</a>
-            {id === null ? <TaskInstead kind={kind} /> : null}
+            {id === null && shown?.mayWrite === true ? <TaskInstead kind={kind} /> : null}
             {shown?.record === null || shown === null ? null : (
               <>
                 {' · '}
@@ -191,13 +190,12 @@ export function RecordPage({
           <RecordActions
             kind={kind}
             record={shown.record}
-            refused={refusalOf(shown.mayWrite)}
+            mayWrite={shown.mayWrite}
             onDelete={
-              shown.canDelete && !isBuiltIn(kind, shown.record)
+              shown.mayDelete && !isBuiltIn(kind, shown.record)
                 ? () => (isDeleting.value = true)
                 : null
             }
-            deleteRefused={refusalOf(shown.mayDelete)}
             onDone={loaded.reload}
           />
         )}
@@ -269,7 +267,7 @@ function Shown(props: {
     )
   useCurrentTabInView()
   if (record === null) return <div class="stack">{form}</div>
-  const tabs = tabsOf(kind, form !== null && !isBuiltIn(kind, record))
+  const tabs = tabsOf(kind, form !== null && shown.mayWrite && !isBuiltIn(kind, record))
   const isUnhosted = (shown.related?.['hosts'] as HostCount | undefined)?.all === 0
   const asked = currentPage.value.query.get('tab') ?? (hasDraft(kind, record.id) ? 'edit' : '')
   const tab = tabs.find((one) => one === asked) ?? 'overview'

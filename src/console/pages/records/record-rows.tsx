@@ -1,4 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals'
+import type { RefObject } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 import { navigateTo, consolePath } from '../../app/navigation.ts'
@@ -22,7 +23,7 @@ import { rowSummary, shortSummaries } from './row-summary.ts'
 import { isNarrowWindow } from '../../app/narrow.ts'
 import { columnLabel } from './form-model.ts'
 import type { ConsoleKind } from './kinds.ts'
-import type { Selection } from './list-tools.tsx'
+import { BULK_RECORDS_MAX, type Selection } from './list-tools.tsx'
 import type { RecordRow, RowPage } from './record-data.ts'
 import { rowTitle } from './row-title.ts'
 import { LISTED_ROWS_MAX, useRowWindow } from './row-window.ts'
@@ -87,14 +88,16 @@ export function RecordTable(props: {
     at.value = -1
   }, [order])
   const select = useSelect(selection, rows)
+  const wrap = useMarkWhileFitting(totalRows > 0)
   useRowKeys({ kind, rows, firstRow, totalRows, at, onShow: part.show })
   if (shown !== null && totalRows === 0) {
     return <NoRows kind={kind} shown={shown} state={state} creation={creation} />
   }
   const cells = (isSelectable ? 2 : 1) + columnsOf(shown).length
+  const first = rows.slice(0, BULK_RECORDS_MAX)
   return (
     <section class="panel" aria-label={kind.many} aria-busy={shown === null}>
-      <div class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
+      <div ref={wrap} class="table-wrap" tabIndex={0} role="group" aria-label={texts.table}>
         <table class="table even" aria-rowcount={shown === null ? undefined : totalRows + 1}>
           <Head
             kind={kind}
@@ -103,8 +106,8 @@ export function RecordTable(props: {
             selecting={
               isSelectable
                 ? {
-                    isOn: rows.length > 0 && rows.every(({ id }) => selection.value.has(id)),
-                    onChange: (isOn) => select(rows, isOn),
+                    isOn: rows.length > 0 && first.every(({ id }) => selection.value.has(id)),
+                    onChange: (isOn) => select(isOn ? first : rows, isOn),
                   }
                 : null
             }
@@ -114,7 +117,7 @@ export function RecordTable(props: {
             {shown === null
               ? [0, 1, 2, 3, 4].map((key) => (
                   <tr key={key}>
-                    <td>
+                    <td colSpan={cells}>
                       <Skeleton width="60%" />
                     </td>
                   </tr>
@@ -152,6 +155,23 @@ export function RecordTable(props: {
       ) : null}
     </section>
   )
+}
+
+/** Marks the element around a table while it need not scroll sideways. */
+function useMarkWhileFitting(isShown: boolean): RefObject<HTMLDivElement | null> {
+  const wrap = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    const { current } = wrap
+    const table = current?.firstElementChild ?? null
+    if (current === null || table === null) return undefined
+    const observer = new ResizeObserver(() =>
+      current.classList.toggle('fits', current.scrollWidth <= current.clientWidth),
+    )
+    observer.observe(current)
+    observer.observe(table)
+    return () => observer.disconnect()
+  }, [isShown])
+  return wrap
 }
 
 /**

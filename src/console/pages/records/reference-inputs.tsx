@@ -30,7 +30,6 @@ async function loadRecords(
   const options = rows.map(({ id, name }) => ({
     value: id,
     text: visibleText(String(name ?? id)),
-    note: id,
   }))
   return { options, totalCount }
 }
@@ -139,9 +138,12 @@ export function RolesInput(props: {
   readonly isOwn: boolean
   readonly semantic: string
   readonly chosen: readonly string[]
+  readonly placeholder?: string
   readonly onChange: (chosen: readonly string[]) => void
 }) {
   const { ids, kind, isOwn, chosen, onChange } = props
+  const { roles } = texts
+  const { placeholder = isOwn ? roles.own : roles.search(manyOf(kind)) } = props
   const records = chosen.filter((one) => one.startsWith('@')).map((one) => one.slice(1))
   const names = useNames(kind, isOwn ? [] : records)
   const textOf = (role: string): string | null => {
@@ -160,7 +162,7 @@ export function RolesInput(props: {
         <Picker
           {...ids}
           aria-required={ids['aria-required'] === true && chosen.length === 0}
-          placeholder={isOwn ? texts.roles.own : texts.roles.search(manyOf(kind))}
+          placeholder={placeholder}
           load={(typed, signal) => loadRoles(kind, isOwn, typed, signal)}
           onPick={({ value }) => {
             if (!chosen.includes(value)) onChange([...chosen, value])
@@ -181,24 +183,26 @@ async function loadRoles(
   const text = typed.trim().replace(/^[#@]/, '')
   const wantsRecords = !isOwn && !typed.startsWith('#')
   const [attributes, records] = await Promise.all([
-    typed.startsWith('@') ? [] : suggestAttributes(kind, text, signal),
+    typed.startsWith('@') ? ([] as readonly string[]) : suggestAttributes(kind, text, signal),
     wantsRecords ? suggestRecords(kind, text, signal) : null,
   ])
-  const known = attributes.filter((name) => name !== text)
-  const role = (name: string): string => (isOwn ? name : `#${name}`)
-  const own = text === '' || typed.startsWith('@') ? [] : [text]
-  const all = !isOwn && 'all'.startsWith(text) ? ['all'] : []
+  const isKnown = attributes.includes(text) || (!isOwn && text === 'all')
+  // Last, so that Enter does not add a misspelled attribute that no record has.
+  const isNew = text !== '' && !typed.startsWith('@') && !isKnown
+  const option = (name: string, note: string = texts.roles.attribute) => ({
+    value: isOwn ? name : `#${name}`,
+    text: `#${name}`,
+    note,
+  })
+  const known = attributes.filter((name) => name !== text && (isOwn || name !== 'all'))
   const options = [
-    ...[...new Set([...all, ...own, ...known])].map((name) => ({
-      value: role(name),
-      text: `#${name}`,
-      note: name === 'all' && !isOwn ? texts.roles.all(manyOf(kind)) : texts.roles.attribute,
-    })),
+    ...(!isOwn && 'all'.startsWith(text) ? [option('all', texts.roles.all(manyOf(kind)))] : []),
+    ...(attributes.includes(text) ? [text, ...known] : known).map((name) => option(name)),
     ...(records?.rows ?? []).map(({ id, name }) => ({
       value: `@${id}`,
       text: `@${visibleText(String(name ?? id))}`,
-      note: id,
     })),
+    ...(isNew ? [option(text, texts.roles.newAttribute)] : []),
   ]
   const more = (records?.totalCount ?? 0) - (records?.rows.length ?? 0)
   return { options, totalCount: options.length + Math.max(0, more) }

@@ -8,6 +8,8 @@ import { firstRowToLoad, type ListState, PAGE_ROWS, type RowRange } from './filt
 export const LISTED_ROWS_MAX = 200_000
 /** Assumed height of a row until a drawn row is measured. */
 const ROW_PX_ASSUMED = 40
+/** Height of the head of the table, which covers the first visible row. */
+const HEAD_PX = 40
 /** Interval of row requests while the user scrolls. */
 const ASK_MS = 120
 
@@ -110,7 +112,7 @@ export function useRowWindow(options: WindowOptions): RowWindow {
   const show = (row: number): void => {
     const top = topOf(row)
     const bottom = top + rowPx.peek()
-    if (top < 0) scrollBy(0, top)
+    if (top < HEAD_PX) scrollBy(0, top - HEAD_PX)
     else if (bottom > innerHeight) scrollBy(0, bottom - innerHeight)
   }
   return {

@@ -121,7 +121,7 @@ function tasks(): Found[] {
           found(ticket.title, search.task, `${consolePath('cluster')}?add=controller`, 'wand'),
         ]
       : []),
-    found(texts.profile.title, search.task, consolePath('profile'), 'identity'),
+    found(texts.profile.title, search.page, consolePath('profile'), 'identity'),
   ]
 }
 
