@@ -15,7 +15,7 @@ import {
 import { type CommandFailure, usageFailure } from '../../controller/command-failure.ts'
 import { decodeText } from '../../lib/text/decode-text.ts'
 import { refuseForeignFolders } from '../terminal/folder-owner.ts'
-import { advertisedHostName } from '../terminal/short-host-name.ts'
+import { shortHostNameWarning } from '../terminal/short-host-name.ts'
 
 /** Flags of `cluster init` and `cluster join` from which a new configuration is composed. */
 export interface ConfigFlags {
@@ -36,6 +36,11 @@ export interface PlannedConfig {
   readonly text: string
   /** False if the configuration was composed from flags and is not written to its file yet. */
   readonly isThere: boolean
+  /**
+   * What the user should know about the configuration, to be printed after it was written; null if
+   * nothing.
+   */
+  readonly warning: string | null
 }
 
 const DEFAULT_BINDS = { api: '0.0.0.0:1280', router: '0.0.0.0:1380', cluster: '0.0.0.0:1480' }
@@ -43,8 +48,7 @@ const EVERY_HOST = new Set(['0.0.0.0', '::'])
 
 /**
  * Loads the configuration at `path` if it exists; otherwise composes a configuration from flags.
- * Writes no file. Prints a warning if a composed configuration advertises a host name without a
- * domain.
+ * Writes nothing.
  * @param trustDomain for a composed configuration; null if the file must contain the trust domain.
  * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
  * file.
@@ -57,12 +61,13 @@ export function planConfig(path: string, flags: ConfigFlags, trustDomain: string
     if (!loaded.ok) throw faultsOf(loaded.faults)
     refuseContradictions(file, loaded.config, flags)
     const text = decodeText(readFileSync(file))
-    return { path: file, folder, config: loaded.config, text, isThere: true }
+    return { path: file, folder, config: loaded.config, text, isThere: true, warning: null }
   }
-  const text = composeConfig({ ...settingsOf(flags), trustDomain, seeds: [] })
+  const { warning, ...settings } = settingsOf(flags)
+  const text = composeConfig({ ...settings, trustDomain, seeds: [] })
   const parsed = parseControllerConfig(file, text, process.env)
   if (!parsed.ok) throw faultsOf(parsed.faults)
-  return { path: file, folder, config: parsed.config, text, isThere: false }
+  return { path: file, folder, config: parsed.config, text, isThere: false, warning }
 }
 
 /** @throws {CommandFailure} when root would create files in folders that another user owns. */
@@ -72,7 +77,8 @@ export function refuseForeignPlannedFolders({ path, config }: PlannedConfig): vo
 
 function settingsOf(
   flags: ConfigFlags,
-): Omit<Parameters<typeof composeConfig>[0], 'trustDomain' | 'seeds'> {
+): Omit<Parameters<typeof composeConfig>[0], 'trustDomain' | 'seeds'> &
+  Pick<PlannedConfig, 'warning'> {
   const api = bindOf('--bind-api', flags.bindApi ?? DEFAULT_BINDS.api)
   const router = bindOf('--bind-router', flags.bindRouter ?? DEFAULT_BINDS.router)
   const mesh = bindOf('--bind-cluster', flags.bindCluster ?? DEFAULT_BINDS.cluster)
@@ -86,7 +92,7 @@ function settingsOf(
   // A wildcard address is replaced with the name of this host, because a peer cannot dial a
   // wildcard.
   const isNamed = given === undefined && [mesh, api].some(({ host }) => EVERY_HOST.has(host))
-  const hostName = isNamed ? advertisedHostName() : ''
+  const hostName = isNamed ? hostname() : ''
   const hostOf = ({ host }: HostPort): string => given ?? (EVERY_HOST.has(host) ? hostName : host)
   return {
     id,
@@ -96,6 +102,7 @@ function settingsOf(
     routersBind: formatHostPort(router),
     webBind: formatHostPort(api),
     webAdvertise: advertiseOf(hostOf(api), api.port),
+    warning: isNamed ? shortHostNameWarning(hostName) : null,
   }
 }
 

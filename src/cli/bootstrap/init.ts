@@ -1,3 +1,4 @@
+import { printWarning } from '../terminal/short-host-name.ts'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -71,6 +72,7 @@ export async function initCluster(path: string, options: InitOptions): Promise<v
       ? null
       : checkPassword(readSecretInput(options.passwordFile, 'the password of the administrator'))
   const result = await initController(planned, options.admin, password)
+  printWarning(planned.warning)
   if (options.json === true) printJson(result)
   else printResult(result)
 }

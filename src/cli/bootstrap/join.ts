@@ -30,6 +30,7 @@ import { createJoinState, deleteJoinState, type JoinState, readJoinState } from 
 import { checkJoinAddress, seedsForJoin } from './member-seeds.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 import { readSecretInput } from '../terminal/secret-input.ts'
+import { printWarning } from '../terminal/short-host-name.ts'
 import { firstStartCommand } from '../terminal/start-command.ts'
 import { programVersion } from '../../controller/version.ts'
 
@@ -69,6 +70,7 @@ export async function joinCluster(path: string, options: JoinOptions): Promise<v
     if (options.json === true) printJson({ isPrepared: false, checks: checks.checks })
     throw toOperatorFailure(error)
   }
+  printWarning(planned.warning)
   if (options.run) {
     const { runJoinedController } = await import('./run-joined-controller.ts')
     await runJoinedController(planned.path, {

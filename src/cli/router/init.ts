@@ -11,7 +11,7 @@ import { runAsFileOwner } from '../../controller/run-as-file-owner.ts'
 import { CommandFailure, EXIT_FAILED, usageFailure } from '../../controller/command-failure.ts'
 import { writeNewFile } from '../../pki/secret-file.ts'
 import { printJson, printLine, quoteShellWord } from '../terminal/output.ts'
-import { advertisedHostName } from '../terminal/short-host-name.ts'
+import { printWarning, shortHostNameWarning } from '../terminal/short-host-name.ts'
 import { firstStartCommand } from '../terminal/start-command.ts'
 
 export interface InitRouterOptions {
@@ -37,9 +37,7 @@ export async function initRouter(
   path: string,
   options: InitRouterOptions,
 ): Promise<void> {
-  // No other host dials a router of the type tunnel.
-  const own = type === 'tunnel' ? hostname : advertisedHostName
-  const advertise = advertisedHost(options.advertise ?? own())
+  const advertise = advertisedHost(options.advertise ?? hostname())
   const first = isIP(advertise) === 0 ? (advertise.split('.')[0] ?? '') : 'router'
   const name = identityName(options.name ?? first)
   const { edgePort, linkPort, mode } = options
@@ -51,6 +49,9 @@ export async function initRouter(
   }
   const text = composeCommentedRouterConfig(router)
   await runAsFileOwner(dirname(resolve(path)), () => writeNewFile(path, text, 0o644))
+  // No other host dials a router of the type tunnel.
+  const isDialed = type !== 'tunnel'
+  if (isDialed && options.advertise === undefined) printWarning(shortHostNameWarning(advertise))
   if (options.json === true) {
     printJson({ file: path, type, name, advertise })
     return

@@ -1,3 +1,4 @@
+import { printWarning } from '../terminal/short-host-name.ts'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
@@ -77,6 +78,7 @@ export async function restoreSnapshot(
   const result = await prefixErrorsWithFile(path, () =>
     restore({ path, key, manifest, planned, credentials }, options),
   )
+  printWarning(planned.warning)
   if (options.json === true) printJson(result)
   else printResult(result, manifest)
 }
