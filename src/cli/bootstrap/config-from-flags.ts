@@ -36,10 +36,7 @@ export interface PlannedConfig {
   readonly text: string
   /** False if the configuration was composed from flags and is not written to its file yet. */
   readonly isThere: boolean
-  /**
-   * What the user should know about the configuration, to be printed after it was written; null if
-   * nothing.
-   */
+  /** A warning about the configuration, to be printed once it is written; null if none. */
   readonly warning: string | null
 }
 
