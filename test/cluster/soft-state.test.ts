@@ -1,4 +1,4 @@
-import { fromBinary } from '@bufbuild/protobuf'
+import { fromBinary, toBinary } from '@bufbuild/protobuf'
 import { afterEach, expect, test } from 'vitest'
 
 import { SoftBatchSchema } from '../../proto/gen/soft_pb.ts'
@@ -399,6 +399,27 @@ test('a topic of soft state that is opened late contains the values received ear
   network.run(100)
   expect(seen(b)).toEqual(['a/x=1', 'a/y=2'])
   expect(late.counts.malformed).toBe(1)
+})
+
+test('a batch of soft state with a number that is too large is discarded as a whole', () => {
+  const network = new Network()
+  const a = network.add('a').open('text')
+  const b = network.add('b').open('text')
+  network.connect('a', 'b')
+  const deliver = network.deliver.bind(network)
+  network.deliver = (note) => {
+    if (note.to !== 'b') return deliver(note)
+    const batch = fromBinary(SoftBatchSchema, note.payload)
+    const last = batch.values.at(-1)
+    if (last !== undefined) last.sequence = 2n ** 60n
+    deliver({ ...note, payload: toBinary(SoftBatchSchema, batch) })
+    expect(seen(b)).toEqual([])
+    deliver(note)
+  }
+  a.publish('x', '1')
+  a.publish('y', '2')
+  network.run(50)
+  expect(seen(b)).toEqual(['a/x=1', 'a/y=2'])
 })
 
 test('topics of soft state that only a newer release knows are ignored and counted, and other topics still work', () => {

@@ -19,7 +19,8 @@ export interface SoftValueReceiver {
   take(owner: NodeId, key: string, payload: Uint8Array): void
   /**
    * Drops a value.
-   * @param isLost true: the value expired; false: its owner withdrew it.
+   * @param isLost true: the value expired, or its owner restarted without it; false: the owner
+   * withdrew it.
    */
   drop(owner: NodeId, key: string, isLost: boolean): void
 }
@@ -86,12 +87,14 @@ export class SoftStateInbox {
   /**
    * Stores the values of a batch.
    * @returns false when an earlier batch was lost, so that the owner must send all values again.
-   * @throws {RangeError} when a number exceeds a safe integer.
+   * @throws {RangeError} when a number exceeds a safe integer; then the batch has no effect.
    */
   take(from: NodeId, batch: SoftBatch, nowMs: number): boolean {
     const epoch = toSafeInteger(batch.epoch)
     const stream = toSafeInteger(batch.stream)
     const number = toSafeInteger(batch.number)
+    // Checked before the first value is stored, so that a malformed batch has no effect.
+    const sequences = batch.values.map(({ sequence }) => toSafeInteger(sequence))
     const owner = this.#owners.get(from)
     const isOlder = owner !== undefined && isBefore(epoch, stream, owner)
     if (isOlder && (epoch === owner.epoch || nowMs - owner.heardMs < FORGET_EPOCH_MS)) return true
@@ -102,7 +105,9 @@ export class SoftStateInbox {
     const current = isNew ? this.#begin(from, owner, epoch, stream) : owner
     current.nextNumber = number + 1
     current.heardMs = nowMs
-    for (const value of batch.values) this.#takeValue(from, current, value)
+    for (const [at, value] of batch.values.entries()) {
+      this.#takeValue(from, current, value, sequences[at] ?? 0)
+    }
     if (batch.complete && !current.isComplete) this.#complete(from, current)
     return true
   }
@@ -145,7 +150,7 @@ export class SoftStateInbox {
     return owner
   }
 
-  #takeValue(from: NodeId, owner: Owner, value: SoftValue): void {
+  #takeValue(from: NodeId, owner: Owner, value: SoftValue, sequence: number): void {
     const { topic, key, payload } = value
     const reader = this.#readers.get(topic)
     if (reader === undefined) {
@@ -159,7 +164,6 @@ export class SoftStateInbox {
       return
     }
     const slot = `${topic}\n${key}`
-    const sequence = toSafeInteger(value.sequence)
     const known = owner.held.get(slot)
     if (known !== undefined && sequence <= known.sequence) {
       known.stream = owner.stream
@@ -192,13 +196,13 @@ export class SoftStateInbox {
   }
 
   /**
-   * Called after the owner has sent all of its values. Drops the values that it did not send, as
-   * withdrawn.
+   * Called after the owner has sent all of its values. Drops the values that it did not send.
    */
   #complete(from: NodeId, owner: Owner): void {
     owner.isComplete = true
     for (const [slot, held] of owner.held) {
-      // Sequence 0 means that the value is from an earlier start and was not sent again.
+      // With sequence 0, the owner has restarted and did not send the value again, so the value
+      // counts as lost, not as withdrawn.
       if (held.stream !== owner.stream) this.#drop(from, owner, slot, held.sequence === 0)
     }
   }

@@ -238,7 +238,7 @@ export class SoftStateChannel<T extends SoftTopicTable = SoftTopics> implements 
       const batch = fromBinary(SoftBatchSchema, payload)
       if (!this.#inbox.take(from, batch, this.#deps.clock.monotonicMs())) this.#askAgain(from)
     } catch {
-      // A malformed batch is ignored; it affects nothing else.
+      // A malformed batch is ignored as a whole.
     }
   }
 
