@@ -1,7 +1,7 @@
 import type {
   ReloadControl,
-  ReloadedFile,
-  ReloadedOption,
+  ChangedFile,
+  OptionChange,
   ReloadResult,
 } from '../api/host/reload-control.ts'
 import type { Logger } from '../cluster/logger.ts'
@@ -126,7 +126,7 @@ export class ConfigurationReload implements ReloadControl {
   }
 }
 
-function reloadedOption({ isReloaded, ...change }: ChangedOption): ReloadedOption {
+function reloadedOption({ isReloaded, ...change }: ChangedOption): OptionChange {
   return { ...change, isInForce: isReloaded }
 }
 
@@ -135,7 +135,7 @@ function changeSentence({ key, from, to, isReloaded }: ChangedOption): string {
   return `option ${key} changed${values}; ${isReloaded ? 'it is in force' : 'a restart applies it'}`
 }
 
-function fileSentence({ key, isInForce, isRejected }: ReloadedFile): string {
+function fileSentence({ key, isInForce, isRejected }: ChangedFile): string {
   const what = `the file of ${key} changed`
   if (isRejected) return `${what}; it was rejected`
   return `${what}; ${isInForce ? 'it is in force' : 'a restart applies it'}`

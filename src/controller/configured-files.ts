@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 
-import type { ReloadedFile } from '../api/host/reload-control.ts'
+import type { ChangedFile } from '../api/host/reload-control.ts'
 import type { ControllerConfig } from '../config/controller/options.ts'
 import { PEM_BYTES_MAX } from '../pki/certificate.ts'
 
@@ -53,7 +53,7 @@ export class ConfiguredFiles {
    * them. The result omits a file that a new option names.
    * @param rejected paths of certificate files that the reload has rejected.
    */
-  noteReload(config: ControllerConfig, rejected: ReadonlySet<string>): readonly ReloadedFile[] {
+  noteReload(config: ControllerConfig, rejected: ReadonlySet<string>): readonly ChangedFile[] {
     return namedFiles(config).flatMap(({ key, path, isReloaded }) => {
       const digest = contentDigest(path)
       const before = this.#digests.get(path) ?? digest

@@ -21,8 +21,8 @@ export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
   return (
     timeLeftMs(check, factor) > 0 &&
-    isStillWithinPromptGrace(check.promptOnWake, factor.wokenAtMs, factor) &&
-    isStillWithinPromptGrace(check.promptOnUnlock, factor.unlockedAtMs, factor)
+    isPromptSatisfied(check.promptOnWake, factor.wokenAtMs, factor) &&
+    isPromptSatisfied(check.promptOnUnlock, factor.unlockedAtMs, factor)
   )
 }
 
@@ -57,10 +57,10 @@ export function mfaTimeoutAtMs(check: Prompted, factor: StoredFactor): number {
 }
 
 /**
- * Whether the device's waking or unlocking requires no new code now: the check does not ask for
+ * Whether the device's waking or unlocking requires no new code now: the check does not prompt for
  * one, the user has entered one since, or the grace period has not ended.
  */
-export function isStillWithinPromptGrace(
+export function isPromptSatisfied(
   isPrompted: boolean,
   atMs: number | null,
   factor: Factor,

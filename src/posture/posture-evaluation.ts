@@ -5,7 +5,7 @@ import { formatTime } from '../lib/text/format-time.ts'
 import { isInVersionRange } from '../lib/text/version-match.ts'
 import {
   clientMfaTimes,
-  isStillWithinPromptGrace,
+  isPromptSatisfied,
   isCodeTimedOut,
   passesMfaCheck,
 } from './factor-evaluation.ts'
@@ -210,12 +210,8 @@ function shownSecondFactor(check: PostureCheck, { factor }: Posture): JsonObject
     actualValue: {
       passedMfa: (factor?.passedAtMs ?? null) !== null,
       timedOut: isCodeTimedOut(check, factor),
-      passedOnUnlock: isStillWithinPromptGrace(
-        check.promptOnUnlock,
-        factor?.unlockedAtMs ?? null,
-        factor,
-      ),
-      passedOnWake: isStillWithinPromptGrace(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
+      passedOnUnlock: isPromptSatisfied(check.promptOnUnlock, factor?.unlockedAtMs ?? null, factor),
+      passedOnWake: isPromptSatisfied(check.promptOnWake, factor?.wokenAtMs ?? null, factor),
     },
     expectedValue: { passedMfa: true, passedOnUnlock: true, passedOnWake: true, timedOut: false },
     criteria: {

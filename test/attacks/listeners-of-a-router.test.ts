@@ -81,7 +81,7 @@ test('a stolen router cannot use a listener to dial a service that its identity 
   expect(await dial(hosting, hosting.serviceName)).toMatch(/^dial refused: /)
 })
 
-test('a stolen router cannot dial a service without encryption if the service requires encryption', async () => {
+test('a stolen router cannot dial a service that requires encryption without sending a public key', async () => {
   const encrypted = await target(['Dial'], true)
   expect(await dial(encrypted, encrypted.serviceName)).toBe('the service is encrypted end to end')
 })

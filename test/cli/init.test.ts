@@ -298,7 +298,7 @@ describe('cluster init', () => {
   })
 })
 
-test('a generated configuration can be loaded with any names in it, and adding seeds changes nothing else in the file', () => {
+test('a generated configuration can be loaded with names that YAML could read as numbers, null or comments, and adding seeds changes nothing else in the file', () => {
   const text = composeConfig({
     id: '0x1F',
     data: '/srv/a folder: with #marks',
@@ -319,6 +319,6 @@ test('a generated configuration can be loaded with any names in it, and adding s
   })
   const seeded = setConfigOptions(text, { 'cluster.seeds': ['ctrl1.example.net:1480'] })
   expect(seeded).toContain('ctrl1.example.net:1480')
-  expect(setConfigOptions(seeded, { 'cluster.seeds': [] })).toContain('seeds: []')
-  expect(seeded.split('\n')[0]).toBe(text.split('\n')[0])
+  const unseeded = setConfigOptions(seeded, { 'cluster.seeds': [] })
+  expect(unseeded.replace('  seeds: []\n', '')).toBe(text)
 })

@@ -463,36 +463,23 @@ describe('a circuit', () => {
   })
 
   test.each([
-    ['from a router at an end of the circuit', 'er2', 60_000, []],
-    [
-      'from a router at an end, one millisecond too early (the circuit does not end)',
-      'er2',
-      59_999,
-      ['c'],
-    ],
-    [
-      'only from a router in the middle of the path (the circuit does not end)',
-      'er3',
-      60_000,
-      ['c'],
-    ],
-  ])(
-    'ends once its service’s maximum idle time has passed, according to a report %s',
-    async (...of) => {
-      const [, routerId, idleMs, left] = of
-      const { er2, id } = await laid()
-      const er3 = await stage.dial('er3')
-      linked('l2', 'er1', 'er3')
-      linked('l3', 'er3', 'er2')
-      links.lost('er1', 'l1', 1)
-      const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
-      const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
-      const pipe = routerId === 'er2' ? er2 : er3
-      pipe.say({ contentType: 1034, body })
-      await settle()
-      expect(circuits.list().map(() => 'c')).toEqual(left)
-    },
-  )
+    ['ends', 'a router at its end reports the maximum idle time of its service', 'er2', 60_000, []],
+    ['does not end', 'that router reports a millisecond less', 'er2', 59_999, ['c']],
+    ['does not end', 'only a router in the middle of its path reports it', 'er3', 60_000, ['c']],
+  ])('%s if %s', async (...of) => {
+    const [, , routerId, idleMs, left] = of
+    const { er2, id } = await laid()
+    const er3 = await stage.dial('er3')
+    linked('l2', 'er1', 'er3')
+    linked('l3', 'er3', 'er2')
+    links.lost('er1', 'l1', 1)
+    const idle = { circuitIds: [id], idleTimes: { [id]: BigInt(idleMs) * 1_000_000n } }
+    const body = toBinary(CircuitConfirmationSchema, create(CircuitConfirmationSchema, idle))
+    const pipe = routerId === 'er2' ? er2 : er3
+    pipe.say({ contentType: 1034, body })
+    await settle()
+    expect(circuits.list().map(() => 'c')).toEqual(left)
+  })
 
   test('is not removed from a router that does not know the circuit’s owner if another controller may be the owner', async () => {
     const { er1, id } = await laid()

@@ -1,7 +1,7 @@
 import type { Actor } from '../../ports/actor.ts'
 
 /** An option whose value in the file differed from the value that the controller used. */
-export interface ReloadedOption {
+export interface OptionChange {
   readonly key: string
   /** Values for display, without secrets; null for a list of sections. */
   readonly from: string | null
@@ -16,7 +16,7 @@ export interface ReloadedOption {
  * A file that an option names, and whose content differed from the content that the controller
  * used.
  */
-export interface ReloadedFile {
+export interface ChangedFile {
   /** The option, for example `identity.ca`. */
   readonly key: string
   readonly path: string
@@ -32,9 +32,9 @@ export interface ReloadedFile {
 export interface ReloadResult {
   /** Path of the configuration file. */
   readonly path: string
-  readonly changed: readonly ReloadedOption[]
+  readonly changed: readonly OptionChange[]
   /** Absent in responses of releases before 0.3.0. */
-  readonly changedFiles?: readonly ReloadedFile[]
+  readonly changedFiles?: readonly ChangedFile[]
   /**
    * Reason why certificate files were rejected, so that the controller still uses the previous
    * files; null if no file was rejected.

@@ -1,6 +1,6 @@
 import type { PendingFactor } from '../../fsm/apply/authentication.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
-import type { LogInClientInfo, LogInRefusal, OidcSessionOptions } from '../log-in/log-in.ts'
+import type { LogInClientInfo, LogInRefusal } from '../log-in/log-in.ts'
 import type { CredentialProof } from '../log-in/proof.ts'
 import type { MintedTokens } from '../sessions/oidc-tokens.ts'
 import type { ExternalJwtChallenge } from '../tokens/external-jwt-challenge.ts'
@@ -93,7 +93,10 @@ export interface DecryptedDeviceCode {
   readonly sessionId: string
   readonly userCode: string
   readonly isOver: boolean
-  /** {@link OidcSessionOptions.keyRevision} of the code. */
+  /**
+   * Revision of the cluster key, read before the code was decrypted: the session is refused if the
+   * key has changed since.
+   */
   readonly keyRevision: number
 }
 

@@ -257,7 +257,7 @@ export interface RequestedCircuit extends RouterClientCredentials {
   readonly peerData: ReadonlyMap<number, Uint8Array>
 }
 
-export function createCircuitMessage(asked: RequestedCircuit): OutboundMessage {
+export function circuitRequestMessage(asked: RequestedCircuit): OutboundMessage {
   const { serviceId } = asked
   const wanted: readonly (readonly [number, Uint8Array])[] =
     serviceId === undefined
@@ -320,7 +320,7 @@ export function readCircuitResponse({
   }
 }
 
-export function createTunnelCircuitMessage(
+export function tunnelCircuitRequestMessage(
   serviceName: string,
   instanceId: string,
   peerData: ReadonlyMap<number, Uint8Array>,

@@ -53,7 +53,7 @@ export interface RequestedTunnelTerminator {
 }
 
 /** @param startMs time of the request, UTC; the response repeats it. */
-export function createTunnelTerminatorMessage(
+export function tunnelTerminatorRequestMessage(
   offered: RequestedTunnelTerminator,
   startMs: number,
 ): OutboundMessage {
@@ -113,7 +113,7 @@ export function tunnelHealthMessage(terminatorId: string, isHealthy: boolean): O
   return { contentType: controlContentType.tunnelHealthEvent, headers }
 }
 
-export function createTerminatorMessage(
+export function terminatorRequestMessage(
   asked: MessageInitShape<typeof CreateTerminatorV2Schema>,
 ): OutboundMessage {
   return {

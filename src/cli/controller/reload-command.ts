@@ -1,4 +1,4 @@
-import type { ReloadedFile, ReloadedOption, ReloadResult } from '../../api/host/reload-control.ts'
+import type { ChangedFile, OptionChange, ReloadResult } from '../../api/host/reload-control.ts'
 import { CommandFailure, EXIT_FAILED } from '../../controller/command-failure.ts'
 import {
   validateResponse,
@@ -15,7 +15,7 @@ import { printJson, printLine } from '../terminal/output.ts'
 const resultShape = objectShape<ReloadResult>({
   path: textShape,
   changed: listShape(
-    objectShape<ReloadedOption>({
+    objectShape<OptionChange>({
       key: textShape,
       from: nullableShape(textShape),
       to: nullableShape(textShape),
@@ -24,7 +24,7 @@ const resultShape = objectShape<ReloadResult>({
   ),
   changedFiles: optionalShape(
     listShape(
-      objectShape<ReloadedFile>({
+      objectShape<ChangedFile>({
         key: textShape,
         path: textShape,
         isInForce: booleanShape,

@@ -104,8 +104,9 @@ async function load(
 }
 
 /**
- * Refuses an unsuitable backup before it prompts for a confirmation.
- * @throws {BackupFault} for a backup that the controllers would refuse.
+ * Refuses a backup that the controllers would refuse. Called before the operator is prompted for a
+ * confirmation.
+ * @throws {BackupFault}
  */
 function refuseOther(
   live: LoadedBackup,

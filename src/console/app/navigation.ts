@@ -42,12 +42,13 @@ export function consolePath(...names: readonly string[]): string {
 
 export const currentPage = signal<ConsolePage>({ names: [], query: new URLSearchParams() })
 
-/** Called before the user leaves a page; if it returns false, the user stays on the page. */
+/** Called by `navigateTo`; if it returns false, the user stays on the page. */
 let mayLeave: () => boolean = () => true
 
 /**
- * Registers a guard that is called before each navigation.
- * @returns a function that removes the guard.
+ * Sets the function that `navigateTo` calls before it leaves a page; it replaces the former one. It
+ * is not called for Back and Forward: the form keeps its draft.
+ * @returns a function that removes it.
  */
 export function registerLeaveGuard(guard: () => boolean): () => void {
   mayLeave = guard

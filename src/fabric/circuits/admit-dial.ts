@@ -7,7 +7,7 @@ import {
   dialRefusalErrorCode,
   tunnelAccessFaultCodes,
 } from '../clients/client-access-faults.ts'
-import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { evaluateAgainBeforeRefusal } from '../evaluate-again-before-refusal.ts'
 import type {
   CircuitRequest,
   ClientCircuitRequest,
@@ -115,7 +115,7 @@ async function admitTunnel(
     const judgements = services.map((service) => tunnels.judge({ ...claim, service }))
     return judgements.find(({ ok }) => ok) ?? judgements.at(-1)
   }
-  const judged = await evaluateWithLatestState(reads, judge, (tunnel) => tunnel?.ok !== true)
+  const judged = await evaluateAgainBeforeRefusal(reads, judge, (tunnel) => tunnel?.ok !== true)
   if (judged?.ok !== true) {
     const fault = judged?.fault ?? 'service'
     throw new CircuitRefusedError(tunnelAccessFaultCodes[fault], `dial refused: ${fault}`)

@@ -16,7 +16,7 @@ import {
 } from '../clients/client-access-faults.ts'
 import type { MessageHandler, RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { evaluateAgainBeforeRefusal } from '../evaluate-again-before-refusal.ts'
 import { routerLimits } from '../limits.ts'
 import { controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
@@ -425,7 +425,11 @@ export class CircuitHandler implements ChannelHandler {
     choose: () => ChosenHost | null,
     wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const chosen = await evaluateWithLatestState(this.#deps.reads, choose, (host) => host === null)
+    const chosen = await evaluateAgainBeforeRefusal(
+      this.#deps.reads,
+      choose,
+      (host) => host === null,
+    )
     const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
     if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
     this.#awaiting.take(clientId)

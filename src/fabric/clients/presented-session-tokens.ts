@@ -7,7 +7,7 @@ import type {
   RouterClients,
   ReportedClient,
 } from '../../ports/router-clients.ts'
-import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { evaluateAgainBeforeRefusal } from '../evaluate-again-before-refusal.ts'
 import { routerLimits } from '../limits.ts'
 import { RefusedAccessCounter } from './refused-access-counter.ts'
 
@@ -39,7 +39,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
   /** @throws {Problem} when too many log entries of the client were rejected recently. */
   async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
     if (claim.type === 'Bind') this.#refused.beginEntry(claim)
-    const judged = await evaluateWithLatestState(
+    const judged = await evaluateAgainBeforeRefusal(
       this.#reads,
       () => this.#clients.judge(claim),
       ({ ok }) => !ok && this.#refused.isWorthAnotherLook(claim),
@@ -58,7 +58,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
    */
   async report(client: ReportedClient, reports: readonly PostureReport[]): Promise<boolean> {
     this.#refused.beginReport(client)
-    const isTaken = await evaluateWithLatestState(
+    const isTaken = await evaluateAgainBeforeRefusal(
       this.#reads,
       () => this.#clients.report(client, reports),
       (taken) => !taken && this.#refused.isWorthAnotherLook(client),

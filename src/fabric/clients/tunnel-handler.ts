@@ -18,7 +18,7 @@ import type { RouterTunnels, TunnelAccessRequest } from '../../ports/router-tunn
 import { edgeRefusalMessage } from '../../channel/messages/circuit-requests.ts'
 import type { RouterConnection } from '../router-connection.ts'
 import type { ChannelHandler } from '../channel-handler.ts'
-import { evaluateWithLatestState } from '../evaluate-with-latest-state.ts'
+import { evaluateAgainBeforeRefusal } from '../evaluate-again-before-refusal.ts'
 import { controlHeaderKey, controlContentType } from '../../channel/messages/control.ts'
 import type { RouterLogger } from '../router-channels.ts'
 import { tunnelAccessFaultCodes } from './client-access-faults.ts'
@@ -201,7 +201,7 @@ export class TunnelHandler implements ChannelHandler {
       type: 'Bind',
       service: { id: asked.serviceId },
     } as const
-    const judged = await evaluateWithLatestState(
+    const judged = await evaluateAgainBeforeRefusal(
       reads,
       () => tunnels.judge(claim),
       ({ ok }) => !ok,

@@ -69,15 +69,15 @@ export function buildAccessClassGrants(
 }
 
 /**
- * Caches the services that access classes may use, and updates them with each change. Each view is
- * derived from the records, so the cache can drop it at any time; it drops the least recently used
- * view first.
+ * Caches the grants of access classes: the services that each class may dial and host. Writes
+ * change the cached grants. Since grants can be derived from the records, the cache may drop any of
+ * them; it drops the least recently used ones first.
  */
 export class AccessClassCache {
   readonly #views = new Map<AccessClass, AccessClassGrants>()
   #ids = 0
 
-  /** Returns the view without counting the call as a use. */
+  /** Returns the grants without counting the call as a use. */
   peek(of: AccessClass): AccessClassGrants | undefined {
     return this.#views.get(of)
   }

@@ -22,8 +22,8 @@ export class WindowedQuota {
   #dropped = 0
 
   /**
-   * @param onDropped called at the end of a window with the number of refused uses, if there were
-   * any.
+   * @param onDropped called at the first use after a window has ended, with the number of uses that
+   * the window refused, if any.
    */
   constructor(
     limits: QuotaLimits,

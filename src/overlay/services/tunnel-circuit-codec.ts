@@ -1,13 +1,13 @@
 import type { CircuitRequestCodec, CircuitData } from '../circuits/circuit-source.ts'
 import {
-  createTunnelCircuitMessage,
+  tunnelCircuitRequestMessage,
   readCreatedCircuit,
 } from '../../channel/messages/circuit-requests.ts'
 
 /** The circuit request of a tunnel, with the function that reads the response. */
 export function createTunnelCircuitCodec(service: string, wish: CircuitData): CircuitRequestCodec {
   return {
-    message: createTunnelCircuitMessage(service, wish.instanceId, wish.peerData),
+    message: tunnelCircuitRequestMessage(service, wish.instanceId, wish.peerData),
     read: (answer) => {
       const created = readCreatedCircuit(answer)
       if (typeof created === 'string') return created

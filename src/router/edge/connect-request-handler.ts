@@ -25,7 +25,7 @@ import {
 import { type ServiceSession, readServiceSession } from './service-session.ts'
 import {
   type CircuitRequestOutcome,
-  createCircuitMessage,
+  circuitRequestMessage,
   readCircuitResponse,
 } from '../../channel/messages/circuit-requests.ts'
 import { connectResponseHeaders, peerDataFromClient } from '../../channel/messages/peer-data.ts'
@@ -152,7 +152,7 @@ export class ConnectRequestHandler {
     { channel }: ControlConnection,
     { client, message, session }: Asked,
   ): Promise<CircuitRequestOutcome> {
-    const request = createCircuitMessage({
+    const request = circuitRequestMessage({
       ...client.claimOf(session),
       identityId: client.client.session.identityId,
       serviceId: session.serviceId,

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { ChannelMessage } from '../../channel/frame.ts'
 import { readFlag, readText } from '../../channel/headers.ts'
 import type { ClientChannel } from './client-channel.ts'
-import { createTerminatorMessage, toModelPrecedence } from '../../channel/messages/terminators.ts'
+import { terminatorRequestMessage, toModelPrecedence } from '../../channel/messages/terminators.ts'
 import { edgeHeaderKey, readUint16 } from '../../channel/messages/edge.ts'
 import type { ServiceSession } from './service-session.ts'
 
@@ -89,7 +89,7 @@ export function hostCredentials({ client, session }: Pick<HostedTerminator, 'cli
 /** The creation request; repeating it has no further effect. */
 export function terminatorCreationRequest(terminator: HostedTerminator) {
   const { publicKey } = terminator
-  return createTerminatorMessage({
+  return terminatorRequestMessage({
     address: terminator.id,
     ...hostCredentials(terminator),
     peerData: publicKey === null ? {} : { [edgeHeaderKey.publicKey]: publicKey },

@@ -12,7 +12,7 @@ import { tunnelTerminatorLimits } from './limits.ts'
 import type { ProgramLogger } from '../../overlay/logger.ts'
 import type { TerminatorPublisher } from '../../overlay/services/hosted-service-manager.ts'
 import {
-  createTunnelTerminatorMessage,
+  tunnelTerminatorRequestMessage,
   type RequestedTunnelTerminator,
   readTunnelTerminatorResponse,
   removeTerminatorsMessage,
@@ -218,7 +218,7 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
     wanted: RequestedTunnelTerminator,
     { channel, id: controllerId }: ControlConnection,
   ): Promise<void> {
-    const message = createTunnelTerminatorMessage(wanted, this.#deps.clock.nowMs())
+    const message = tunnelTerminatorRequestMessage(wanted, this.#deps.clock.nowMs())
     const { sent } = offer
     offer.isRepeated = false
     // Without a response, the controllers may or may not have the terminator.

@@ -15,13 +15,13 @@ const { root, first, second, newClient, newPerson } = await twoControllers()
 
 describe('the PKCE code challenge of a log-in', () => {
   test.each([
-    ['none', { code_challenge: '', code_challenge_method: '' }],
+    ['no challenge', { code_challenge: '', code_challenge_method: '' }],
     ['no method', { code_challenge_method: '' }],
     ['the method plain', { code_challenge_method: 'plain' }],
     ['the method in lower case', { code_challenge_method: 's256' }],
     ['a challenge that is too short', { code_challenge: 'c'.repeat(42) }],
     ['a challenge that is not base64url', { code_challenge: '+'.repeat(43) }],
-  ])('is required: %s', async (_what, changes) => {
+  ])('is refused if it has %s', async (_what, changes) => {
     const refused = await newClient().authorize(changes)
     expect([refused.status, refused.json['error']]).toEqual([400, 'invalid_request'])
     expect(refused.headers['location']).toBeUndefined()

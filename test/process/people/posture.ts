@@ -3,7 +3,7 @@ import type { Channel } from '../../../src/channel/channel.ts'
 import { dialChannel } from '../../../src/channel/dial.ts'
 import { channelLimits } from '../../../src/channel/limits.ts'
 import {
-  createCircuitMessage,
+  circuitRequestMessage,
   readCircuitResponse,
 } from '../../../src/channel/messages/circuit-requests.ts'
 import { CONTROL_PROTOCOL, routerHelloMessage } from '../../../src/channel/messages/control.ts'
@@ -220,7 +220,7 @@ test('a dial at another controller takes a report to one controller into account
   const session = dataOf(await net.device(1, 'POST', '/sessions', open), 201)
   const channels = await Promise.all([1, 2, 3].map((k) => controlChannel(router, k)))
   const dial = async (k: number): Promise<number | null> => {
-    const message = createCircuitMessage({
+    const message = circuitRequestMessage({
       sessionToken: String(session['token']),
       apiSessionToken,
       identityId,

@@ -366,7 +366,7 @@ describe('A request to trace the route that reaches a circuit endpoint', () => {
     ])
   })
 
-  test('gets no response if it is itself a response, or is malformed', () => {
+  test('gets no response if it is malformed, or if its type is that of a response', () => {
     const end = new LoneEnd(false)
     end.sent()
     end.receive(1102, { headers: asked }, control('\u0002'))

@@ -44,8 +44,8 @@ export function hostState({ hosts }: Readonly<Record<string, unknown>>): ShownSt
   const { online, all } = hosts as unknown as HostCount
   if (all === 0) return recordStates.noHost
   if (online === 0) return recordStates.hostsOffline
-  // Home lists routers that fail. A service is at risk once most of its hosts, or all but one, are
-  // offline.
+  // One offline host of several needs no warning here, because Home lists failed routers. A service
+  // is at risk once more than half of its hosts, or all but one, are offline.
   const isSafe = online === all || (online > 1 && online * 2 >= all)
   return { tone: isSafe ? 'good' : 'warn', word: texts.cell.hosted(online, all) }
 }

@@ -11,7 +11,7 @@ export interface Viewport extends Point {
 
 export const ZOOM_MAX = 8
 
-/** How much larger than in the whole drawing everything appears; 1 or more. */
+/** Magnification compared with the view of the whole drawing; 1 or more. */
 export function zoomFactor(whole: Viewport, view: Viewport): number {
   return whole.width / view.width
 }

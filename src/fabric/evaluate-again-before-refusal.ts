@@ -6,7 +6,7 @@ import type { LatestReads } from '../ports/latest-reads.ts'
  * because another controller may just have written a permission, session or host. If no leader
  * confirms the latest commit index, the first result counts.
  */
-export async function evaluateWithLatestState<T>(
+export async function evaluateAgainBeforeRefusal<T>(
   reads: Pick<LatestReads, 'reachLatest'>,
   judge: () => T | Promise<T>,
   isRefused: (judged: T) => boolean,
