@@ -415,9 +415,8 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * Waits until a host can be reached. A controller that has restarted knows the hosts of a service
-   * before their routers have reconnected and reported links; without this wait, dials would fail
-   * in the meantime.
+   * Waits until a host can be reached. A restarted controller knows the hosts of a service before
+   * their routers have reconnected and reported links; without this wait, dials would fail.
    * @throws {CircuitRefusedError} when the client loses the permission to dial.
    */
   async #awaited(
@@ -425,11 +424,8 @@ export class CircuitHandler implements ChannelHandler {
     choose: () => ChosenHost | null,
     wanted: WantedHost,
   ): Promise<ChosenHost | null> {
-    const chosen = await evaluateAgainBeforeRefusal(
-      this.#deps.reads,
-      choose,
-      (host) => host === null,
-    )
+    const { reads } = this.#deps
+    const chosen = await evaluateAgainBeforeRefusal(reads, choose, (host) => host === null)
     const { clientId = '', start = '' } = this.#lays.get(id) ?? {}
     if (chosen !== null || !this.#awaiting.hasRoomFor(clientId)) return chosen
     this.#awaiting.take(clientId)
