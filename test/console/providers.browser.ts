@@ -90,7 +90,7 @@ describe.skipIf(browserMissing !== null)('The console’s wizard for a signer', 
     const operator = new Operator(page)
     await operator.press('Control+k')
     await page.getByRole('dialog').getByRole('combobox').waitFor()
-    await operator.type('log in')
+    await operator.type('log-in')
     await page.getByRole('option', { name: texts.wizards.titles.signer }).waitFor()
     await operator.press('Enter')
     // Entra ID needs the same number of values: a tenant instead of the issuer.
