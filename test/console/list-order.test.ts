@@ -57,12 +57,13 @@ test('a column with one value in all rows is left out, except a column that is n
   ])
 })
 
+const rows = { limit: 10, offset: 0 }
 const nothing: ListState = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} }
 
 test('the list of enrollments starts with tokens that can be used, until the user asks for all', () => {
   const facets = listFacets({ path: 'enrollments' })
   const filterOf = (state: ListState) =>
-    new URLSearchParams(listRequestQuery(state, [], facets)).get('filter')
+    new URLSearchParams(listRequestQuery(state, [], rows, facets)).get('filter')
   expect(filterOf(nothing)).toMatch(/^expiresAt > datetime/)
   const [expiry] = facets
   expect(expiry === undefined ? '' : chosenOption(nothing, expiry)).toBe('open')
@@ -73,6 +74,6 @@ test('the list of enrollments starts with tokens that can be used, until the use
 })
 
 test('the list of terminators is sorted by router within a service', () => {
-  const query = new URLSearchParams(listRequestQuery({ ...nothing, sort: 'service' }, []))
+  const query = new URLSearchParams(listRequestQuery({ ...nothing, sort: 'service' }, [], rows))
   expect(query.get('sort')).toBe('service asc, router asc')
 })

@@ -174,7 +174,11 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
 
   test('of a router shows the bytes and the failed dials to its terminators', async () => {
     const { traffic } = texts
-    const { totals } = (await trafficOf(1, 'routers', ids.host)).hour
+    // Routers measure a link for the first time some seconds after they have reported bytes.
+    const { totals } = await until('the router has reported a round trip', async () => {
+      const { hour } = await trafficOf(1, 'routers', ids.host)
+      return hour.totals.latencyMs === null ? null : hour
+    })
     expect(totals.dialFailures).toBeGreaterThan(0)
     const shown = await network.open(1, `edge-routers/${ids.host}`)
     await shown.getByRole('link', { name: texts.record.tabNames.traffic, exact: true }).click()

@@ -199,7 +199,7 @@ export class EnrollmentServer {
   /**
    * Verifies the server with the CA certificates from the controller, as an SDK does.
    * Also requires that the controller presents the same key as before.
-   * @param isRepeated true if an earlier attempt may have had an effect.
+   * @param isRepeated true if the request was sent before, so that it may have had an effect.
    */
   async #send(
     { body, text, client, headers }: EnrollmentRequest,

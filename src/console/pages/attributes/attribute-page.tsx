@@ -59,7 +59,7 @@ async function readUses(
   signal: AbortSignal,
 ): Promise<RowPage> {
   const state = { typed: `=${filter}`, sort: 'name', isDescending: false, offset: 0, facets: {} }
-  const page = await readRowPage(kind.path, state, ['name'], signal, [], { limit, offset: 0 })
+  const page = await readRowPage(kind.path, state, ['name'], { limit, offset: 0 }, signal)
   return kind.path === 'services' ? await withRelated(kind, page, signal) : page
 }
 

@@ -145,8 +145,8 @@ export interface RowRange {
 export function listRequestQuery(
   state: ListState,
   fields: readonly string[],
+  page: RowRange,
   facets: readonly ListFacet[] = [],
-  page: RowRange = { limit: 3 * PAGE_ROWS, offset: firstRowToLoad(state) },
   offlineRouterIds: readonly string[] = [],
 ): string {
   const [limit, offset] = [String(page.limit), String(page.offset)]

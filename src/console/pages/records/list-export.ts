@@ -40,7 +40,7 @@ export async function readAllRows(
   const limit = readsRelated(kind) ? RELATED_PAGE : PAGE
   for (;;) {
     const range = { limit, offset: rows.length }
-    const page = await readRowPage(kind.path, state, fields, undefined, listFacets(kind), range)
+    const page = await readRowPage(kind.path, state, fields, range, undefined, listFacets(kind))
     rows.push(...(await withRelated(kind, page)).rows)
     const all = Math.min(page.totalCount, EXPORTED_ROWS_MAX)
     onProgress(Math.min(rows.length, all), all)

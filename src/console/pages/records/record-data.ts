@@ -41,9 +41,9 @@ export async function readRowPage(
   path: string,
   state: ListState,
   fields: readonly string[],
+  page: RowRange,
   signal?: AbortSignal,
   facets: readonly ListFacet[] = [],
-  page?: RowRange,
 ): Promise<RowPage> {
   const usesRouters = facets.some(
     ({ name, usesOfflineRouters = false }) =>
@@ -51,7 +51,7 @@ export async function readRowPage(
   )
   const offline = usesRouters ? await readRows('routers', 'connected = false', signal) : null
   const ids = offline?.rows.map(({ id }) => id) ?? []
-  const query = listRequestQuery(state, fields, facets, page, ids)
+  const query = listRequestQuery(state, fields, page, facets, ids)
   const { body } = await consoleApiClient.ask({
     path: `${MANAGEMENT_API_PATH}/${path}?${query}`,
     ...(signal === undefined ? {} : { signal }),

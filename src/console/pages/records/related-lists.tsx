@@ -56,7 +56,7 @@ async function read(
   signal: AbortSignal,
 ): Promise<RowPage> {
   const state = { ...NO_FILTER, typed: filter, sort: sortOf(name) }
-  const page = await readRowPage(path, state, [], signal, [], { limit, offset: 0 })
+  const page = await readRowPage(path, state, [], { limit, offset: 0 }, signal)
   return { ...page, rows: sortByName(page.rows, rowTitle) }
 }
 

@@ -10,16 +10,14 @@ import { Button } from '../../controls/button.tsx'
 import { Field } from '../../controls/field.tsx'
 import { texts } from '../../texts.ts'
 import { isObject } from './json-values.ts'
-import { readRowPage, recordApiPath, writeRecord } from './record-data.ts'
+import { readRows, recordApiPath, writeRecord } from './record-data.ts'
 import { ReferenceInput } from './reference-inputs.tsx'
-
-const NO_FILTER = { typed: '', sort: '', isDescending: false, offset: 0, facets: {} } as const
 
 /** Configs that an identity gets for a service instead of the service's configs. */
 export function ServiceConfigs({ identityId }: { readonly identityId: string }) {
   const { serviceConfigs } = texts
   const path = `identities/${encodeURIComponent(identityId)}/service-configs`
-  const loaded = useLoadedData(path, (signal) => readRowPage(path, NO_FILTER, [], signal))
+  const loaded = useLoadedData(path, (signal) => readRows(path, '', signal))
   const service = useSignal<readonly string[]>([])
   const config = useSignal<readonly string[]>([])
   const error = useSignal<unknown>(null)
