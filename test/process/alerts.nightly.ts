@@ -389,9 +389,10 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     async () => {
       await lead(1)
       {
-        // Delays each read of at most 64 KiB by half a second; the member can still send.
+        // The member receives at most 64 KiB per 50 ms. With a much longer delay, it would answer
+        // no keepalive ping in time, and a closed connection has no queue.
         const thread = threadNamed(network.fleet.pid(3), 'raft')
-        await using _slow = slowCalls(['-p', thread], 'read', 500)
+        await using _slow = slowCalls(['-p', thread], 'read', 50)
         await whileNotFiring(
           [prometheus.fires('FlotillaMeshBacklog', { instance: network.instance(1) })],
           async () => await (await createLargeRecords(16))(),
