@@ -1,5 +1,4 @@
-import { keyUsageBit, readKeyUsage, readKeyPurposes } from '../asn1/extensions.ts'
-import { purposeOids } from '../asn1/object-identifiers.ts'
+import { keyUsageBit, readKeyUsage } from '../asn1/extensions.ts'
 import {
   type Certificate,
   CertificateError,
@@ -7,6 +6,7 @@ import {
   findIssuingPath,
 } from '../certificate.ts'
 import { verifyClientChain } from './client-chain.ts'
+import { missingPurposes } from './key-purposes.ts'
 
 /**
  * Checks that a controller's certificate allows both client and server use: a controller presents
@@ -14,21 +14,16 @@ import { verifyClientChain } from './client-chain.ts'
  * use, connections would work in only one direction.
  * @throws {CertificateError} `wrong-usage`.
  */
-export function checkControllerUsage({ contents: { extensions } }: Certificate): void {
-  const purposes = readKeyPurposes(extensions)
-  const missing =
-    purposes === null
-      ? []
-      : (['serverAuth', 'clientAuth'] as const).filter(
-          (name) => !purposes.includes(purposeOids[name]),
-        )
+export function checkControllerUsage(certificate: Certificate): void {
+  const missing = missingPurposes(certificate, ['serverAuth', 'clientAuth'])
   if (missing.length > 0) {
     throw new CertificateError(
       'wrong-usage',
       `its extended key usage lacks ${missing.join(' and ')}, and a controller is server and client of its peers`,
     )
   }
-  if (readKeyUsage(extensions)?.has(keyUsageBit.digitalSignature) !== false) return
+  if (readKeyUsage(certificate.contents.extensions)?.has(keyUsageBit.digitalSignature) !== false)
+    return
   throw new CertificateError(
     'wrong-usage',
     'its key usage lacks digitalSignature, which TLS 1.3 needs',

@@ -1,5 +1,3 @@
-import { readKeyPurposes } from '../asn1/extensions.ts'
-import { purposeOids } from '../asn1/object-identifiers.ts'
 import {
   type Certificate,
   CertificateError,
@@ -8,6 +6,7 @@ import {
 } from '../certificate.ts'
 import { withPathInError, certificatesPem, readCertificates } from './identity-files.ts'
 import { readSecretFile } from '../secret-file.ts'
+import { checkPurpose } from './key-purposes.ts'
 
 /**
  * Absolute paths of a certificate and its key. A listener presents the certificate if the client
@@ -62,21 +61,16 @@ export function serverCertificateFault(
   }
 }
 
-function checkServerLeaf(
-  { isAuthority, dnsNames, ipAddresses, contents }: Certificate,
-  certificates: number,
-): void {
-  if (isAuthority) {
+function checkServerLeaf(leaf: Certificate, certificates: number): void {
+  if (leaf.isAuthority) {
     const remedy =
       certificates === 1
         ? "and the only one in the file; have a CA issue a server certificate, or create a self-signed one that is no CA certificate (openssl req -x509 -addext 'basicConstraints=critical,CA:FALSE')"
         : 'and the first in the file; put the server certificate first'
     throw new CertificateError('wrong-identity', `it is a CA certificate ${remedy}`)
   }
-  if (dnsNames.length + ipAddresses.length === 0) {
+  if (leaf.dnsNames.length + leaf.ipAddresses.length === 0) {
     throw new CertificateError('wrong-identity', 'it names no host as alternative name')
   }
-  if (readKeyPurposes(contents.extensions)?.includes(purposeOids.serverAuth) === false) {
-    throw new CertificateError('wrong-usage', 'its extended key usage lacks serverAuth')
-  }
+  checkPurpose(leaf, 'serverAuth')
 }

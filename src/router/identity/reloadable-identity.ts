@@ -10,6 +10,7 @@ import {
   parseCertificates,
   PEM_BYTES_MAX,
 } from '../../pki/certificate.ts'
+import { checkPurpose } from '../../pki/verify/key-purposes.ts'
 import { readSecretFile, SecretFileError } from '../../pki/secret-file.ts'
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
@@ -49,6 +50,7 @@ export function readRouterIdentity(identity: IdentityConfig, nowMs: number): Rou
   const [leaf] = chain
   judge('identity.key', () => checkKeyMatches(leaf, privateKeyPem))
   judge('identity.cert', () => checkValidityTime(leaf, nowMs))
+  judge('identity.cert', () => checkPurpose(leaf, 'clientAuth'))
   if (leaf.commonName === null) {
     throw new ProgramFailure('identity.cert: it has no common name, which is the id of a router')
   }
@@ -81,6 +83,7 @@ function serverIdentity(
   const privateKeyPem = key === null ? clientKeyPem : keyOf(key, `${place}.server_key`)
   const [leaf] = chain
   judge(`${place}.server_cert`, () => checkKeyMatches(leaf, privateKeyPem))
+  judge(`${place}.server_cert`, () => checkPurpose(leaf, 'serverAuth'))
   return { leaf, certificatePem: pemWithoutRoots(chain), privateKeyPem }
 }
 

@@ -158,14 +158,16 @@ describe('router check', () => {
     ])
 
     const { root, issuing } = await networkAuthorities(Date.now())
-    const leaf = await issueLeaf({
-      issuer: issuing,
-      commonName: 'router-1',
-      uris: [],
-      hosts: ['router1.test'],
-      usages: ['client', 'server'],
-      validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
-    })
+    const issue = (...usages: ('client' | 'server')[]): ReturnType<typeof issueLeaf> =>
+      issueLeaf({
+        issuer: issuing,
+        commonName: 'router-1',
+        uris: [],
+        hosts: ['router1.test'],
+        usages,
+        validity: validityStartingAt(Date.now(), LEAF_LIFETIME_MS),
+      })
+    const leaf = await issue('client', 'server')
     const put = (name: string, text: string): void =>
       writeFileSync(join(folder, `e.${name}`), text, { mode: 0o600 })
     put('cert', leaf.certificatePem)
@@ -183,6 +185,21 @@ describe('router check', () => {
     expect(await check()).toMatchObject({ code: 0, stderr: '' })
     put('ca', '')
     expect((await check()).stderr).toContain('identity.ca: no PEM certificate found')
+    put('ca', root.certificatePem)
+
+    const server = await issue('server')
+    put('cert', server.certificatePem)
+    put('key', server.privateKeyPem)
+    expect((await check()).stderr).toContain(
+      'identity.cert: its extended key usage lacks clientAuth\n',
+    )
+    const client = await issue('client')
+    put('cert', client.certificatePem)
+    put('server.cert', client.certificatePem)
+    put('key', client.privateKeyPem)
+    expect((await check()).stderr).toContain(
+      'identity.server_cert: its extended key usage lacks serverAuth\n',
+    )
   })
 
   test('reports two listeners whose addresses conflict', async () => {
