@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { QuarantineFile } from '../../src/store/folder/quarantine-file.ts'
 import { issueLeaf } from '../../src/pki/authority/authority.ts'
 import { newCa } from '../support/authorities.ts'
+import { formatUuid, newUuidv7 } from '../../src/lib/text/uuid.ts'
 import { programVersion } from '../support/packages.ts'
 import { type Client, pause, until } from './support/client.ts'
 import { MonitoredNetwork } from './support/monitored-network.ts'
@@ -370,10 +371,13 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
     const create = async (): Promise<void> => {
       const text = randomBytes(300_000).toString('base64url')
       const body = { name: `large ${text.slice(0, 16)}`, configTypeId: type.id, data: { text } }
-      // A controller processes only few large bodies of one caller at the same time.
+      // The request ID makes the retry of a request with an unknown outcome safe. 429: a controller
+      // processes only few large bodies of one caller at the same time.
+      const headers = { 'net-request-id': formatUuid(newUuidv7(Date.now())) }
       const made = await until('a large record is created', async () => {
-        const answer = await client.request('POST', '/edge/management/v1/configs', { body })
-        expect([201, 429], answer.text.slice(0, 1000)).toContain(answer.status)
+        const request = { body, headers }
+        const answer = await client.request('POST', '/edge/management/v1/configs', request)
+        expect([201, 429, 503], answer.text.slice(0, 1000)).toContain(answer.status)
         return answer.status === 201 ? answer : null
       })
       paths.unshift(`configs/${(made.body.data as { id: string }).id}`)
