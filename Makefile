@@ -85,7 +85,7 @@ nightly: test-tools $(INSTALLED)
 	done; \
 	[ -z "$$failed" ] || { echo "failed: $${failed#, }" >&2; exit 1; }
 
-# Containers that form a cluster, and the package as npm installs it.
+# The commands of the pages in docs, containers that form a cluster, packages, units and alerts.
 drills: test-tools $(INSTALLED)
 	@mkdir -p .test/tmp
 	@node tools/build-program.ts .test/program --self-contained

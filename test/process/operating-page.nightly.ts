@@ -29,16 +29,16 @@ import { run } from './support/page.ts'
 
 /** Pages that another test runs completely. */
 const typedPages: Readonly<Record<string, string>> = {
-  'operate/backup-and-restore.md': 'backup-page.test.ts',
-  'operate/load-balancers.md': 'load-balancers-page.test.ts',
-  'operate/own-pki.md': 'own-pki.test.ts',
+  'operate/backup-and-restore.md': 'backup-page.nightly.ts',
+  'operate/load-balancers.md': 'load-balancers-page.nightly.ts',
+  'operate/own-pki.md': 'own-pki.nightly.ts',
   'operate/upgrade.md': 'rolling-upgrade.test.ts',
 }
 /** Blocks that another test runs, by the beginning of the block. */
 const typedBlocks: Readonly<Record<string, string>> = {
   'install -D -m 0644': 'units.nightly.ts',
   'flotilla history': 'test/cli/history/history.test.ts',
-  'flotilla identity enroll': 'typed-pages.test.ts',
+  'flotilla identity enroll': 'typed-pages.nightly.ts',
   'flotilla router check': 'router-program.test.ts',
   'grep -h': 'only searches files',
 }
