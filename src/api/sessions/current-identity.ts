@@ -93,7 +93,7 @@ export function currentIdentityOperations(deps: CurrentOperationsDeps): Operatio
   ]
 }
 
-/** @throws {Problem} NOT_FOUND when the session has ended meanwhile. */
+/** @throws {Problem} NOT_FOUND if the session does not exist, or has ended meanwhile. */
 export async function deleteCurrentSession(
   writer: ProposalWriter,
   call: RequestContext,
