@@ -64,7 +64,7 @@ export function currentIdentityOperations(deps: CurrentOperationsDeps): Operatio
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call) => {
         const { session } = requireCaller(call)
-        await deleteCurrentSession(deps.writer, call, session.id)
+        await endApiSession(deps.writer, call, session.id)
         deps.sessions.forget(session.id)
         call.caller = null
         return emptyResponse()
@@ -94,7 +94,7 @@ export function currentIdentityOperations(deps: CurrentOperationsDeps): Operatio
 }
 
 /** @throws {Problem} NOT_FOUND if the session does not exist, or has ended meanwhile. */
-export async function deleteCurrentSession(
+export async function endApiSession(
   writer: ProposalWriter,
   call: RequestContext,
   id: string,
