@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import {
   type StartedLogInFlow,
   type DecryptedDeviceCode,
@@ -143,7 +143,7 @@ export class DeviceFlow {
     // finds it.
     // @guard device-codes--factor
     if (flowSessions.complete(flow) === null) return null
-    const codeHash = authorizationCodeHash(deviceCode)
+    const codeHash = redeemedCodeHash(deviceCode)
     await reads.reachLatest()
     const session =
       (await flowSessions.redeemed(flow, codeHash)) ??

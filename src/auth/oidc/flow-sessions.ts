@@ -34,7 +34,7 @@ interface FlowSessionsDeps {
 }
 
 /** Hash of a redeemed code, as the session that the code opened stores it. */
-export function authorizationCodeHash(code: string): string {
+export function redeemedCodeHash(code: string): string {
   return createHash('sha256').update(code).digest('hex')
 }
 

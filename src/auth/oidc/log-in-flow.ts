@@ -25,7 +25,7 @@ import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/ext
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { RefreshTokenReuse } from '../sessions/refresh-token-reuse.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
-import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, matchesCodeChallenge } from './public-clients.ts'
@@ -245,7 +245,7 @@ export class LogInFlow {
     if (!isOfClient || !matchesCodeChallenge(flow.challenge, given.verifier)) {
       throw invalidGrantError('client, redirect_uri or code_verifier is not that of the code')
     }
-    const codeHash = authorizationCodeHash(code)
+    const codeHash = redeemedCodeHash(code)
     await this.#deps.reads.reachLatest()
     const before = await flowSessions.redeemed(flow, codeHash)
     const begun = state.get('apiSession', flow.sessionId)
