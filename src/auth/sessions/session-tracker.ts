@@ -333,7 +333,7 @@ interface EndDeps {
  * When the caller's access expires: the expiry of its access token or, without one, the expiry of
  * its session if no further request uses the session.
  */
-export function callerSessionExpiry(
+export function callerAccessExpiry(
   { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
 ): { readonly expiresAtMs: number; readonly leftSeconds: number } {
