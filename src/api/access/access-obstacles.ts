@@ -51,7 +51,7 @@ export interface AccessObstacleInputs {
   readonly ended: ExpiredGrants
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
-  /** Ids of the failing posture checks; empty if some API session passes. */
+  /** Ids of the failing posture checks; empty if some API session passes, or if there is none. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number

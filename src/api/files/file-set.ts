@@ -20,7 +20,8 @@ export interface FileRepresentation {
 export interface StaticFile {
   readonly mediaType: string
   /**
-   * True: the name contains a hash of the content, so the content under that name never changes.
+   * True: the name has the form of a name with a hash of the content, so a cache may store the file
+   * without revalidation.
    */
   readonly isImmutable: boolean
   readonly plain: FileRepresentation
@@ -28,7 +29,8 @@ export interface StaticFile {
 }
 
 /**
- * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of 8 characters.
+ * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of at least 8
+ * characters.
  */
 const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 

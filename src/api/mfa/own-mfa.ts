@@ -254,8 +254,8 @@ class OwnMfa {
   }
 
   /**
-   * The recovery codes. The request proves the factor with the code in its body or, without one, in
-   * its header.
+   * The unused recovery codes. The request proves the factor with the code in its body or, without
+   * one, in its header.
    */
   async viewCodes(call: RequestContext, code = ''): Promise<Reply> {
     await this.use(call, 'view', code || (call.headers[codeHeader.name] ?? ''))

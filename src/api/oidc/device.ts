@@ -155,8 +155,8 @@ async function deny(
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
 /**
- * Runs a step of a log-in. If the user has entered too many codes, returns the page for the code
- * with the reason.
+ * Runs a step of a log-in. If too many codes were entered, by this user or by others, the browser
+ * receives the page for the code, with the reason.
  */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {

@@ -263,8 +263,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * Token exchange response (RFC 8693, 2.2.1) for OpenZiti clients: in addition to a new access
- * token, a separate JSON field contains the refresh token.
+ * Token exchange response (RFC 8693, 2.2.1). With a new access token, a separate JSON field
+ * contains the new refresh token, if there is one, because OpenZiti clients read that field.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted
@@ -289,8 +289,8 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
 }
 
 /**
- * Revokes a token. For an invalid token, the response is the same as for a valid one (RFC 7009,
- * 2.2).
+ * Ends the session of a token. For an invalid token, the response is the same as for a valid one
+ * (RFC 7009, 2.2).
  */
 async function revoke(
   deps: TokenOperationsDeps,
@@ -325,7 +325,7 @@ async function userInfo(
   })
 }
 
-/** @throws {Problem} UNAUTHORIZED for a token whose session has ended. */
+/** @throws {Problem} UNAUTHORIZED for a token whose session has ended or does not accept it. */
 async function identityOf(
   oidcFlow: LogInFlow,
   token: OidcToken,

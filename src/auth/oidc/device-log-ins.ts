@@ -27,7 +27,8 @@ export const deviceLogInLimits = {
   devicePollsMax: 4096,
   /**
    * User codes that one source address may enter in a burst; above the limit, the response is 429.
-   * Of 25,600 million possible codes, up to three thousand are valid at the same time.
+   * Of 25,600 million possible codes, up to `deviceLogInsMax` at each controller are valid at the
+   * same time.
    */
   userCodesAtOnceMax: 20,
   /**
@@ -37,8 +38,8 @@ export const deviceLogInLimits = {
   userCodesPerSecond: 0.2,
   /**
    * User codes that all sources together may enter in a burst; above the limit, the response is
-   * 429. With `userCodesOfAllPerSecond`, users can enter about three thousand codes during the
-   * lifetime of a code.
+   * 429. With `userCodesOfAllPerSecond`, users can enter about three thousand codes at one
+   * controller during the lifetime of a code.
    */
   userCodesOfAllAtOnceMax: 200,
   /**
@@ -90,7 +91,7 @@ interface OwnDevice {
  */
 export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
-  /** Device log-ins that this controller published, by user code, oldest first. */
+  /** Device log-ins and denials that this controller published, by user code, oldest first. */
   readonly #own = new Map<string, OwnDevice>()
   readonly #room = new FairShare(deviceLogInLimits.deviceLogInsMax)
   readonly #entries: KeyedTokenBuckets
