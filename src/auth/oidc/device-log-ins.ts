@@ -176,14 +176,22 @@ export class DeviceLogIns {
     return { userCode: shownCode(key), id, address }
   }
 
-  /** Ends the log-in of the device, because the user denied it. */
+  /**
+   * Ends the log-in of the device, because the user denied it.
+   * @returns false if no waiting log-in has that code.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, and if this controller has no room
+   * to publish the denial.
+   */
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false
     const { topic, clock } = this.#deps
     const key = keyOf(typed)
-    topic.publish(key, topicValue('', ''))
-    if (!this.#own.has(key)) {
+    this.#forgetEnded()
+    const isOwn = this.#own.has(key)
+    if (!isOwn && !this.#room.hasRoomFor(source)) throw tooMany('too many devices wait')
+    if (!topic.publish(key, topicValue('', ''))) throw tooMany('too many devices wait')
+    if (!isOwn) {
       this.#room.take(source)
       this.#own.set(key, { source, endsAtMs: clock.nowMs() + deviceLogInLimits.deviceLogInMs })
     }
