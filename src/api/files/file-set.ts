@@ -30,9 +30,10 @@ export interface StaticFile {
 
 /**
  * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of at least 8
- * characters.
+ * characters. A hash nearly always has a digit, a capital or `_`; the name `worker-settings.js` has
+ * none of them and may change its content.
  */
-const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
+const HASHED_NAME = /-(?=[a-z-]*[A-Z0-9_])[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
  * The files of a folder, kept in memory and found by exact path. So no request reads the disk, and
