@@ -181,7 +181,7 @@ function ofPosture({ isGranted, type, failingChecks }: AccessObstacleInputs): Ac
   return [
     {
       code: 'POSTURE_FAILS',
-      message: `No API session of the identity passes the posture checks of a ${type} policy`,
+      message: `None of the newest API sessions of the identity passes the posture checks of a ${type} policy`,
       kind: 'postureCheck',
       ids: failingChecks.slice(0, namedMax),
     },
