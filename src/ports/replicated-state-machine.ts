@@ -36,10 +36,7 @@ export interface StateDigests {
   readonly entities: string
 }
 
-/**
- * The replicated state machine, as the cluster code uses it. All calls except the async ones are
- * synchronous.
- */
+/** The replicated state machine, as the cluster code uses it. */
 export interface ReplicatedStateMachine {
   progress(): ApplyProgress
   /**
@@ -49,7 +46,10 @@ export interface ReplicatedStateMachine {
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
-    /** Log time at `position`, UTC ms. Log time of later entries is not earlier. */
+    /**
+     * Log time at `position`, UTC ms. Log time of later entries is not earlier, unless an operator
+     * resets log time.
+     */
     readonly timeMs: number
   }
   /**
