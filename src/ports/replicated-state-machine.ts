@@ -19,8 +19,8 @@ export interface AppliedEntry {
   /** Decision of the state machine; null for a no-op and for a configuration entry. */
   readonly outcome: Outcome | null
   /**
-   * Audit record of the entry; null if the entry changed nothing, and for commands that are not
-   * audited.
+   * Audit record of the entry; null for an entry without a command, for a repeated command, and for
+   * a command that is not audited.
    */
   readonly audit: AuditRecord | null
 }
