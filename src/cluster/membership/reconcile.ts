@@ -7,8 +7,8 @@ import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
- * Facts from which the leader chooses its next step. All except `silentMs` are equal on the next
- * leader.
+ * Facts from which the leader chooses its next step. The next leader has the same record, but its
+ * own observations of connections and progress.
  */
 export interface ReconcilerView extends Pick<
   MembershipSnapshot,

@@ -153,8 +153,9 @@ async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promis
 }
 
 /**
- * Replaces the issuing authority. Leaves of the previous one stay valid until they expire: their
- * chains contain its certificate, and verification does not need its key.
+ * Replaces the issuing authority. Leaf certificates that the previous authority issued stay valid
+ * until they expire: their chains contain the certificate of that authority, and verification does
+ * not need the key of that authority.
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
@@ -231,8 +232,9 @@ export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<bool
 
 /**
  * Called after a member was removed. Deletes its admission, which marks the secrets that the member
- * could decrypt, and rotates the cluster key if it is marked. Each step depends only on the state,
- * so the caller may repeat the call at any time.
+ * could decrypt, and rotates the cluster key and the factor key if they are marked. After a
+ * compromise, also ends the overlap of exposed versions and revokes access. Each step depends only
+ * on the state, so the caller may repeat the call at any time.
  * @throws {Problem}
  */
 export async function rotateSecretsAfterRemoval(
