@@ -67,7 +67,7 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
  * Whether a rotation is due, because a removed controller could decrypt the current cluster key or
  * factor key, or there is no factor key. Depends only on the state.
  */
-export function isClusterKeyRotationDue(state: StateView): boolean {
+export function isSecretRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
@@ -88,7 +88,7 @@ function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
 }
 
 /** Sorted ids of admitted controllers that cannot decrypt every current secret. */
-export function membersLackingSecrets(state: StateView): readonly NodeId[] {
+export function admittedIdsLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
     .map(({ id }) => id)
@@ -99,7 +99,7 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
  * without writes, so the clocks of a majority are used as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
-export function membersWithExpiredTickets(
+export function admittedIdsWithExpiredTickets(
   state: StateView,
   majorityMs: number | null,
 ): readonly NodeId[] {
@@ -244,7 +244,7 @@ export async function rotateSecretsAfterRemoval(
 ): Promise<void> {
   // @guard join-after-a-compromise--again
   if (!isAdmittedAgain) await deleteAdmission(deps, id, isCompromised)
-  await rotateClusterKeyIfDue(deps, `${id} was removed`)
+  await rotateSecretsIfDue(deps, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
@@ -252,7 +252,7 @@ export async function rotateSecretsAfterRemoval(
   // Admitted controllers that are not members yet could decrypt the new version, so the key rotates
   // after their admissions are revoked.
   // @guard join-after-a-compromise--rotation
-  await rotateClusterKeyIfDue(deps, `${id} is reported as compromised`)
+  await rotateSecretsIfDue(deps, `${id} is reported as compromised`)
 }
 
 /**
@@ -319,10 +319,7 @@ async function endExposed(deps: SecretRotationDeps, reason: string): Promise<voi
  * removed controller could decrypt it or there is none.
  * @throws {Problem}
  */
-export async function rotateClusterKeyIfDue(
-  deps: SecretRotationDeps,
-  reason: string,
-): Promise<void> {
+export async function rotateSecretsIfDue(deps: SecretRotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')
   if (exposure !== 'none') {
