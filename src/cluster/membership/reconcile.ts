@@ -7,8 +7,8 @@ import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
- * Facts from which the leader chooses its next step. All except `silentMs` are equal on the next
- * leader.
+ * Facts from which the leader chooses its next step. The next leader has the same record, but its
+ * own observations of connections and progress.
  */
 export interface ReconcilerView extends Pick<
   MembershipSnapshot,
@@ -25,7 +25,7 @@ export interface ReconcilerView extends Pick<
   /** Whether a member cannot decrypt a current shared secret. */
   readonly lacksSecrets: boolean
   /** Controllers admitted by a ticket that has expired. */
-  readonly membersWithExpiredTickets: readonly NodeId[]
+  readonly admittedIdsWithExpiredTickets: readonly NodeId[]
   /** The cluster's level, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
@@ -84,8 +84,13 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
  * A controller that redeemed its ticket but never connected. No list of members shows it, and it
  * could connect at any later time.
  */
-function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): NodeId | undefined {
-  return membersWithExpiredTickets.find((id) => !record.members.some((member) => member.id === id))
+function neverConnected({
+  record,
+  admittedIdsWithExpiredTickets,
+}: ReconcilerView): NodeId | undefined {
+  return admittedIdsWithExpiredTickets.find(
+    (id) => !record.members.some((member) => member.id === id),
+  )
 }
 
 /** Learners that will become voters. */

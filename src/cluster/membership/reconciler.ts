@@ -54,9 +54,9 @@ interface MemberSecrets {
    */
   rotateIfDue(reason: string): Promise<void>
   /** Admitted members that cannot decrypt every current secret. */
-  membersLackingSecrets(): readonly NodeId[]
+  admittedIdsLackingSecrets(): readonly NodeId[]
   /** Sorted ids of controllers admitted by a ticket that has expired. */
-  membersWithExpiredTickets(): readonly NodeId[]
+  admittedIdsWithExpiredTickets(): readonly NodeId[]
   /** Wraps the missing secrets for these members. @throws {Problem} */
   wrapMissingSecrets(): Promise<boolean>
 }
@@ -202,8 +202,8 @@ export class MembershipReconciler {
       },
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
-      lacksSecrets: secrets.membersLackingSecrets().length > 0,
-      membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
+      lacksSecrets: secrets.admittedIdsLackingSecrets().length > 0,
+      admittedIdsWithExpiredTickets: secrets.admittedIdsWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: commonVoterFeatureLevel(voterIds(now.record), known),

@@ -14,8 +14,8 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Lifetime of a revocation: longer than that of any token that a revocation can name, except for
-   * session tokens, which expire with their session.
+   * Lifetime of a revocation. It exceeds the lifetime of every access token. A refresh token may be
+   * valid for longer than a revocation of its `jti`.
    */
   lifetimeMs: 24 * 60 * 60_000,
   /**
@@ -24,8 +24,8 @@ export const revocationLimits = {
    */
   revocationsMax: 10_000,
   /**
-   * Lifetime of a session's revocation: longer than that of any access token, because routers must
-   * refuse these tokens until they expire.
+   * Lifetime of a session's revocation: longer than the lifetime of any access token, because
+   * routers must refuse the session's tokens until these expire.
    */
   sessionRevocationMs: 60 * 60_000,
   /**
@@ -101,8 +101,8 @@ function removeExpired({ state, context, remove }: WriteConsequences): void {
 }
 
 /**
- * Expired revocations are removed only with every 256th revocation, because thousands of sessions
- * may end one by one.
+ * When a session ends, expired revocations are removed only if the number of stored ones is a
+ * multiple of this, because thousands of sessions may end one by one.
  */
 const PURGE_EVERY = 256
 
