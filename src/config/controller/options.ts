@@ -44,6 +44,7 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
     scope: 'cluster',
     why: 'Lifetime of access and id tokens. While no controller can be reached, a client can work until its access token expires.',
   }),
+  // The revocation of one token lasts 91 days, so no refresh token may be valid longer.
   refreshTokenMs: defineOption(integerType(2 * MINUTE_MS, 90 * DAY_MS), {
     default: DAY_MS,
     scope: 'cluster',
