@@ -117,8 +117,8 @@ export class Controller {
   }
 
   /**
-   * Reads the configuration and the certificate files again. Never rejects: logs why an option or a
-   * file is rejected, and ignores other errors.
+   * Reads the configuration and the certificate files again. Never rejects: the reload logs each
+   * error.
    */
   async reload(): Promise<void> {
     await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)

@@ -48,8 +48,8 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // The message is logged before the switch, so that a switch to `error` is logged as well. A
-    // switch away from `error` is not logged.
+    // At the level `error`, the message would be suppressed, so it is logged at the other level.
+    if (level !== 'error') this.#log.level = level
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
     // This promise is not awaited: without a quorum, the audit record waits until its write times
