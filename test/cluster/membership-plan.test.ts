@@ -445,15 +445,20 @@ describe('The next action of the membership reconciler', () => {
     expect(nextReconcileStep(viewOf('C1 C2', { admittedIdsWithExpiredTickets }), 1000)).toEqual({
       type: 'drop',
       id: 'c9',
+      reason: 'it never connected after its admission',
     })
     expect(
       nextReconcileStep(viewOf('C1 C2 C9', { admittedIdsWithExpiredTickets }), 1000),
     ).toBeNull()
   })
 
-  test('removes a learner that never connected and was to become a voter, but not a voter that returns with a new disk', () => {
+  test('removes a learner that stays disconnected before its promotion, but not a voter that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
-    expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
+    expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({
+      type: 'drop',
+      id: 'c2',
+      reason: 'it was disconnected for too long before its promotion',
+    })
     expect(nextReconcileStep(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()
     expect(nextReconcileStep(viewOf('C1 c2', late), 1000)).toBeNull()
     expect(nextReconcileStep(viewOf('C1 C2', late), 1000)).toBeNull()

@@ -43,9 +43,9 @@ export type ReconcileStep =
   | { readonly type: 'raise'; readonly level: number }
   /**
    * Removes a learner that was to become a voter but stays disconnected, or a controller that never
-   * connected.
+   * connected. `reason` completes "because …".
    */
-  | { readonly type: 'drop'; readonly id: NodeId }
+  | { readonly type: 'drop'; readonly id: NodeId; readonly reason: string }
 
 /**
  * The most urgent step, or null if none is needed. Pure.
@@ -74,9 +74,15 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
+  if (late !== undefined) {
+    const reason = 'it was disconnected for too long before its promotion'
+    steps.push({ type: 'drop', id: late.id, reason })
+  }
   // @guard admitted-and-never-connected--step
-  const lateId = late?.id ?? neverConnected(view)
-  if (lateId !== undefined) steps.push({ type: 'drop', id: lateId })
+  const unknownId = late === undefined ? neverConnected(view) : undefined
+  if (unknownId !== undefined) {
+    steps.push({ type: 'drop', id: unknownId, reason: 'it never connected after its admission' })
+  }
   return steps
 }
 
