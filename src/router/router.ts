@@ -453,9 +453,7 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  /**
-   * Messages that no handler here accepts belong to protocols that this router does not support.
-   */
+  /** Handles requests to the router as a whole, and refuses those that it does not support. */
   #messagesOfTheRouter(): ControlMessageTable {
     const refuse: ControlMessageHandler = ({ channel }, message) => {
       channel.replyResult(message, false, 'not supported by this router')

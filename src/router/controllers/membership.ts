@@ -388,7 +388,7 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters reports for this controller. */
+  /** The key that a majority of the voters reports for this controller; otherwise the known key. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
