@@ -25,7 +25,10 @@ export class MemberOrder {
     this.follow(origins)
   }
 
-  /** The member that responded last, `https://host:port`. */
+  /**
+   * The member that the client prefers, `https://host:port`: the first one, until `succeed` selects
+   * another.
+   */
   get current(): string {
     return this.#current
   }
