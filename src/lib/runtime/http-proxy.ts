@@ -58,7 +58,8 @@ export async function connectThroughProxy(
  * Asks the proxy to which a socket is connected to open a connection to a server. The socket is
  * paused afterwards.
  * @returns bytes received after the head of the response.
- * @throws {ProxyRefusal}
+ * @throws {ProxyRefusal}, or another error when the connection ends, the signal aborts, or the
+ * response is too long.
  */
 export async function requestProxyTunnel(
   socket: Socket,
