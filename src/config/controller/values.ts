@@ -105,7 +105,10 @@ export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
-/** One `host:port`, or a list of them; null or an empty value means an empty list. */
+/**
+ * One `host:port`, or a list of them; null, no value, or an empty environment variable means an
+ * empty list.
+ */
 export function hostPortOrListType(itemsMax: number): ValueType<readonly string[]> {
   const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
   const many = listType(hostPortTextType(), { expected, itemsMax, isDistinct: true })
