@@ -55,8 +55,8 @@ interface Listener {
 }
 
 /**
- * All addresses of this host. Hosts of services receive this text as `dst_ip`, whatever the address
- * of the port.
+ * All addresses of this host. Hosts of services receive this text as `dst_ip`, even if the port has
+ * another address.
  */
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
