@@ -79,8 +79,8 @@ export const routerLimits = {
   /** Interval at which the leader stores which routers connected and disconnected. */
   routerPresenceLogMs: 60_000,
   /**
-   * Time after the election of a leader before it stores that a router is offline which has not
-   * connected since the controllers started.
+   * If a router has not connected since the controllers started, a new leader waits for this time
+   * before it stores that the router is offline.
    */
   routerPresenceGraceMs: 120_000,
   /** Maximum routers in one log entry that stores which routers connected and disconnected. */
