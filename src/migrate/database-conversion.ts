@@ -41,7 +41,8 @@ export interface ConversionOptions {
 }
 
 /**
- * Converts the records of a database to a state, and reports the outcome for each record.
+ * Converts the records of a database to a state, and reports which records and fields are changed
+ * or lost, or need a decision.
  * @throws {MigrationFault} DAMAGED.
  */
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {

@@ -297,8 +297,8 @@ export function routeTraceResponseMessage(
 }
 
 /**
- * The value of a header; 0 if the header is absent. Reads the bytes without a DataView, for speed:
- * this runs for each payload.
+ * The value of a header; 0 if the header is absent, null if it has another length. Reads the bytes
+ * without a DataView, for speed: this runs for each payload.
  */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0

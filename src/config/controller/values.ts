@@ -38,10 +38,7 @@ function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): Value
   }
 }
 
-/**
- * A pattern of literal text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; ''
- * matches everything.
- */
+/** A pattern in the syntax of {@link parsePattern}; '' matches everything. */
 export function patternType(): ValueType<string> {
   return {
     expected: 'a pattern of text, ".", ".*", "^", "$" and "|", at most 256 characters',

@@ -46,7 +46,7 @@ export class SinkReader {
     this.#unwant()
   }
 
-  /** The next lines; null when there is no event. */
+  /** The next lines; null when there is nothing to write. */
   take(bytesMax: number): SinkBatch | null {
     const { ring } = this.#bus
     let [lines, events] = [this.#gapLine(), 0]

@@ -49,9 +49,10 @@ interface Handshake {
 }
 
 /**
- * Limits how many connections one source address opens and holds, and how long a TLS handshake may
- * take. The deadline counts from the acceptance of the connection: Node's own handshake timeout
- * restarts with each byte, and leaves the connection open when it expires.
+ * Limits how many connections the server holds, how many one source address opens and holds, and
+ * how long a TLS handshake may take. The deadline counts from the acceptance of the connection:
+ * Node's own handshake timeout restarts with each byte, and leaves the connection open when it
+ * expires.
  *
  * Call this function after the server has all its other listeners, so that they do not see refused
  * connections.

@@ -124,7 +124,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /**
  * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server. Both variables have the syntax
  * that other programs use. Null if no proxy applies. No proxy ever applies to this host itself.
- * @throws {Error} when HTTPS_PROXY is not `http://host:port`.
+ * @throws {Error} when HTTPS_PROXY is not the address of an HTTP proxy.
  */
 export function proxyFromEnvironment(environment: Environment, server: HostPort): HttpProxy | null {
   const text = environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? ''
