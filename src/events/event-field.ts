@@ -72,6 +72,8 @@ export interface NewEvent {
   readonly about?: string
   /** Id of the source of a metric, which filters compare. */
   readonly source?: string
-  /** Approximate number of characters; the ring's limits use it until the text exists. */
+  /**
+   * Approximate number of characters of the event's text; the ring limits the sum of these numbers.
+   */
   readonly weight: number
 }

@@ -394,7 +394,7 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problemTypes, text)
 }
 
-/** Problem codes that the API reports under another code, with a different status. */
+/** Problem codes that the API reports under another code. */
 export const reportedProblemCodes: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',

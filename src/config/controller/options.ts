@@ -37,7 +37,7 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
     scope: 'cluster',
     why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
   }),
-  // Routers remember that a session has ended for only one hour, so no access token may be valid
+  // After one hour, routers forget that a session has ended, so no access token may be valid
   // longer.
   accessTokenMs: defineOption(integerType(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
@@ -57,7 +57,10 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
   }),
 })
 
-/** Destinations of events. Clients of HTTP streams have their own subscriptions instead. */
+/**
+ * Destinations of events, and intervals of periodic events. Clients of HTTP streams subscribe for
+ * themselves instead.
+ */
 const eventOptions = defineSection('Stream of events of the network; see events.md.', {
   file: defineSection('File of events, one line of JSON each.', {
     path: defineOption(nullableType(pathType()), {
@@ -385,11 +388,11 @@ export const controllerOptions = {
     }),
     certificateDays: defineOption(integerType(1, 10 * 365), {
       default: 365,
-      why: 'Lifetime of the certificates issued to identities and routers; limited by the expiry of the issuing authority.',
+      why: 'Lifetime of the certificates issued to identities and routers, and of session certificates issued at log-in; limited by the expiry of the issuing authority.',
     }),
     sessionCertificateMinutes: defineOption(integerType(5, 7 * 24 * 60), {
       default: 12 * 60,
-      why: 'Lifetime of a certificate that is issued for one API session.',
+      why: 'Lifetime of a certificate that is issued for one API session after its log-in.',
     }),
   }),
   limits: defineSection('Limits of one controller.', {
