@@ -138,7 +138,7 @@ export const flowControlOptions = {
   }),
   txPortalIncreaseScale: defineOption(numberType(0, 1000), {
     default: 1,
-    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the last increase.',
+    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the limit was last reduced.',
   }),
   txPortalRetxThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
