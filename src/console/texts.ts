@@ -33,6 +33,8 @@ export const texts = {
   copyId: (id: string) => `Copy the ID ${id}`,
   table: 'Table',
 
+  duration: durationText,
+
   /** For example `2 services`; a title like `JWT signers` is not changed. */
   count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
 
@@ -523,6 +525,7 @@ export const texts = {
       services: 'Need addresses and policies too?',
       'external-jwt-signers': 'Presets for Google, Entra ID, Okta and Keycloak:',
     } as Readonly<Record<string, string>>,
+    hostedBy: (host: string) => `Hosted by ${host}`,
     terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     chooseColumns: 'Columns',
     usualColumns: 'Usual columns',
@@ -576,6 +579,10 @@ export const texts = {
       routerCount: 'Edge routers',
       policyCount: 'Policies',
       isEdgeRouter: 'Kind',
+      maxIdleTimeMillis: 'Idle time',
+      hasApiSession: 'Logged in',
+      edgeRouterConnectionStatus: 'Connection to routers',
+      isMfaEnabled: 'Second factor',
       clientAddress: 'For clients',
       hostAddress: 'At the host',
       requires: 'Requires',

@@ -26,7 +26,10 @@ export interface ConsoleKind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
-  /** Columns that a narrow window shows after the name column; [] for the first one. */
+  /**
+   * Columns that a narrow window shows after the name column. [] for the first one, or for none if
+   * the list has a summary below the name.
+   */
   readonly narrow: readonly string[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
@@ -230,7 +233,6 @@ export const kinds: readonly ConsoleKind[] = [
         'postureCheckRoles',
         'expiresAt',
       ],
-      narrow: ['identityRoles', 'serviceRoles'],
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
@@ -303,7 +305,6 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       columns: ['configType', 'configValue', 'usedBy'],
-      narrow: ['configValue'],
       fields: {
         name: {},
         configTypeId: {

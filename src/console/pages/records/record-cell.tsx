@@ -100,6 +100,11 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     ) : (
       ''
     ),
+  clientAddress: ({ clientAddress }) => addressCell(clientAddress),
+  hostAddress: ({ hostAddress }) => addressCell(hostAddress),
+  configValue: ({ configValue }) => addressCell(configValue),
+  maxIdleTimeMillis: ({ maxIdleTimeMillis: ms }) =>
+    typeof ms === 'number' && ms > 0 ? texts.duration(ms / 1000) : '',
   issuer: ({ issuer }) =>
     typeof issuer === 'string' ? <span class="clip long">{visibleText(issuer)}</span> : '',
   semantic: ({ semantic }) =>
@@ -109,6 +114,17 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
 
 function clipped(text: string): ComponentChildren {
   return text === '' ? '' : <span class="clip">{text}</span>
+}
+
+/** An address, or several; a line may end before a port, but not within it. */
+function addressCell(text: unknown): ComponentChildren {
+  if (typeof text !== 'string') return ''
+  const parts = visibleText(text).split(/(:[\d,-]+\b)/)
+  return (
+    <span class="clip">
+      {parts.map((part, at) => (at % 2 === 0 ? part : <span class="port">{part}</span>))}
+    </span>
+  )
 }
 
 /** The addresses at which an edge router takes clients; '' while it is offline. */
@@ -212,7 +228,7 @@ export function postureRequirement(row: RowCell['row']): string {
 }
 
 /** The methods of log-in that an authentication policy allows, in words. */
-function allowedMethods(primary: unknown): string {
+export function allowedMethods(primary: unknown): string {
   const { logInRules } = texts
   if (!isObject(primary)) return ''
   const allowed = (['cert', 'updb', 'extJwt'] as const).filter((method) => {
@@ -222,7 +238,8 @@ function allowedMethods(primary: unknown): string {
   return allowed.map((method) => logInRules[method]).join(', ')
 }
 
-function requiredInAddition(secondary: unknown): string {
+/** What an authentication policy requires in addition, in words; '' for nothing. */
+export function requiredInAddition(secondary: unknown): string {
   if (!isObject(secondary)) return ''
   const { cell } = texts
   const parts = [
