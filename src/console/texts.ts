@@ -1030,7 +1030,8 @@ export const texts = {
       circuits: 'circuit',
       links: 'link',
     },
-    endOf: (one: string, named: string) => `End the ${one} of ${named}?`,
+    endOf: (what: string, named: string | null) =>
+      named === null ? `End the ${what}?` : `End the ${what} of ${named}?`,
     opened: 'opened',
     rowName: (who: string, service: string, routers: readonly string[]) =>
       [
@@ -1038,18 +1039,13 @@ export const texts = {
         service === '' ? '' : ` to ${service}`,
         routers.length === 0 ? '' : ` over ${list.format(routers)}`,
       ].join(''),
-    endTitle: {
-      'api-sessions': 'End this API session?',
-      sessions: 'End this service session?',
-      circuits: 'End this circuit?',
-      links: 'End this link?',
-    },
     endWhat: {
       'api-sessions': 'It is logged out on every controller, and its open circuits close.',
       sessions: 'Its circuits are closed. Its client may open a new one.',
       circuits: 'Its connection is closed on both ends.',
       links: 'Its routers connect again.',
     },
+    endGroup: 'Their connections are closed on both ends.',
   },
 
   wizards: {
