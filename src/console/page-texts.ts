@@ -196,7 +196,7 @@ export const pageTexts = {
     filter: 'Filter events',
     kind: 'Kind',
     every: 'All kinds',
-    usage: 'Show traffic reports and session records',
+    usage: 'Show traffic, session records and connections to controllers',
     kinds: {
       accessEnd: 'Access',
       alert: 'Alarm',
