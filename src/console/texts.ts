@@ -711,6 +711,7 @@ export const texts = {
     none: '–',
     lines: 'One per line',
     jsonObject: 'A JSON object.',
+    tags: 'A JSON object, such as {"owner": "Sam Carter"}.',
     pem: 'In PEM format.',
     methods: {
       ott: 'One-time token',
