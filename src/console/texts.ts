@@ -464,7 +464,8 @@ export const texts = {
   list: {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,
-    filterPlaceholder: 'Name, #attribute or =filter',
+    filterPlaceholder: (hasAttributes: boolean) =>
+      hasAttributes ? 'Name, #attribute or =filter' : 'Name or =filter',
     filterPlain: 'Filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,

@@ -11,6 +11,7 @@ import { DAY_MS } from '../../controls/expiry.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
+import { lastSeenTime } from './last-seen.ts'
 import { findKindAtPath } from './kinds.ts'
 import { IdentityState, OnlineState, RouterState, StateBadge } from './record-state.tsx'
 import { HostState } from './service-hosts.tsx'
@@ -47,7 +48,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
   },
-  lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
+  lastSeenAt: (row) => <LastSeen at={lastSeenTime(row)} />,
   sdkInfo: (row) => clientDescription(row),
   enabled: ({ enabled }) =>
     typeof enabled === 'boolean' ? <StateBadge state={enabled ? 'enabled' : 'disabled'} /> : '',
