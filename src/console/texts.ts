@@ -648,7 +648,6 @@ export const texts = {
     factNames: {
       authPolicy: 'Authentication policy',
       externalId: 'External ID',
-      isMfaEnabled: 'Second factor',
       envInfo: 'System',
       disabledAt: 'Disabled since',
       supportedProtocols: 'Addresses for clients',
@@ -815,7 +814,7 @@ export const texts = {
     show: 'Which to list',
     shows: { granted: 'Granted', all: 'All' },
     reached: (amount: number, isGranted: boolean) =>
-      `${count(amount, 'service', 'services')}${isGranted ? ' granted' : ''}`,
+      `${isGranted ? 'Access to ' : ''}${count(amount, 'service', 'services')}`,
     reaching: (amount: number, isGranted: boolean) =>
       isGranted
         ? count(amount, 'identity has access', 'identities have access')
@@ -1000,15 +999,26 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
-    milliseconds: (ms: number) =>
-      ms >= UNMEASURED_MS
-        ? 'not measured'
-        : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
+    milliseconds: (ms: number) => {
+      if (ms >= UNMEASURED_MS) return 'not measured'
+      const [amount, unit] = ms < 1000 ? [ms, 'ms'] : [ms / 1000, 's']
+      return `${amount.toLocaleString('en', { maximumFractionDigits: amount < 10 ? 1 : 0 })} ${unit}`
+    },
     /** The latency of a link, as measured by each of its two routers. */
-    latencies: (fromMs: number, toMs: number): string =>
-      [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
-        ? 'not measured'
-        : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    latencies: (...ms: readonly [from: number, to: number]): string => {
+      const least = Math.min(...ms)
+      if (least >= UNMEASURED_MS) return 'not measured'
+      // Both have one precision.
+      const digits = least < 10 ? 1 : 0
+      const text = (one: number): string =>
+        one >= UNMEASURED_MS
+          ? '–'
+          : one.toLocaleString('en', {
+              minimumFractionDigits: digits,
+              maximumFractionDigits: digits,
+            })
+      return `${ms.map(text).join(' / ')} ms`
+    },
     linkStates: { up: 'Up', down: 'Down' },
     filter: 'Filter by name or address',
     ownSession: 'this session',

@@ -442,7 +442,7 @@ export function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row
         : isBuiltIn(kind, row)
           ? cell.builtIn
           : ''
-  return text === '' ? null : (
+  return text === '' || text === row['name'] ? null : (
     <>
       {' '}
       <Badge>{text}</Badge>
