@@ -1,7 +1,7 @@
 // Texts of the frame, of Home and of parts that several pages share. The module `page-texts.ts` has
 // the texts of single pages.
 
-import { count, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
+import { count, latencyText, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
 
 /** A number of seconds in the largest unit that leaves no rest, such as `1 hour`. */
 function durationText(seconds: number): string {
@@ -999,11 +999,7 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
-    milliseconds: (ms: number) => {
-      if (ms >= UNMEASURED_MS) return 'not measured'
-      const [amount, unit] = ms < 1000 ? [ms, 'ms'] : [ms / 1000, 's']
-      return `${amount.toLocaleString('en', { maximumFractionDigits: amount < 10 ? 1 : 0 })} ${unit}`
-    },
+    milliseconds: latencyText,
     /** The latency of a link, as measured by each of its two routers. */
     latencies: (...ms: readonly [from: number, to: number]): string => {
       const least = Math.min(...ms)

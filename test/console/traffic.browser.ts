@@ -65,6 +65,11 @@ async function fetchThroughRouters(): Promise<number | null> {
   })
 }
 
+/** Waits until a connection is closed, by its end or by an error. */
+async function closed(socket: Socket): Promise<void> {
+  await new Promise<void>((resolve) => socket.once('close', () => resolve()))
+}
+
 async function onlineRouters(made: ConsoleNetwork) {
   return await until('both routers are online', async () => {
     const rows = await made.rowsOf('edge-routers', 'true')
@@ -212,7 +217,7 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
         const socket = connect(first?.entryPort ?? 0, '127.0.0.1')
         clients.push(socket.on('error', () => undefined))
         // The dial fails, and the socket is closed, if it goes to the other terminator.
-        const isOver = Promise.race([once(server, 'connection'), once(socket, 'close')])
+        const isOver = Promise.race([once(server, 'connection'), closed(socket)])
         socket.write('hello')
         await isOver
         return held.length >= 2
@@ -234,7 +239,7 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
       await dialog
         .getByRole('heading', { name: /^End the \d+ circuits of router1 to demo/ })
         .waitFor()
-      const ended = held.map((socket) => once(socket, 'close'))
+      const ended = held.map(closed)
       for (const socket of held) socket.resume()
       await dialog.getByRole('button', { name: new RegExp(`^${live.end} \\d`) }).click()
       await Promise.all(ended)

@@ -239,7 +239,7 @@ export function allowedMethods(primary: unknown): string {
   return allowed.map((method) => logInRules[method]).join(', ')
 }
 
-/** What an authentication policy requires in addition, in words; '' for nothing. */
+/** The additional requirements of an authentication policy, in words; '' for none. */
 export function requiredInAddition(secondary: unknown): string {
   if (!isObject(secondary)) return ''
   const { cell } = texts

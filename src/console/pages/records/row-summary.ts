@@ -23,8 +23,13 @@ const summaries: Readonly<Record<string, (row: Draft) => string>> = {
       .filter((part) => part !== '')
       .join(' · ')
   },
-  terminators: ({ host, address }) =>
-    isObject(host) ? texts.list.hostedBy(String(host['name'])) : String(address ?? ''),
+  // The address of a terminator that an identity hosts is the ID of the terminator.
+  terminators: ({ id, host, address }) =>
+    isObject(host)
+      ? texts.list.hostedBy(String(host['name']))
+      : address === id
+        ? ''
+        : String(address ?? ''),
 }
 
 /** Kinds whose summaries are short, so that their rows need room for one line only. */
