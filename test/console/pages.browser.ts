@@ -314,6 +314,11 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     expect(await overflows(page)).toBe(false)
     const count = page.getByRole('status').filter({ hasText: /in all/ })
     expect(await count.innerText()).not.toContain(texts.form.semantic)
+    // The count is in one row with the menus, below the filter.
+    const boxes = [page.getByRole('searchbox'), count, page.locator('.column-choice')]
+    const [filter, left, right] = await Promise.all(boxes.map((one) => one.boundingBox()))
+    expect(left?.y).toBeGreaterThan((filter?.y ?? 0) + (filter?.height ?? 0))
+    expect(Math.abs((left?.y ?? 0) - (right?.y ?? 0))).toBeLessThan(12)
   })
 })
 
