@@ -52,8 +52,8 @@ export const httpLimits = {
   /** If a client reads nothing of a response for this time, its connection is closed. */
   answerStallMs: 15 * SECOND_MS,
   /**
-   * Used instead of `answerStallMs` while `unsentBytesMax` is reached, because no memory is left
-   * for responses to other clients.
+   * Used instead of `answerStallMs` while `unsentBytesMax`, or the share of one source address, is
+   * used up. It then applies to the source that uses most, or to that one source.
    */
   answerQuietMs: 2 * SECOND_MS,
   /**

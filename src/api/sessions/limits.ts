@@ -28,7 +28,10 @@ export const apiSessionLimits = {
    * Maximum stored pairs of user name and source; the least recently used pair is dropped first.
    */
   logInSourcesMax: 10_000,
-  /** A session that was not used for this time is refused, and the leader removes it. */
+  /**
+   * A session of the REST log-in that was not used for this time is refused, and the leader removes
+   * it.
+   */
   sessionTimeoutMs: 30 * MINUTE_MS,
   /**
    * Maximum ended service sessions that dials and binds reopen, per API session and minute. Above
