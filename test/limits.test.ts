@@ -655,7 +655,7 @@ function callersText(): string {
   return `# Limits that a caller can meet
 
 For developers of clients and for administrators. You can change limits that are options in the [configuration of a controller](configuration.md); all other limits are part of the program.
-Responses with 429 and 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
+Errors with the status 429 or 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
 
 ${parts.join('\n')}`
 }
