@@ -52,8 +52,8 @@ export const httpLimits = {
   /** If a client reads nothing of a response for this time, its connection is closed. */
   answerStallMs: 15 * SECOND_MS,
   /**
-   * Used instead of `answerStallMs` while `unsentBytesMax`, or the share of one source address, is
-   * used up. It then applies to the source that uses most, or to that one source.
+   * Used instead of `answerStallMs` while all responses together have reached `unsentBytesMax`, or
+   * the source address has reached its share.
    */
   answerQuietMs: 2 * SECOND_MS,
   /**

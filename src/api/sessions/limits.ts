@@ -29,8 +29,7 @@ export const apiSessionLimits = {
    */
   logInSourcesMax: 10_000,
   /**
-   * A session of the REST log-in that was not used for this time is refused, and the leader removes
-   * it.
+   * A session without OIDC that was not used for this time is refused, and the leader removes it.
    */
   sessionTimeoutMs: 30 * MINUTE_MS,
   /**
