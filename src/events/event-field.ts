@@ -49,7 +49,7 @@ export const commonEventFields: readonly EventField[] = [
     name: 'timestamp',
     type: 'string',
     meaning:
-      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
+      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it or, if known, at which the router observed it.',
   },
   {
     name: 'event_id',

@@ -62,7 +62,7 @@ const inspectResponse: NamedSchema = {
     success: booleanSchema,
     values: arraySchema(
       closedObjectSchema({
-        appId: { ...textSchema, description: 'the controller' },
+        appId: { ...textSchema, description: 'id of the controller or router' },
         name: textSchema,
         value: { description: 'an object; for metrics, text in the Prometheus format' },
       }),

@@ -176,7 +176,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
     operationWithBody({
       ...common,
       operationId: 'createTotpToken',
-      summary: 'Get a token for a TOTP code, which an edge router takes; sessions of OIDC only',
+      summary: 'Exchange a TOTP code for a token that edge routers accept (OIDC sessions only)',
       permission: 'session',
       tag: 'currentApiSession',
       method: 'POST',

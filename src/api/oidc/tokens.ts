@@ -53,7 +53,7 @@ const common = {
   ...oidcOperationDefaults,
   headers: [
     ...hostHeaderParameter,
-    { name: 'authorization', description: 'the client, without a secret' },
+    { name: 'authorization', description: 'Basic, with the client ID and no secret' },
   ],
   refusals: [401, 404, 429],
   refusalShape: 'oauth',
@@ -90,7 +90,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
     ...(['GET', 'POST'] as const).map((method): Operation => ({
       ...common,
       operationId: method === 'GET' ? 'oidcUserInfo' : 'oidcUserInfoByPost',
-      summary: 'Show whose access token it is',
+      summary: 'Show the identity of an access token',
       method,
       path: '/userinfo',
       handle: (call) => userInfo(deps, call),
@@ -118,7 +118,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'oidcLoggedOut',
-      summary: 'Say that the session has ended',
+      summary: 'Show the page after a log-out',
       method: 'GET',
       path: '/logged-out',
       handle: () => renderHtmlPage({ title: 'You are logged out', content: loggedOutText }),

@@ -35,7 +35,7 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
   enabled: defineOption(booleanType(), {
     default: true,
     scope: 'cluster',
-    why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
+    why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and programs with an OpenZiti SDK then use only one controller.',
   }),
   // After one hour, routers forget that a session has ended, so no access token may be valid
   // longer.
@@ -341,7 +341,7 @@ export const controllerOptions = {
     sessionTimeoutMs: defineOption(integerType(MINUTE_MS, 7 * DAY_MS), {
       default: 30 * MINUTE_MS,
       scope: 'cluster',
-      why: 'A session ends after this long without a request.',
+      why: 'A session ends after this long without a request. Sessions of OpenID Connect end by the options of `oidc` instead.',
     }),
     staleSessionMaxMs: defineOption(integerType(0, DAY_MS), {
       default: 15 * MINUTE_MS,
