@@ -218,7 +218,10 @@ function changeSummary(entry: HistoryEntry): string {
   return `${text}${more}`
 }
 
-/** `name: "wiki" -> "docs"` for each changed field; empty for a creation or deletion. */
+/**
+ * `name: "wiki" -> "docs"` for each changed field, none for a creation or deletion; also a note if
+ * the change includes a secret.
+ */
 function fieldTexts({ before, after, isPartial }: ChangedRecord): string[] {
   const hidden = isPartial ? ['(a secret)'] : []
   if (before === null || after === null) return hidden
