@@ -103,7 +103,7 @@ const LIMIT = 50
 const PAGE = 500
 
 /** Prints entries of the change history, or undoes one of them. */
-export async function showHistory(
+export async function showOrUndoHistory(
   kindWord: string | undefined,
   name: string | undefined,
   options: HistoryOptions,

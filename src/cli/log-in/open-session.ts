@@ -4,7 +4,7 @@ import { HttpsFault } from '../client/https-request.ts'
 import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { openRestSession } from './rest-session.ts'
 import {
-  sessionlessClient,
+  createLogInClient,
   type SessionOpeningOptions,
   type LogInResult,
 } from './session-opening.ts'
@@ -26,7 +26,7 @@ export async function openSession(opening: SessionOpeningOptions): Promise<LogIn
 }
 
 async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean> {
-  const { data } = await sessionlessClient(opening, null).ask({ method: 'GET', path: '/version' })
+  const { data } = await createLogInClient(opening, null).ask({ method: 'GET', path: '/version' })
   const { capabilities } = (data ?? {}) as { readonly capabilities?: unknown }
   return Array.isArray(capabilities) && capabilities.includes('OIDC_AUTH')
 }
