@@ -191,7 +191,7 @@ describe('pki inspect', () => {
     })
   })
 
-  test('does not check trust if no CA is given, and reports an unreadable file in one line', async () => {
+  test('does not check trust if no CA is given, and reports a missing file', async () => {
     const alone = await run(['pki', 'inspect', own('cert.pem')])
     expect([alone.code, alone.stdout]).toEqual([
       0,
