@@ -672,7 +672,7 @@ function optionDefaults(): Map<string, string> {
   return new Map([...rows].map(([, key = '', value = '']) => [key, value.trim()]))
 }
 
-test('if a limit has an option, only docs/reference/configuration.md contains its value', () => {
+test('a limit has the name of an option only if the option sets it, except for the namesakes that this file lists', () => {
   const options = optionDefaults()
   expect(options.get('log.lowSpaceBytes')).toBe('67108864')
   for (const [place, option] of Object.entries(configured)) {
@@ -703,7 +703,7 @@ const units: Readonly<Record<string, number>> = {
   GiB: 1024 ** 3,
 }
 
-test('every document that contains the value of an option contains its default value', () => {
+test('a value that a document gives with the name of an option is the default value of the option', () => {
   const options = optionDefaults()
   const wrong: string[] = []
   let seen = 0

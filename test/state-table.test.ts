@@ -359,7 +359,7 @@ const table: readonly Transition[] = [
     next: 'running',
     effects: '202; one run at a time',
     proofs: [
-      'api/database.test.ts > the data integrity check > runs once at a time; a new run replaces a run whose controller has stopped',
+      'api/database.test.ts > the data integrity check > has one run at a time, and reports an error for a run whose controller has stopped',
     ],
   },
   {

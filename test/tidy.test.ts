@@ -288,7 +288,7 @@ const apiCompositions = new Set([
   'src/controller/service/live-data.ts',
 ])
 
-test('each part of the API declares as its dependencies only what it needs', () => {
+test('only the files that compose the API use the types of all its dependencies', () => {
   const broken = src.filter((file) => !apiCompositions.has(file) && bags.test(code(file)))
   expect(broken).toEqual([])
   expect([...apiCompositions].filter((file) => !bags.test(code(file)))).toEqual([])
@@ -312,7 +312,7 @@ test('no operation declares refusals that its definition already implies', () =>
   expect(broken).toEqual([])
 })
 
-test('each npm package is imported by only one top-level folder', () => {
+test('each npm package with an owner in this file is imported only by the top-level folder that owns it', () => {
   const broken: string[] = []
   for (const file of src) {
     for (const target of importsOf(file)) {
@@ -367,7 +367,7 @@ test('the Raft core, the state machine and the entity descriptors use no clock, 
   expect(broken).toEqual([])
 })
 
-test('every source file is reachable from the program, and no file collects unrelated code', () => {
+test('every source file is reachable from the program, and no file is named utils, helpers, common or misc', () => {
   const threads = src.filter((file) => /^src\/threads\/(\w+-thread|state-probe)\.ts$/.test(file))
   const queue = ['src/main.ts', ...threads]
   const reached = new Set<string>(queue)

@@ -50,9 +50,9 @@ export function unknownCommandFailure(group: Command, word: string): CommandFail
 }
 
 /**
- * Suggestions: the commands with this name in any group; otherwise the only command of the group
- * whose name begins with the word; otherwise the most similar name, first in the group, then in any
- * group.
+ * Suggestions: the commands with this name in any group, if there are at most three; otherwise the
+ * only command of the group whose name begins with the word, unless the word is very short;
+ * otherwise the most similar name, first in the group, then in any group.
  */
 function commandsLike(group: Command, word: string): string[] {
   const inGroup = shownIn(group)

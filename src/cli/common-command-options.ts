@@ -19,8 +19,9 @@ const CONFIG_PLACES = `$${CONFIG_PATH_VARIABLE}, else ${DEFAULT_CONFIG_PATH}`
 const insteadOfConfig = ['context', 'url', 'data', 'router', 'tunnel'] as const
 
 /**
- * Adds the common conventions to every command: `-o` with its alias `--json`, the search for the
- * configuration, and `help` with several words. Called once, after all commands are defined.
+ * Adds the common conventions to the commands: `-o` where there is JSON output, the search for the
+ * configuration where a command uses one, and `help` with several words in each group. Called once,
+ * after all commands are defined.
  */
 export function addCommonCommandOptions(program: Command): void {
   const commands = allCommands(program)
@@ -102,8 +103,8 @@ function useOutput(command: Command, hasFormats: boolean): void {
 }
 
 /**
- * Makes the `--config` option default to the configuration that the environment or the default path
- * provides.
+ * Makes the `--config` option optional for Commander, and describes its default in the help;
+ * {@link useConfig} sets the default.
  * @returns true if the command requires a configuration.
  */
 function addConfig(command: Command): boolean {

@@ -3,8 +3,8 @@ import { type Command, Help, type Option } from 'commander'
 import { commandFullName, unknownCommandFailure } from './command-names.ts'
 
 /**
- * Default width, if the terminal does not report its width; wide enough for one command on each
- * line.
+ * Minimum width of the help, also used if the terminal does not report its width; wide enough for
+ * one command on each line.
  */
 const WIDTH = 100
 

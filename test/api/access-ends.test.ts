@@ -232,7 +232,7 @@ describe('Events about the expiry of access', () => {
 describe('Controllers', () => {
   const proposals = () => cluster.proposals.filter(({ kind }) => kind === CommandKind.ACCESS_END)
 
-  test('propose no log entry until an expiry of access is due', async () => {
+  test('propose one log entry for a new expiry that is less than an hour away, and do not repeat it in the next seconds', async () => {
     await pass(0)
     cluster.proposals = []
     await newPolicy('quiet', { expiresAt: after(HOUR_MS / 2) })

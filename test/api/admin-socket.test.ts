@@ -59,7 +59,7 @@ test.each(reads)(
   },
 )
 
-test('the health operation at the admin socket returns all details that administrators see', async () => {
+test('the health operation at the admin socket returns the details of the node, which a caller without a session does not see', async () => {
   const { payload } = await controller.socket.inject('/health-checks')
   expect(JSON.parse(payload)).toHaveProperty('data.node')
   const { payload: bare } = await controller.app.inject('/health-checks')

@@ -94,7 +94,7 @@ describe('an auth policy', () => {
     expect(await shown(id)).toMatchObject({ primary: { updb: raised } })
   })
 
-  test('keeps a minimum password length of 5 or more, and sets 5 if the length is lower or missing', async () => {
+  test('keeps a minimum password length of 5 or more, and sets 5 if the length is lower', async () => {
     const unset = { minPasswordLength: 0 }
     const id = await newPolicy({ primary: { ...primary, updb: { ...primary.updb, ...unset } } })
     const length = async (minPasswordLength: number): Promise<unknown> => {

@@ -79,7 +79,7 @@ describe('the data integrity check', () => {
     expect((await ended()).results).toEqual([])
   })
 
-  test('runs once at a time; a new run replaces a run whose controller has stopped', async () => {
+  test('has one run at a time, and reports an error for a run whose controller has stopped', async () => {
     const { cluster } = controller
     // Without a leader, no controller starts the check.
     cluster.leader = 'ctrl2'
@@ -217,7 +217,7 @@ describe('a database snapshot', () => {
 })
 
 describe('the audit log on the fabric API', () => {
-  test('shows administrators who wrote each record', async () => {
+  test('shows administrators who created and changed a record, and refuses other callers', async () => {
     const body = { name: 'audited', type: 'User', isAdmin: false }
     const made = await root.call('POST', `${management}/identities`, body)
     const { id } = made.body.data as { id: string }

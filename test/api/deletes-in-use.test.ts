@@ -136,7 +136,7 @@ test('a session that is in use can be deleted', async () => {
   expect(await statusOf('sessions', sessionId)).toBe(404)
 })
 
-test('deleting a config removes it from its services, and the response lists these services', async () => {
+test('deleting a config removes it from its services, and the response contains their number and the first 20 ids', async () => {
   const configTypeId = await made(root, `${management}/config-types`, { name: next('type') })
   const body = { name: next('config'), configTypeId, data: {} }
   const config = await made(root, `${management}/configs`, body)

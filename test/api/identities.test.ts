@@ -160,7 +160,7 @@ describe('an identity', () => {
     expect(controller.machine.count('identity')).toBe(before)
   })
 
-  test('is created without an enrollment if the body contains an empty enrollment', async () => {
+  test('is created if the body contains an empty enrollment', async () => {
     await newIdentity({ enrollment: {} })
     await newIdentity({ enrollment: null })
     await newIdentity({ enrollment: { ott: false, updb: null } })
@@ -253,7 +253,7 @@ describe('administrators', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('alone can use the operations for administrators, whatever permissions another caller has', async () => {
+  test('can read the results of the data integrity check, unlike a caller with other permissions', async () => {
     const id = await newIdentity({ permissions: ['identity', 'service.read'] })
     const holder = new CallerOf(controller)
     holder.token = controller.openSession(id)
@@ -263,7 +263,7 @@ describe('administrators', () => {
 })
 
 describe('disabling an identity', () => {
-  test('ends its sessions immediately, and refuses log-ins until the given time has passed', async () => {
+  test('ends its sessions immediately, and its record shows until when the identity is disabled', async () => {
     const id = await newIdentity()
     const held = new CallerOf(controller)
     held.token = controller.openSession(id)

@@ -158,7 +158,7 @@ describe('A token with an unknown key version', () => {
 })
 
 describe('Before the state contains a key that signs tokens', () => {
-  test('requests with a token and log-ins get the response 503, and other requests get 401', async () => {
+  test('requests with a session token and log-ins get the response 503, and requests with a made-up token or without one get 401', async () => {
     controller.keys.set([])
     const reply = await root.get(services)
     expect([reply.status, reply.body.error?.code]).toEqual([503, 'CLUSTER_NO_LEADER'])

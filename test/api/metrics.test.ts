@@ -36,7 +36,7 @@ function families(): Map<string, { type: string; series: string[] }> {
   return found
 }
 
-test('metric times are in seconds, and no Flotilla metric has another time unit', () => {
+test('the name of a Flotilla metric contains no other time unit than seconds, and ends with _total if it is a counter', () => {
   const names = [...families().keys()].filter((name) => name.startsWith('flotilla_'))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => /_(ms|millis|minutes)(_|$)/.test(name))).toEqual([])

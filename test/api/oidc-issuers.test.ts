@@ -38,9 +38,12 @@ test.each([
   'console.example.org:1280',
   'wiki.apps.example.org:1280',
   'wiki.apps.example.org',
-])('a controller is an OIDC issuer at %s, because its certificates contain that host', (host) => {
-  expect(issuers.of(at(host))).toBe(`https://${host.toLowerCase()}/oidc`)
-})
+])(
+  'a controller is an OIDC issuer at %s, because a name in its certificates is or matches that host',
+  (host) => {
+    expect(issuers.of(at(host))).toBe(`https://${host.toLowerCase()}/oidc`)
+  },
+)
 
 test.each([
   '',

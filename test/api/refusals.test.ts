@@ -14,16 +14,19 @@ const good = { name: 'anything', encryptionRequired: true }
 
 describe('a request body', () => {
   test.each([
-    ['{"name":', 'cut off'],
-    ['name=x', 'of another format'],
-    ['\u0000', 'of a control character'],
-    [`${'['.repeat(100_000)}`, 'that nests without end'],
+    ['is cut off', '{"name":'],
+    ['has another format', 'name=x'],
+    ['is a control character', '\u0000'],
+    ['nests too deep', `${'['.repeat(100_000)}`],
     [
+      'names a prototype member',
       `{"name":"x","encryptionRequired":true,"tags":{"__proto__":{"a":1}}}`,
-      'that names a prototype',
     ],
-    [`{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`, 'that hides the name'],
-  ])('gets 400 COULD_NOT_PARSE_BODY if it cannot be parsed (%#: %s)', async (text) => {
+    [
+      'names a prototype member with an escape sequence',
+      `{"name":"x","encryptionRequired":true,"tags":{"\\u005f_proto__":1}}`,
+    ],
+  ])('gets 400 COULD_NOT_PARSE_BODY if it %s', async (_what, text) => {
     const reply = await root.call('POST', services, text)
     expect(reply.status).toBe(400)
     expect(reply.body.error?.code).toBe('COULD_NOT_PARSE_BODY')

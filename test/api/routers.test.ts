@@ -225,7 +225,7 @@ describe('an edge router with an enabled tunneler', () => {
     })
   })
 
-  test('is refused if an identity has the same name, and the refused request creates no records', async () => {
+  test('is refused if an identity has the same name, and the refused request creates no enrollment', async () => {
     await newIdentity(root, 'taken by one')
     const before = controller.machine.count('enrollment')
     const reply = await root.call('POST', edgeRouters, {

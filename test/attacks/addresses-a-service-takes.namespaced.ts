@@ -85,7 +85,7 @@ describe('A service does not intercept', () => {
     ['the loopback address of this host', ['127.0.0.1']],
     ['the loopback network of this host', ['127.0.0.0/8']],
     ['the IPv6 loopback address of this host', ['::1']],
-    ['at this host as an IPv4-mapped IPv6 address', ['::ffff:127.0.0.1']],
+    ['the loopback address of this host as an IPv4-mapped IPv6 address', ['::ffff:127.0.0.1']],
     ['a link-local address', ['169.254.169.254']],
     ['a link-local IPv6 address', ['fe80::1']],
     ['a multicast address', ['224.0.0.1']],

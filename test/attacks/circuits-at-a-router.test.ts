@@ -104,7 +104,7 @@ test('a link that reuses the ID of a closed link receives no frames for the circ
   await missed(attacker, 1)
 })
 
-test('IDs of unknown circuits are remembered up to a limit, and each is logged once', async () => {
+test('IDs of unknown circuits are remembered up to a limit, and a router that sends many of them causes one log line', async () => {
   // The report waits until a controller is connected.
   controller.disconnect(at(host))
   const { ofFirst } = linked(at(attacker), at(host), 'l2')

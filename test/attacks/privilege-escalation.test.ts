@@ -72,7 +72,7 @@ test('a caller who may write identities cannot change an administrator, start a 
   expect(state.body.data).toMatchObject({ traceId: '' })
 })
 
-test('a caller who may write identities can write only identities that have no more rights than the caller', async () => {
+test('a caller who may write identities can change and delete, but not replace, an identity that has no more rights than the caller', async () => {
   const same = await holderOf('identity.update', 'enrollment', 'service.read')
   const helper = sessionOf(helperId)
   const { replace, ...attempts } = await attemptsOn(helper, same)

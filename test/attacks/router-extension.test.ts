@@ -76,7 +76,7 @@ test('a router certificate is refused if it was replaced while its extension was
   expect(controller.state.get('router', router.id)).toEqual(replaced)
 })
 
-test('a pending certificate of another router, or of a router that enrolled again, is refused', async () => {
+test('a certificate that a router has signed itself, and the pending certificate of a router that must enroll again, are refused', async () => {
   const router = await attacked.newRouter(generatePrivateKeyPem())
   const privateKeyPem = generatePrivateKeyPem()
   const body = await routerRequests(router.id, privateKeyPem)

@@ -71,7 +71,7 @@ test('a saved backup can be read back completely: every record, the secrets, the
   expect(endChecksum).toBe(hash('sha256', plain.subarray(0, -32)))
 })
 
-test('an encrypted backup reveals nothing of its content, and only its own key can decrypt it', async () => {
+test('an encrypted backup reveals no record and no secret, and only its own key can decrypt it', async () => {
   const { secrets, manifest } = await whole(sealed, key.privatePem)
   expect(manifest.encryption).not.toBeNull()
   const [, issuing] = secrets ?? []

@@ -99,7 +99,7 @@ function recordsOf(state: StateMachine, kind: KindName): readonly EntityRecord[]
   return [...state.ids(kind)].sort().flatMap((id) => state.get(kind, id) ?? [])
 }
 
-test('a restore restores every record, and the log continues after the restored records', async () => {
+test('a restore keeps identities, authenticators, services, auth policies and config types unchanged, and the log continues after the restored records', async () => {
   const { machine, mark, restored } = await opened(await restore())
   const before = source.cluster.machine
   for (const kind of [

@@ -169,7 +169,7 @@ const entry = (key: number, text: string): Buffer =>
   }).subarray(20)
 
 describe('decoded messages of a channel', () => {
-  test('are views of the received chunk, or of a separate buffer', () => {
+  test('are views of the received chunk', () => {
     const [frame] = golden.map(({ hex }) => bytesOf(hex))
     const chunk = Buffer.concat([frame ?? '', frame ?? ''].map((each) => Buffer.from(each)))
     const decoder = new FrameDecoder(limits)

@@ -265,7 +265,7 @@ describe('Preflight (the checks before a controller starts)', () => {
     expect(await onlyFault()).toContain('extended key usage lacks serverAuth')
   })
 
-  test('warns of an invalid web certificate for browsers, and allows the start', async () => {
+  test('warns of a missing web certificate for browsers, and allows the start', async () => {
     const path = join(ctrl1, 'config.yml')
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, `${text}\nserverCertificates: [{ cert: web.pem, key: web.key }]\n`)

@@ -330,7 +330,7 @@ test('a controller with a configured log file writes its log only to this file',
   expect(running.output).toBe('')
 })
 
-test('a controller does not start if its log file is not writable, and prints one sentence', async () => {
+test('a controller does not start if its log file is not writable, and prints the configuration key of the file', async () => {
   const running = start({ FLOTILLA_LOG_FILE_PATH: join(folder, 'nowhere', 'controller.log') })
   expect(await running.ended).toBe(1)
   expect(running.output).toContain('logFile.path')

@@ -144,7 +144,7 @@ describe('cluster init with an external CA', () => {
     expect((await formedSecret(join(folder, 'etc'), 'a', 'clusterKey')).secret).toHaveLength(32)
   })
 
-  test('refuses a CA that is not configured under identity.ca, or a key without its certificate, and leaves no files', async () => {
+  test('refuses a CA that is not configured under identity.ca, or a key without its certificate, and succeeds after the correction', async () => {
     const { root } = await bringAuthority()
     writeFileSync(join(folder, 'etc', 'controller.key'), 'of the operator', { mode: 0o600 })
     const alone = await init()
@@ -232,7 +232,7 @@ describe('cluster init', () => {
     expect(existsSync(join(folder, 'etc'))).toBe(false)
   })
 
-  test('leaves an existing controller unchanged, and reports it with one sentence', async () => {
+  test('does not replace the certificate of an existing controller, and reports the controller with one sentence', async () => {
     await init(...binds, '--id', 'a')
     const before = readFileSync(join(folder, 'etc', 'cert.pem'), 'utf8')
     const again = await init()

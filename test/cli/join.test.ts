@@ -25,6 +25,7 @@ import {
 } from '../../src/cli/bootstrap/join-state.ts'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { loadControllerConfig } from '../../src/config/controller/load.ts'
+import { parseCertificateRequest } from '../../src/pki/authority/certificate-request.ts'
 import { checkKeyMatches, parseCertificates } from '../../src/pki/certificate.ts'
 import { parseTicket } from '../../src/pki/secrets/ticket.ts'
 import { createDataFolder } from '../../src/store/folder/create-data-folder.ts'
@@ -162,6 +163,11 @@ describe('A join that is admitted', () => {
     await attempt(member.ticket())
     expect(member.received).toHaveLength(3)
     expect(new Set(member.received.map(({ storeId }) => storeId)).size).toBe(1)
+    const requests = await Promise.all(
+      member.received.map(({ certificateRequestPem: pem }) => parseCertificateRequest(pem)),
+    )
+    const keys = requests.map(({ publicKeySpki }) => Buffer.from(publicKeySpki).toString('hex'))
+    expect(new Set(keys).size).toBe(1)
   })
 
   test('advertises an IPv6 address that was given with its brackets', () => {

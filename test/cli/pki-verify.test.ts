@@ -265,7 +265,7 @@ describe('pki verify', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(3)
   })
 
-  test('checks the key and the validity of a certificate for browsers, and warns if no public CA issued the certificate', async () => {
+  test('checks the key of a certificate for browsers, and warns if no public CA issued the certificate', async () => {
     configure('serverCertificates: [{ cert: web.pem, key: web.key }]\n')
     const web = makeCertificate({
       name: 'console',

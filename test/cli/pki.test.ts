@@ -191,7 +191,7 @@ describe('pki inspect', () => {
     })
   })
 
-  test('does not check trust if no CA is given, and reports an unreadable file in one line', async () => {
+  test('does not check trust if no CA is given, and reports a missing file', async () => {
     const alone = await run(['pki', 'inspect', own('cert.pem')])
     expect([alone.code, alone.stdout]).toEqual([
       0,
@@ -444,13 +444,16 @@ describe('pki issue', () => {
   })
 })
 
-test('every pki command that uses the running controller reports if the controller is not running', async () => {
-  const asked = await run(['pki', 'renew', '--config', configPath])
-  expect([asked.code, asked.stderr]).toEqual([
-    5,
-    expect.stringContaining('no controller is running'),
-  ])
-})
+test.each(['renew', 'reload'])(
+  'pki %s reports that the controller is not running',
+  async (verb) => {
+    const asked = await run(['pki', verb, '--config', configPath])
+    expect([asked.code, asked.stderr]).toEqual([
+      5,
+      expect.stringContaining('no controller is running'),
+    ])
+  },
+)
 
 test('pki reload refuses a leaf that is not a controller certificate, and prints the reason', async () => {
   await serve()

@@ -47,7 +47,7 @@ describe('The printed command that starts a program', () => {
     )
   })
 
-  test('names the same unit as the command that stops it', () => {
+  test('names the unit of the configuration if the unit is installed', () => {
     expect(unitName('router', '/etc/flotilla/edge1/router.yml', units)).toBe(
       'flotilla-router@edge1',
     )

@@ -24,7 +24,7 @@ async function later(outcome: AdmissionOutcome): Promise<AdmissionOutcome> {
   return outcome
 }
 
-describe('the answers of several members', () => {
+describe('the responses of several members', () => {
   test.each(['too-old', 'store-in-use'] as const)(
     'admit the controller if a later answer is %s, although the first answer is a refusal',
     async (reason) => {
@@ -45,7 +45,7 @@ describe('the answers of several members', () => {
     expect(await combineAdmissionAnswers(answers)).toEqual(refused('removed'))
   })
 
-  test('decide nothing if there are none', async () => {
+  test('decide nothing if no member responded, or if no address of a member is known', async () => {
     expect(await combineAdmissionAnswers([silence(), silence()])).toBe('no response; no response')
     expect(await combineAdmissionAnswers([])).toBe('their addresses are not known')
   })

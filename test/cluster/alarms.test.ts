@@ -214,7 +214,7 @@ test.each([
     'writes survive the failure of 2 voters',
   ],
 ])(
-  'in a cluster with the voters %j, of which %j are connected, %i more may fail',
+  'a cluster with the voters %j, of which %j are connected, has the failure tolerance %i',
   (voters, connected, spare, sentence) => {
     const found = configurationFailureTolerance(configurationOf(voters), (id) =>
       connected.includes(id),

@@ -438,7 +438,7 @@ describe('The alarm about the expiry of a certificate', () => {
   })
 })
 
-test('The certificate renewer checks the certificates periodically after its start, and waits for a renewal in progress when it stops', async () => {
+test('The certificate renewer checks the certificates at its start, and waits for a renewal in progress when it stops', async () => {
   const renewer = renewerOf(['localhost', 'new.example'])
   renewer.start()
   await renewer.stop()

@@ -41,7 +41,7 @@ afterEach(async () => {
   await Promise.all(clusters.splice(0).map(async (managed) => await managed.stop()))
 })
 
-test('a cluster grows from one to three and five controllers and shrinks to three, and accepts writes throughout', async () => {
+test('a cluster grows from one to three and five controllers and shrinks to three, and accepts a write with five and with three', async () => {
   const managed = await form(1)
   await joinAll(managed, 'n2', 'n3')
   await managed.untilVoters('n1', 'n2', 'n3')

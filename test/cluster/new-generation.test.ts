@@ -74,7 +74,7 @@ test('the recovery of a damaged log keeps its valid entries, and records no miss
   expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
 })
 
-test('a fence (the file that stops a controller without which the cluster was recovered) survives restarts, and stops the controller even if it is unreadable', () => {
+test('a fence (the file that stops a controller without which the cluster was recovered) is read as written, and counts as the highest generation if it is unreadable', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

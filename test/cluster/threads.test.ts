@@ -112,7 +112,7 @@ function clusterNodeOf(start: LogAndConsensusStart, started: StartedLogAndConsen
   return { clusterNode, effects, fatal }
 }
 
-test('the WAL thread reports the latency of its disk syncs, and the Raft thread its event loop delay', async () => {
+test('the WAL thread reports the latency of its disk syncs, and the Raft thread the number of accepted proposals', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode } = clusterNodeOf(start, started)

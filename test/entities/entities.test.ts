@@ -342,7 +342,7 @@ describe('the parser of request bodies', () => {
     expect(problem).toMatchObject({ code: 'COULD_NOT_VALIDATE', fault: { field, reason } })
   })
 
-  test('refuses wrong types and values outside the limits of a schema, and accepts null and unknown members', () => {
+  test('refuses wrong types and values outside the limits of a schema, and accepts unknown members, and null for members that are not required', () => {
     const ajv = newAjv()
     const create = ajv.compile(requestSchema(services, 'create'))
     const patch = ajv.compile(requestSchema(policies, 'patch'))

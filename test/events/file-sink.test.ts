@@ -121,7 +121,7 @@ describe('An event file', () => {
     })
   })
 
-  test('does not delay other readers while it is not writable, and later contains the number of lost events', async () => {
+  test('contains, once it is writable again, the events that the event ring still has', async () => {
     const faults: unknown[] = []
     const bus = busAt(4, 1, { eventsKeptMax: 4, eventBytesKeptMax: 1e6 })
     // The folder of the file does not exist.

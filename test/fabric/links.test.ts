@@ -292,7 +292,7 @@ describe('a router that is connected to a controller', () => {
     ['er1', ['bb'], false],
     ['er2', ['aa'], false],
   ])(
-    'can request from the controller whether the router %s has the certificate %s: %s',
+    'can check with the controller whether the router %s has the certificate %s: %s',
     async (routerId, fingerprints, isRight) => {
       const er3 = await stage.dial('er3')
       const body = toBinary(

@@ -133,7 +133,7 @@ describe('A circuit whose owning controller is gone', () => {
     ])
   })
 
-  test('ends if one of its routers reports or responds that a circuit endpoint no longer exists', async () => {
+  test('ends if one of its routers reports that a circuit endpoint no longer exists', async () => {
     for (const id of ['c1', 'c2']) stage.told('ctrl0', id)
     await stage.lose('ctrl0')
     await tellFault(er1, FaultSubject.INGRESS, 'c1')

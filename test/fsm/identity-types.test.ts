@@ -57,7 +57,7 @@ test('the type in a write of an identity is ignored below the feature level that
   expect(state.get('identity', 'before')?.['typeId']).toBe('Device')
 })
 
-test('identities of the type Router can be created and removed only through their router', () => {
+test('an identity gets or loses the type Router only through its router', () => {
   const { state, log } = formedState()
   raise(log)
   const refused = { ok: false, fault: { field: 'type' } }

@@ -262,17 +262,17 @@ describe('a router that was not created through the transit router API', () => {
       })
     }
   })
+})
 
-  test('is selected by no edge router policy, and is absent from lists of edge routers', () => {
-    const { log, state } = formedState()
-    log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
-    expect(state.get('edgeRouter', 'fabric')).toBeUndefined()
-    const roles = { name: 'p', semantic: 'AnyOf', edgeRouterRoles: ['@fabric'] }
-    expect(log.create('edgeRouterPolicy', 'p1', roles)).toMatchObject(
-      refusedWith('COULD_NOT_VALIDATE', 'edgeRouterRoles'),
-    )
-    expect(log.patch('edgeRouter', 'fabric', { name: 'x' })).toMatchObject(refusedWith('NOT_FOUND'))
-  })
+test('a router created as fabricRouter cannot be selected by an edge router policy, and is not an edge router', () => {
+  const { log, state } = formedState()
+  log.create('fabricRouter', 'fabric', { name: 'fabric', cost: 1, noTraversal: true })
+  expect(state.get('edgeRouter', 'fabric')).toBeUndefined()
+  const roles = { name: 'p', semantic: 'AnyOf', edgeRouterRoles: ['@fabric'] }
+  expect(log.create('edgeRouterPolicy', 'p1', roles)).toMatchObject(
+    refusedWith('COULD_NOT_VALIDATE', 'edgeRouterRoles'),
+  )
+  expect(log.patch('edgeRouter', 'fabric', { name: 'x' })).toMatchObject(refusedWith('NOT_FOUND'))
 })
 
 describe('a PUT of an edge router', () => {

@@ -39,7 +39,7 @@ describe('an external id in a certificate', () => {
     [{ location: 'SAN_URI', matcher: 'SCHEME', matcherCriteria: 'http' }, null],
     [{ location: 'SAN_URI', matcher: 'PREFIX', matcherCriteria: 'https:' }, null],
     [{ index: 1_000_000, parser: 'SPLIT', parserCriteria: '/' }, null],
-  ])('is, with the claim rule %o, %s', (changes, expected) => {
+  ])('by the claim rule %o is %s', (changes, expected) => {
     expect(idOf(changes)).toBe(expected)
   })
 

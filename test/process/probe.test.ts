@@ -281,7 +281,7 @@ function nowhere(operation: ServedOperation): Record<string, string> {
   return Object.fromEntries(pathParameters(operation).map((name) => [name, NOWHERE]))
 }
 
-test('the tests have called every operation of the API successfully', async () => {
+test('every operation of the API has succeeded, except for those that this test expects to be refused', async () => {
   const left = operations.filter(({ api, method, path }) => {
     const statuses = [...(seen.get(keyOf(api, method, path)) ?? [])]
     return !statuses.some((status) => status < 300)

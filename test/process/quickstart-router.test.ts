@@ -100,7 +100,7 @@ test('the demo leaves a router’s tunneler enabled if a user has enabled it', a
   expect(await tunnelOfFirst()).toBe(true)
 })
 
-test('the demo does not change a user’s service that has the same name as the demo service', async () => {
+test('the demo fails and does not delete a user’s service that has the same name as the demo service', async () => {
   const client = await cluster.loggedIn(1)
   const body = { name: 'demo', encryptionRequired: false }
   const made = await client.request('POST', '/edge/management/v1/services', { body })

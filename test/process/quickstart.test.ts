@@ -68,6 +68,7 @@ test('a service that was created through one controller can be read from every o
 })
 
 test('every controller lists all three controllers as online, with the same certificates and addresses', async () => {
+  const seen: object[] = []
   for (const k of [1, 2, 3]) {
     const client = await cluster.loggedIn(k)
     const rows = await until(`ctrl${k} sees all online`, async () => {
@@ -84,6 +85,13 @@ test('every controller lists all three controllers as online, with the same cert
       return data.length === 3 && data.every((row) => row.isOnline) && data
     })
     expect(rows.map((row) => row.name).sort()).toEqual(['ctrl1', 'ctrl2', 'ctrl3'])
+    seen.push(
+      rows
+        .toSorted((one, other) => one.name.localeCompare(other.name))
+        .map(({ name, certPem, fingerprint, ctrlAddress, apiAddresses }) => {
+          return { name, certPem, fingerprint, ctrlAddress, apiAddresses }
+        }),
+    )
     for (const row of rows) {
       expect(row.certPem).toContain('BEGIN CERTIFICATE')
       expect(row.fingerprint).toMatch(/^[0-9a-f]{40}$/)
@@ -95,6 +103,7 @@ test('every controller lists all three controllers as online, with the same cert
     expect(listed.filter((member) => member.leader)).toHaveLength(1)
     expect(listed.every((member) => member.voter && member.connected)).toBe(true)
   }
+  for (const rows of seen) expect(rows).toEqual(seen[0])
 })
 
 test.skipIf(browserMissing !== null)(

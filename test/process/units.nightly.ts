@@ -282,7 +282,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
       systemctl daemon-reload`)
   }
 
-  test('start a controller with every option that the docs pages describe, without an alarm', async () => {
+  test('start a controller with every option that the docs pages describe, without an alarm about backups or events', async () => {
     await host.run(`ip address add 10.0.0.5/32 dev lo; ip address add 10.9.0.5/32 dev lo
       mkdir -p /opt/zac && echo '<html>' > /opt/zac/index.html
       printf '#!/bin/sh\\n' > /usr/local/bin/copy-backup && chmod 755 /usr/local/bin/copy-backup

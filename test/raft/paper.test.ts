@@ -518,7 +518,7 @@ describe('membership (Raft paper, 6)', () => {
     ['another voter joins', ['1', '2', '4'], ['3']],
     ['another disk is replaced', ['1'], ['2', '3']],
   ])(
-    'a change that replaces the disk of a voter is refused if the same change contains that %s',
+    'a change that replaces the disk of a voter is refused if in the same change %s',
     ([, voters, learners]) => {
       const cluster = new ScriptCluster({ ...three, learners: ['4'] })
       cluster.elect('1')

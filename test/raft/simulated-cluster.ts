@@ -113,7 +113,7 @@ export class SimulatedCluster implements World {
     }
   }
 
-  /** Stops all faults and restarts every stopped node. */
+  /** Stops all faults and restarts every stopped node, except nodes that await admission. */
   heal(): void {
     this.#isHealed = true
     this.#sides.clear()
@@ -167,8 +167,8 @@ export class SimulatedCluster implements World {
   }
 
   /**
-   * I14: the history of the cluster contains every acknowledged write, with the acknowledged
-   * content.
+   * I14: the index of every acknowledged write is committed. `onApplied` compares the content of
+   * the write.
    */
   assertAcknowledgedKept(): void {
     for (const [index] of this.#acknowledgedBodies) {
@@ -412,7 +412,7 @@ export class SimulatedCluster implements World {
   // Clients.
 
   /**
-   * Proposals also go to nodes that no longer lead, or that wrongly regard themselves as leader.
+   * Proposals go to every node that regards itself as leader, also if another node leads by now.
    */
   #propose(): void {
     if (!this.isServing) return
@@ -501,8 +501,8 @@ export class SimulatedCluster implements World {
   }
 
   /**
-   * For each name, the disk that counts: a destroyed disk, because of its acknowledgments, or its
-   * replacement.
+   * For each name, the entries that count: those of the current disk, and those of the last
+   * destroyed disk, because that disk had acknowledged them.
    */
   #currentPlatters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)

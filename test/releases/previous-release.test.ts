@@ -113,7 +113,7 @@ async function received(file: string): Promise<ClusterState> {
   return state
 }
 
-test('the snapshot file of the previous release is loaded with all its records', async () => {
+test('the snapshot file of the previous release is loaded with its services, identities, configs and routers', async () => {
   const folder = join(dir, 'ctrl1', 'snapshots')
   const [name] = readdirSync(folder)
   const state = await received(join(folder, requirePresent(name, 'the snapshot file')))

@@ -78,7 +78,10 @@ test('a channel is closed if a message to the controller cannot be sent within w
   )
 })
 
-describe.each(['heartbeats: {', 'options: {heartbeats: {'])('The heartbeats of %s', (place) => {
+describe.each([
+  ['heartbeats', 'heartbeats: {'],
+  ['options.heartbeats', 'options: {heartbeats: {'],
+])('The heartbeats that ctrl.%s configures', (_key, place) => {
   const heartbeats = (options: string): string =>
     place + options + '}'.repeat(place.split('{').length - 1)
 

@@ -575,7 +575,7 @@ describe('A router does not start', () => {
     ['r.key', null, /^identity\.key: .*cannot be read/],
     ['r.ca', 'nothing', /^identity\.ca: no PEM certificate found/],
     ['r.cert', 'r.server.cert', /^identity\.key: the private key does not belong/],
-  ])('if its %s is missing or wrong (%s)', (name, content, told) => {
+  ])('if its file %s is missing (null) or has other content: %s', (name, content, told) => {
     const text = content?.startsWith('r.') === true ? readFileSync(network.path(content)) : content
     writeFileSync(network.path(name), text ?? '')
     if (text === null) {

@@ -32,7 +32,7 @@ interface Backup {
 
 const BACKUP_MS = 700
 const OLD_MS = 2_500
-/** Time until an operator fixes a clock that has jumped, ms. */
+/** Time until an operator corrects log time after a clock has jumped, ms. */
 const OPERATOR_MS = 1_000
 /** Longer than the delay of any late message, ms. */
 const ON_ITS_WAY_MS = 2_000

@@ -370,7 +370,7 @@ function drawWriteBehind(chance: Random): WriteBehindLimits {
   return { flushPeriodMs, flushBytes, dirtyCharactersMax: flushBytes * pick(chance, [4, 16]) }
 }
 
-/** Limits so small that a run reaches each of them. */
+/** In most runs, limits so small that the run can reach them; otherwise the default limits. */
 function drawOptions(chance: Random): CoreOptions {
   if (chance.next() < 0.3) return defaultCoreOptions
   return {

@@ -214,9 +214,9 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * After the faults, operators react to the alarm and stop writing as long as it is active. If the
-   * log outgrows its retention before a snapshot is installed, as with small limits and slow disks,
-   * snapshots would repeat forever.
+   * After the faults, operators stop writing as long as the alarm SNAPSHOT_LAGGING is active. If
+   * the log outgrows its retention before a snapshot is installed, as with small limits and slow
+   * disks, snapshots would repeat forever.
    */
   get isAskedToWriteLess(): boolean {
     return this.isHealed && this.#outrun !== null
@@ -559,8 +559,8 @@ export class World implements ControllerWorld {
   }
 
   /**
-   * For each name, the disk that counts: a lost disk, because of its acknowledgments, or its
-   * replacement.
+   * For each name, the entries that count: those of the current disk, and those of lost disks,
+   * because the lost disks had acknowledged them.
    */
   #platters(): ReadonlyMap<NodeId, Held> {
     const platters = new Map<NodeId, Held>(this.#graves)

@@ -193,7 +193,7 @@ test('a missing or invalid file CURRENT is reported as damage, and the state sto
   expect(existsSync(join(dir, 'state/A'))).toBe(true)
 })
 
-test('a state store that is damaged, or is a file, is reported in one sentence', async () => {
+test('a state store that is a file instead of a folder is reported in one sentence', async () => {
   const dir = temporaryFolder()
   mkdirSync(join(dir, 'state'))
   writeFileSync(join(dir, 'state/CURRENT'), 'A\n')

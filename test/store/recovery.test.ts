@@ -154,7 +154,7 @@ test('data after a torn record is zeroed, so that it is never mistaken for a con
   expect(usedBytes(path)).toBeLessThanOrEqual(SEGMENT_HEADER_BYTES + 104 * 4)
 })
 
-test('any flipped bit before the last flush of a log is reported as corruption, in one sentence, and the disk is not changed', () => {
+test('a flipped bit before the last flush of a log is reported as corruption, in one sentence, and changes nothing on disk; in padding it is harmless', () => {
   const random = seededRandom(7)
   const flushes = [someEntries(1, 3), someEntries(4, 3), [entry(7)]]
   const crashed = crashedWith(flushes)

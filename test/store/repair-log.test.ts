@@ -232,7 +232,7 @@ test('a damaged log is left unchanged if the controller knows no other voter tha
   }
 })
 
-test('files of another store or of a newer format are refused even if other files are damaged', () => {
+test('a file of another store is refused even if another file is damaged', () => {
   const before = written(seededRandom(7), 50)
   const { files } = before
   const [first = '', second = ''] = segmentPaths(files, WAL)

@@ -1,10 +1,10 @@
 import { afterAll, afterEach } from 'vitest'
 import { appliedLogs } from './applied-logs.ts'
 
-// After every test that wrote a log, the log is replayed automatically.
+// After each test, the kept logs that have grown during the test are checked.
 appliedLogs.isKept = true
-// Commands set a stricter umask for the whole process; it is restored because test files share a
-// process.
+// Some commands set a stricter umask for the whole process; the former one is restored because test
+// files share a process.
 const umask = process.umask()
 afterEach(async () => {
   process.umask(umask)

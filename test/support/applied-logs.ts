@@ -4,7 +4,9 @@ export interface AppliedLog {
   readonly length: () => number
   /** @throws when replaying the log does not lead to the same state. */
   readonly judge: () => void | Promise<void>
-  /** Whether the test that wrote the log has closed it; null if nothing needs to be closed. */
+  /**
+   * Whether the test has closed the controller that wrote the log; null if no controller wrote it.
+   */
   readonly isEnded: (() => boolean) | null
 }
 
@@ -33,7 +35,7 @@ class AppliedLogs {
     this.#logs = this.#logs.filter(({ log }) => log.isEnded?.() !== true)
   }
 
-  /** @throws when an object was never closed. */
+  /** @throws when a controller was started and never closed. */
   endFile(): void {
     const left = this.#logs.filter(({ log }) => log.isEnded?.() === false).length
     this.#logs = []

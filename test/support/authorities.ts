@@ -26,7 +26,7 @@ export async function newCa(commonName: string, nowMs: number): Promise<Certific
   })
 }
 
-/** The authorities that `cluster init` would create at that time. */
+/** Authorities with the lifetimes of those that `cluster init` creates at that time. */
 export async function networkAuthorities(nowMs: number): Promise<TestAuthorities> {
   const root = await newCa('network root', nowMs)
   const issuing = await createIssuingAuthority({

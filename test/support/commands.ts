@@ -2,7 +2,7 @@ import { create, toBinary } from '@bufbuild/protobuf'
 import { CommandSchema } from '../../proto/gen/command_pb.ts'
 import { type Actor, type SessionActor, createSystemActor } from '../../src/ports/actor.ts'
 
-/** An actor for tests of other subjects: it may write everything. */
+/** An actor for tests that do not depend on the actor: it may write everything. */
 export const anySystem: Actor = createSystemActor({ name: 'test' })
 
 /** A session for code that checks only the form of an actor. */
@@ -12,7 +12,7 @@ export function anySession(given: Partial<SessionActor> = {}): Actor {
   return { case: 'session', value: { ...who, ...shown, permission: 'session', ...given } }
 }
 
-/** Log form of a command that another controller has proposed. */
+/** The data of a log entry with this command, at feature level 1. */
 export function commandData(kind: number, payload: Uint8Array, actor = anySystem): Uint8Array {
   return toBinary(CommandSchema, create(CommandSchema, { kind, level: 1, payload, actor }))
 }

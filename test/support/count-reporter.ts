@@ -3,9 +3,9 @@ import type { Reporter, TestModule } from 'vitest/node'
 
 /**
  * Appends `passed failed skipped` of one run to the file named by FLOTILLA_TEST_COUNTS, so that a
- * summary line can cover several runs. Modules that failed to load count as one failure each. The
- * file named by FLOTILLA_TEST_FAILURES gets one line per failure, because some readers see only the
- * end of a long log.
+ * summary line can cover several runs. Modules that failed to load count as one failure each. If
+ * FLOTILLA_TEST_FAILURES is set too, the file that it names gets one line per failure, because some
+ * readers see only the end of a long log.
  */
 class CountReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
@@ -39,8 +39,8 @@ class CountReporter implements Reporter {
 const FAILURE_TEXT_MAX = 600
 
 /**
- * The message begins with the expectation, and ends with the reason in the log of an exited
- * program.
+ * Keeps both ends of a long message: it begins with the expectation, and may end with the last log
+ * lines of a program that exited.
  */
 function shortened(message = 'no message'): string {
   const text = message.replaceAll(/\s*\n\s*/g, ' | ')

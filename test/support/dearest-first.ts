@@ -38,8 +38,8 @@ const DEAREST = [
 const PROJECTS = ['process', 'mocked', 'unit']
 
 /**
- * Runs the projects one after the other. Within a project the most expensive files run first, then
- * the others in Vitest's order.
+ * Orders the files by project. Within a project the most expensive files come first, then the
+ * others in Vitest's order.
  */
 export class DearestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { BroadcastChannel, isMainThread } from 'node:worker_threads'
 
 // Loaded into a program with `--expose-gc --import`. On SIGPWR all threads of the program collect
-// their garbage, and then write the number of the request to the file that FLOTILLA_COLLECTED
-// names, with `.PID` appended.
+// their garbage. The main thread then writes the number of the request to the file that
+// FLOTILLA_COLLECTED names, with `.PID` appended.
 
 interface Message {
   readonly kind: 'begun' | 'collect' | 'collected'

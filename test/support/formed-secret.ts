@@ -19,7 +19,7 @@ export interface FormedSecret {
 /**
  * A shared secret from the formation of a cluster, decrypted as its controller does: with the key
  * file next to the data folder whose log contains the forming command.
- * @param folder folder of a controller that does not write: `controller.key` and `data`.
+ * @param folder has `controller.key` and `data` of a controller that is not writing.
  */
 export async function formedSecret(
   folder: string,

@@ -36,7 +36,7 @@ export function jwkOf({ kid, publicKey }: ProviderKey): Record<string, unknown> 
   return { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' }
 }
 
-/** Claims about a person: default values, or those that a test sets. */
+/** Parts of a token that a test sets instead of the default values. */
 export interface TokenWish {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly header?: Readonly<Record<string, unknown>>
@@ -65,8 +65,8 @@ export class TestProvider {
   }
 
   /**
-   * The token is valid for ten minutes, unless the wish sets another time; a claim that is
-   * undefined is omitted.
+   * The token is valid for ten minutes from `nowMs`, unless the claims set another time; a claim
+   * that is undefined is omitted.
    */
   async token(subject: string, wish: TokenWish = {}): Promise<string> {
     const key = wish.key ?? this.key

@@ -34,7 +34,7 @@ export interface FormerLeaf extends MemberLeaf {
   readonly isRecorded: boolean
 }
 
-/** Signs as that controller; `members` are all members of its cluster. */
+/** A signer for the controller with this certificate; `members` are all members of its cluster. */
 export function signerOf(
   own: CertificateWithKey,
   members: readonly MemberLeaf[],

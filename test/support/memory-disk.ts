@@ -29,7 +29,7 @@ export interface MemoryDiskOptions {
   readonly entries?: readonly Entry[]
   /**
    * `automatic`: the writes of each turn are synced at its end. `manual`: writes are synced only by
-   * `sync` and `syncNext`, for simulation.
+   * `sync`, `syncNext` and `close`, for simulation.
    */
   readonly sync?: 'automatic' | 'manual'
 }
@@ -118,7 +118,7 @@ export class MemoryDisk implements Disk {
     this.#pending = []
   }
 
-  /** Opens a crashed or closed disk again. */
+  /** Opens a disk again that has crashed, failed or been closed. */
   reopen(): { disk: MemoryDisk; restored: RestoredLog } {
     assert(this.#isEnded, 'a running disk is not opened twice')
     const disk = new MemoryDisk(this.#platter, this.#isAutomatic)

@@ -5,8 +5,8 @@ import { expect } from 'vitest'
 const path = join(import.meta.dirname, '../../docs/reference/metrics.md')
 
 /**
- * Checks that a section of docs/reference/metrics.md has a row for each of our metrics.
- * FLOTILLA_RECORD=1 records the table.
+ * Checks that the table in a section of docs/reference/metrics.md has exactly the rows of the
+ * `flotilla_` metrics in the text. FLOTILLA_RECORD=1 records the table.
  * @param text metrics in the Prometheus text format.
  */
 export function expectOnMetricsPage(section: string, text: string): void {

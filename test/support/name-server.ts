@@ -1,7 +1,9 @@
 import { createSocket } from 'node:dgram'
 import type { AddressInfo } from 'node:net'
 
-/** A DNS server that answers every name with these IPv4 addresses. */
+/**
+ * A DNS server that answers each query for IPv4 addresses with these, and other queries with none.
+ */
 export async function nameServer(
   addresses: readonly string[],
 ): Promise<{ at: string; close: () => void }> {

@@ -35,7 +35,7 @@ export function hasNft(): boolean {
 
 /**
  * Runs a test file, `*.namespaced.ts`, in a separate network namespace. @returns the output of
- * vitest.
+ * vitest. @throws with that output if a test fails.
  */
 export async function runInNamespace(file: string): Promise<string> {
   const vitest = join(root, 'node_modules/.bin/vitest')
@@ -54,7 +54,7 @@ export async function runInNamespace(file: string): Promise<string> {
 
 /**
  * Runs a whole program, `file`, in a separate network namespace: the program starts itself again in
- * the namespace.
+ * the namespace. If this machine allows no namespaces, prints this and runs nothing.
  */
 export async function driveInNamespace(file: string, drive: () => Promise<void>): Promise<void> {
   if (process.env['FLOTILLA_DRIVE_NAMESPACE'] === '1') {

@@ -8,14 +8,14 @@ import {
 } from '../../src/entities/fields.ts'
 
 /**
- * One more than the feature level of this version. It is a separate constant, because mocks of the
- * other constant run while this module loads.
+ * One more than FEATURE_LEVEL. It is not computed from that constant, because mocks of the constant
+ * run while this module loads.
  */
 export const NEXT_LEVEL = 4
 
 /**
- * Fields of several kinds that the next version of the descriptors adds to services, all with the
- * next feature level.
+ * Fields of several kinds that an imagined next version adds to a descriptor, all with the next
+ * feature level.
  */
 export const nextFields = {
   owner: textField({ since: NEXT_LEVEL, charactersMax: 100 }),

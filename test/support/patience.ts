@@ -1,6 +1,5 @@
 /**
- * The time in ms after which a test that waits for a condition is stopped because it hangs. It
- * affects the result of no test: the condition becomes true sooner even on the slowest shared
- * machine.
+ * The time in ms after which a test that waits for a condition fails. It is so long that the
+ * condition of a correct program becomes true sooner even on a slow shared machine.
  */
 export const PATIENCE_MS = 100_000

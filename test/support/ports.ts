@@ -16,7 +16,7 @@ const BAND_PORTS = 900
  */
 const ROW_PORTS = 100
 const ROWS = 6
-/** Controllers that a test adds to its cluster use the next ports. */
+/** Ports that a block leaves in each row for controllers that a test adds to its cluster. */
 const ADDED_NODES = 2
 const SINGLE_PORTS = BAND_PORTS - ROWS * ROW_PORTS
 
@@ -26,8 +26,8 @@ let singlesGiven = Math.floor(Math.random() * SINGLE_PORTS)
 
 /**
  * A port that is free now, and that no other test process gets while this process runs. This
- * function returns it again only after it has returned that many other ports, because its user may
- * not listen on it yet.
+ * function returns it again only after it has tried all other single ports of the band, because its
+ * user may not listen on it yet.
  */
 export async function freePort(): Promise<number> {
   const first = (await ownBand()) + ROWS * ROW_PORTS
@@ -94,7 +94,7 @@ async function canListen(options: ListenOptions): Promise<boolean> {
   return true
 }
 
-/** @returns null when another process has the address. */
+/** @returns null when the address cannot be listened on, usually because it is in use. */
 function listening(options: ListenOptions): Promise<Server | null> {
   return new Promise((done) => {
     const server = createServer()

@@ -18,5 +18,5 @@ export class RecordedActions implements ActionRecorder {
   }
 }
 
-/** A caller for tests of other subjects. */
+/** A caller for tests that do not depend on the caller. */
 export const anOperator = createSystemActor({ name: 'uid:1000 (op)' })

@@ -24,8 +24,8 @@ export class Replay {
   #loadedAt = 0
 
   /**
-   * Applies the entries of the log since the last call. When the log is at least twice as long as
-   * at the last load, the state is also loaded from the store.
+   * Applies the entries of the log since the last call. If this call is the last one, or the log
+   * is at least twice as long as at the last load, the state is also loaded from the store.
    * @throws if either state differs from the first state of the log.
    */
   async judge(entries: readonly Entry[], made: StateDigests, isLast = false): Promise<void> {

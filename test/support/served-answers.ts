@@ -54,8 +54,8 @@ export function placeOf(url: string): { readonly api: ApiName; readonly path: st
 
 /**
  * Checks answers against the document that the controller serves: the document must declare the
- * status, and the body must match its schema and contain no field that the schema does not name.
- * Each check is compiled once.
+ * status and the media type, and a JSON body must match its schema. Component schemas of answers
+ * allow no field that they do not name. Each check is compiled once.
  */
 export class ServedAnswers {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true })
@@ -150,7 +150,8 @@ const DOCUMENT = 'document'
 const known = new Map<string, ServedAnswers>()
 
 /**
- * Schemas that forbid additional members: a member that the document does not name is a fault too.
+ * The document with component schemas of answers, selected by name, that forbid additional members:
+ * in these a member that the document does not name is a fault too.
  */
 function closed(document: ApiDocument): Record<string, unknown> {
   const { components, ...rest } = document

@@ -103,7 +103,7 @@ export class SystemdHost {
     await this.run(`mkdir -p "$(dirname '${path}')" && cat > '${path}'`, text)
   }
 
-  /** Copies a file or folder from this machine to the host. */
+  /** Copies the content of a folder of this machine to a folder of the host. */
   async copyIn(from: string, to: string): Promise<void> {
     const words = ['--target', `${this.#pid}`, '--all', 'tar', '--extract', '--directory', to]
     await this.run(`mkdir -p '${to}'`)
@@ -139,7 +139,8 @@ function firstChild(pid: number): number {
 }
 
 /**
- * Whether a control group and its descendants are removed; false while a process is in one of them.
+ * Tries to remove a control group and its descendants. @returns false while a process is in one of
+ * them.
  */
 function isRemoved(group: string): boolean {
   try {

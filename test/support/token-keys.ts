@@ -20,7 +20,7 @@ export class TestTokenKeys implements TokenKeys {
     return this.#factorKeys
   }
 
-  /** Activates the next version; the versions with the given numbers remain, or all. */
+  /** Activates the next version; earlier versions remain if `kept` returns true, as by default. */
   rotateFactorKey(atMs: number, kept: (version: number) => boolean = () => true): void {
     const version = (this.#factorKeys.at(-1)?.version ?? 0) + 1
     const before = this.#factorKeys
@@ -40,8 +40,8 @@ export class TestTokenKeys implements TokenKeys {
   }
 
   /**
-   * Activates the next version; the previous ones end at the given time, or are removed immediately
-   * for null.
+   * Activates the next version; the previous ones end at the given time at the latest, or are
+   * removed immediately for null.
    */
   rotate(overlapEndsAtMs: number | null): void {
     this.#keys = this.#rotated(overlapEndsAtMs)
@@ -49,7 +49,7 @@ export class TestTokenKeys implements TokenKeys {
 
   /**
    * Like `rotate`, but on another controller: the new key arrives here with the next refresh.
-   * @returns the current keys here.
+   * @returns the keys of the other controller.
    */
   rotateElsewhere(overlapEndsAtMs: number | null): readonly TokenKey[] {
     this.#arriving = this.#rotated(overlapEndsAtMs)

@@ -9,7 +9,7 @@ import { freePort, freePortBlock } from '../support/ports.ts'
 const portsOf = (base: number): number[] =>
   [0, 100, 200, 300, 400].flatMap((row) => [0, 1, 2].map((at) => base + row + at))
 
-test('test ports and blocks of test ports never overlap, however many are requested', async () => {
+test('a block of test ports does not contain the test ports that are requested after it', async () => {
   for (let turn = 0; turn < 80; turn += 1) {
     const [block, ...singles] = [await freePortBlock(), await freePort(), await freePort()]
     expect(portsOf(block)).not.toContain(singles[0])

@@ -8,7 +8,8 @@ import type {
 } from './explained-pair.ts'
 
 /**
- * Explains whether an identity can reach a service, and lists each policy that connects the two.
+ * Explains whether an identity can reach a service, and lists the policies in the response that
+ * connect the two.
  */
 export function explainedPairText(pair: ExplainedPair): string {
   const lines = [
@@ -106,8 +107,8 @@ function checkText({ name, typeId, state, passing, failing }: ExplainedPostureCh
 }
 
 /**
- * For example `#staff -> @crm`: the role with which the policy selects the identity, and the role
- * with which it selects the service.
+ * For example `#staff -> @crm`: the roles with which a service policy selects the identity and the
+ * service; a router policy shows edge routers in place of the side that it does not select.
  */
 function linkText(link: ExplainedPolicyMatch, pair: ExplainedPair): string {
   const lists = [link.identityRoles, link.serviceRoles, link.edgeRouterRoles]

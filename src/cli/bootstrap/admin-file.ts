@@ -7,7 +7,7 @@ export const ADMIN_FILE_NAME = 'admin.json'
 export interface AdminFile {
   readonly username: string
   readonly password: string
-  /** Base URLs of the controllers, in the order of the controller ids. */
+  /** Base URLs at which the controllers can be reached. */
   readonly controllers: readonly string[]
   /** Path of the CA certificate that verifies the controllers at the URLs. */
   readonly ca: string

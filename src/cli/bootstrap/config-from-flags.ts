@@ -46,7 +46,7 @@ const EVERY_HOST = new Set(['0.0.0.0', '::'])
 /**
  * Loads the configuration at `path` if it exists; otherwise composes a configuration from flags.
  * Writes nothing.
- * @param trustDomain for a composed configuration; null if the file must contain the trust domain.
+ * @param trustDomain trust domain of a composed configuration; an existing file keeps its own.
  * @throws {CommandFailure} exit 2: a faulty file, a faulty flag, or a flag that contradicts the
  * file.
  */

@@ -39,8 +39,8 @@ import type { SuppliedAuthorities } from './supplied-authorities.ts'
 
 /**
  * Marker file that exists next to a configuration while `cluster init` creates the controller.
- * While the marker exists and there is no data folder, this program wrote the other files and may
- * overwrite them.
+ * While the marker exists and there is no data folder, a repeated `cluster init` may overwrite the
+ * other files, except those of an authority that the operator supplies.
  */
 export const CREATION_MARKER_NAME = '.forming'
 const MARK_SUPPLIED = 'with an authority that was supplied\n'

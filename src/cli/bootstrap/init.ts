@@ -58,10 +58,10 @@ export interface InitResult {
 
 /**
  * `cluster init CONFIG` creates the first controller of a new cluster, ready to run. Repeating it
- * is safe: it starts over after an interrupted attempt, and does not change a controller that is
+ * is safe: it starts over after an interrupted attempt, and refuses to change a controller that is
  * complete.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
- * overwrite.
+ * @throws {CommandFailure} exit 2 for flags and configuration, otherwise 1, for example for files
+ * that it would have to overwrite.
  */
 export async function initCluster(path: string, options: InitOptions): Promise<void> {
   const planned = planConfig(path, options, trustDomainOf(options))

@@ -31,11 +31,13 @@ const CLOCK_REFUSAL_MS = 60_000
 const CLOCK_DOUBT_MS = 600
 const REACH_ATTEMPTS_MAX = 3
 
-/**
- * Each function in this file prints the result line of its check, and ends the join if the check
- * fails. The checks run before anything is changed.
- */
+// The checks of a join before it changes anything. Each prints its result line, and ends the join
+// if its check fails.
 
+/**
+ * An expired ticket causes only a warning: the cluster decides whether the ticket has expired, and
+ * the clock of this host may be wrong.
+ */
 export function checkJoinTicket(text: string, checks: CheckList, nowMs: number): Ticket {
   let ticket: Ticket
   try {
@@ -47,8 +49,6 @@ export function checkJoinTicket(text: string, checks: CheckList, nowMs: number):
   const { isVoter, clusterId, expiresAtMs } = ticket
   const role = isVoter ? 'voter' : 'learner'
   const until = isoTime(expiresAtMs)
-  // Only a warning: the cluster decides whether the ticket has expired, and the clock of this host
-  // may be wrong.
   if (nowMs > expiresAtMs) {
     checks.warn('ticket', `expired at ${until} by this host's clock`)
   } else {

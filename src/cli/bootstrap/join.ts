@@ -50,9 +50,10 @@ export interface JoinOptions extends ConfigFlags {
 
 /**
  * `cluster join CONFIG` creates everything that a new controller needs with one ticket, then runs
- * the controller. Repeating it resumes an interrupted join; a refused join leaves no files behind.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
- * overwrite.
+ * the controller unless `--no-run` is given. Repeating it resumes an interrupted join. A
+ * refused join leaves no files behind, unless an earlier request may have succeeded.
+ * @throws {CommandFailure} exit 2 for flags and configuration, otherwise 1, for example for a
+ * failed check.
  */
 export async function joinCluster(path: string, options: JoinOptions): Promise<void> {
   const checks = new CheckList(options.json === true)
@@ -183,8 +184,8 @@ async function askAndLayDown(
 }
 
 /**
- * Removes the files of a refused join. If an earlier attempt may have succeeded, the key and store
- * ID stay for another attempt.
+ * Removes the files of a refused join. If an earlier attempt created the key and store ID, they
+ * stay, because the cluster may have admitted the controller with them.
  */
 function forget({ state, planned: { folder }, isFolderOurs }: Asking): void {
   if (!state.isNew) return

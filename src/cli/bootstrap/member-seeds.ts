@@ -13,8 +13,8 @@ import type { CheckList } from '../terminal/check-list.ts'
 /** Maximum addresses of one seed that are tried. */
 const ADDRESSES_MAX = 8
 /**
- * Longer than the connection timeout between controllers, which retry: a seed whose member is slow
- * would be removed here.
+ * Longer than the connection timeout between controllers. They retry, but this check does not: a
+ * shorter limit would remove the seed of a slow member.
  */
 const TIMEOUT_MS = 10_000
 /** Time limit for a connection to the address of this host, at which usually nothing listens. */

@@ -23,7 +23,7 @@ import type { PlannedConfig } from './config-from-flags.ts'
 import { deleteJoinState, type JoinState } from './join-state.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
-/** Verifies that the join response matches the request; if not, nothing is written. */
+/** Verifies that the join response matches the request; if not, the join ends. */
 export function verifyJoinResponse(
   { config }: PlannedConfig,
   state: JoinState,

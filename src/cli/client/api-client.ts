@@ -121,7 +121,7 @@ export class ApiClient {
     })
   }
 
-  /** The controller that served or refused the last request. */
+  /** The controller that served or refused the last request; the first one before any request. */
   get controller(): string {
     return this.#controller
   }
@@ -138,8 +138,8 @@ export class ApiClient {
 
   /**
    * @param shape shape of the data that the caller needs.
-   * @throws {CommandFailure} exit 1 with one sentence; {@link ApiRefusal} when a controller
-   * responded.
+   * @throws {CommandFailure} with one sentence; {@link ApiRefusal} when a controller refused the
+   * request.
    */
   async ask<T>(request: ApiRequest, shape: ShapeCheck<T>): Promise<ApiResponse<T>>
   async ask(request: ApiRequest): Promise<ApiResponse>

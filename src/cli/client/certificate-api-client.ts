@@ -29,7 +29,10 @@ interface CertificateApiOptions {
 
 /** API client that logs in to the controllers of a cluster with an identity's certificate. */
 export class CertificateApiClient implements ControllerApi {
-  /** Controller addresses from the identity file, used after all other addresses have failed. */
+  /**
+   * Controller addresses from the identity file. Once the cluster has listed its controllers, these
+   * are used only after the listed ones have failed.
+   */
   readonly #named: readonly string[]
   readonly #options: CertificateApiOptions
   #client: ApiClient

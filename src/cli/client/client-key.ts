@@ -19,8 +19,9 @@ export function parseClientTlsKey(cert: string, key: string): ClientTlsKey {
 }
 
 /**
- * Client certificate and key for all connections of a context. An OIDC session that was opened with
- * a client certificate is valid only on connections with the same key.
+ * Client certificate and key for all connections of a context; nothing unless the context has an
+ * OIDC session that was opened with a client certificate, which is valid only on connections with
+ * the same key.
  * @throws {CommandFailure} exit 1.
  */
 export function contextTlsKey({ logIn, renewal }: NetworkContext): {

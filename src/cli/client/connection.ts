@@ -71,8 +71,7 @@ export type ClusterOperationName =
 
 /**
  * Sends a request to a controller.
- * @throws {CommandFailure} exit 1 with the error message of the controller, exit 2 for invalid
- * options.
+ * @throws {CommandFailure} with the error message of the controller, or exit 2 for invalid options.
  */
 export type SendClusterRequest = (
   operation: ClusterOperationName,
@@ -271,8 +270,8 @@ function askThrough(
 }
 
 /**
- * The context with a session for the controller.
- * @throws {CommandFailure} exit 1 when no context has such a session.
+ * The context with a session for the controller; null when no context names the controller.
+ * @throws {CommandFailure} exit 3 when no context that names it has a session.
  */
 function contextFor(
   base: string,

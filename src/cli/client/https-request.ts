@@ -13,7 +13,10 @@ import { errorCode, errorMessage } from '../../lib/error-code.ts'
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 export interface HttpsRequest extends HttpsServerTarget {
-  /** URL `https://host:port`, with an optional path and query. */
+  /**
+   * URL `https://host:port`, with an optional path and query; `http:` for a request through a Unix
+   * socket.
+   */
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   readonly headers?: Readonly<Record<string, string>>

@@ -43,7 +43,10 @@ export interface HttpsServerTarget {
   readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string } | undefined
 }
 
-/** Connections to controllers. Each server is verified before a request is sent. */
+/**
+ * Connections to controllers. Each TLS server is verified before a request is sent; a Unix socket
+ * needs no verification.
+ */
 export class VerifyingHttpsAgent extends Agent {
   readonly #peer: HttpsServerTarget
   readonly #timeoutMs: number

@@ -79,8 +79,8 @@ async function observe(options: ClusterOptions): Promise<Observed> {
 }
 
 /**
- * Why a controller did not respond.
- * @throws {CommandFailure} if the controller refuses the request, because a refusal does not show a
+ * Why a controller did not respond with its status.
+ * @throws {CommandFailure} if the session is missing or lacks the permission, because that is not a
  * fault of the controller.
  */
 function faultOf(origin: string, error: unknown): string {

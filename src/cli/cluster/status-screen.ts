@@ -23,8 +23,8 @@ export function clusterStatusText(clusterStatus: ClusterStatus): string {
 }
 
 /**
- * One alarm as text. An alarm stays active for some time after its cause has ended, so that a voter
- * that repeatedly disconnects raises it only once.
+ * One alarm as text. NO_QUORUM_SPARE stays active for some time after its cause has ended, so that
+ * a voter that repeatedly disconnects raises it only once.
  */
 function alarmLine(
   { code, text }: ClusterStatus['alarms'][number],

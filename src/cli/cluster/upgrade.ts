@@ -32,7 +32,7 @@ export function addUpgradeCommands(cluster: Command, withConnection: WithConnect
 }
 
 interface UpgradeOptions extends ClusterOptions {
-  /** How long to wait for a response, ms. */
+  /** How long to wait until the next controller can be stopped, ms. */
   readonly wait?: number
 }
 
@@ -69,8 +69,8 @@ function findPendingRestart(path: string, { members }: UpgradeStatus): PendingRe
 }
 
 /**
- * Requests the status until the deadline, because a controller that restarts does not respond
- * immediately.
+ * Requests the status until the next controller can be stopped, or until the deadline. Before the
+ * deadline, an error causes another request, because a controller that restarts does not respond.
  */
 async function statusWithin(ask: SendClusterRequest, waitMs: number): Promise<UpgradeStatus> {
   const deadline = performance.now() + waitMs

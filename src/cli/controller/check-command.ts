@@ -20,8 +20,8 @@ import { hasNoData } from '../../controller/start/set-aside.ts'
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * `controller check CONFIG` reports everything that would prevent a start of the controller, and
- * changes nothing.
+ * `controller check CONFIG` reports faults that would prevent a start of the controller, and does
+ * not repair them. With `configOnly` it checks only the configuration.
  * @throws {CommandFailure} exit 2 for the configuration, 1 for other faults.
  */
 export async function checkController(
@@ -83,8 +83,8 @@ interface Findings {
 export const NO_FINDINGS: Findings = { faults: [], warnings: [] }
 
 /**
- * Reports whether the Raft log is damaged, and how the controller would repair it at its next
- * start. No controller may be running on this data folder.
+ * Reports damage to the Raft log: as a warning if the next start would repair it, otherwise as a
+ * fault. No controller may be running on this data folder.
  */
 export function checkRaftLog(config: Checked): Findings {
   const { id, data } = config

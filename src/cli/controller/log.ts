@@ -10,8 +10,8 @@ import { RotatingFile, type RotatingFileOptions } from '../../lib/runtime/rotati
 import { errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Writers for the log lines, audit lines and events of a controller, which share one output in
- * their order.
+ * Writers for the log lines, audit lines and events of a controller. They share one output in their
+ * order, unless log and audit lines go to a file.
  */
 export interface ControllerLogWriters {
   readonly log: Logger
@@ -24,8 +24,9 @@ export interface ControllerLogWriters {
 type LogConfig = Pick<ControllerConfig, 'id' | 'logLevel' | 'audit'>
 
 /**
- * Opens the log: writes JSON lines to stdout or to the configured file, or readable lines if stdout
- * is a terminal. Writes buffered lines when the process ends. May be called once per process.
+ * Opens the log: writes JSON lines to the configured file; without a file to stdout, as readable
+ * lines if stdout is a terminal. Writes buffered lines when the process ends. May be called once
+ * per process.
  * @throws {CommandFailure} when the file cannot be written.
  */
 export function createControllerLog(
@@ -67,8 +68,8 @@ export function createControllerLogWithSink(
 }
 
 /**
- * Writes one audit line for each write request, and one line for each traced request. Formatting a
- * line is cheap; under overload, lines are dropped.
+ * Writes one audit line for each write request, and one line for each traced request, or for every
+ * request at the log level debug. Formatting a line is cheap; under overload, lines are dropped.
  */
 class AuditLines implements AuditTrail {
   readonly #log: Logger

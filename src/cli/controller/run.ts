@@ -51,8 +51,9 @@ const YOUNG_BUFFERS_BYTES_MAX = 8 * 1024 * 1024
 
 /**
  * `controller run CONFIG` runs a controller in the foreground until SIGTERM or ^C. If its disk was
- * lost or rolled back, the controller discards its data and gets the data from its peers, in the
- * same process. A controller that was removed from the cluster exits without an error.
+ * lost or rolled back and it has peers, the controller moves its data folder aside and gets the
+ * data from its peers, in the same process. A controller that was removed from the cluster exits
+ * without an error.
  * @param options.isJoining called when the cluster has removed the controller; returns true if the
  * controller has not finished joining. The process then exits with an error, because the join has
  * failed.

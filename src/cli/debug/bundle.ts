@@ -130,7 +130,7 @@ function partsOf(config: ControllerConfig): SupportBundleFile[] {
 type Facts = () => Promise<Readonly<Record<string, unknown>>>
 
 /**
- * Wraps `ask` so that it runs once, because seven files of the bundle come from the same response.
+ * Wraps `ask` so that it runs once, because several files of the bundle come from its response.
  */
 function askOnce(ask: () => Promise<unknown>): Facts {
   let asked: ReturnType<Facts> | null = null
@@ -172,7 +172,8 @@ const LISTED_MAX = 10_000
 const LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 /**
- * Names, sizes, modes and times of everything below a folder, one line each, without file contents.
+ * Names, sizes, modes and times of the files and folders below a folder, one line each, at most
+ * {@link LISTED_MAX}.
  */
 function listingOf(folder: string): string {
   const lines: string[] = []

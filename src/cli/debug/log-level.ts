@@ -7,7 +7,7 @@ export interface LogLevelOptions extends ConnectionOptions {
 }
 
 /** Prints the log level of a controller; if a level is given, sets it first. */
-export async function printLogLevel(
+export async function showOrSetLogLevel(
   level: SwitchableLogLevel | undefined,
   options: LogLevelOptions,
 ): Promise<void> {

@@ -23,7 +23,7 @@ Examples:
   flotilla log level info --url https://ctrl1.example.net:1280`,
     )
     .action(async (level: SwitchableLogLevel | undefined, options: LogLevelOptions) => {
-      const { printLogLevel } = await import('./log-level.ts')
-      await printLogLevel(level, options)
+      const { showOrSetLogLevel } = await import('./log-level.ts')
+      await showOrSetLogLevel(level, options)
     })
 }

@@ -131,8 +131,8 @@ async function proofOf({ certificate, privateKeyPem }: Authority, token: string)
 }
 
 /**
- * Prints a failure as one line without a stack, because it comes from files or certificates that
- * the operator must correct.
+ * Converts a fault of a certificate or key file to a failure with one sentence, because the
+ * operator must correct the file.
  */
 async function explained(step: () => Promise<void>): Promise<void> {
   try {

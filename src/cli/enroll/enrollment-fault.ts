@@ -3,7 +3,10 @@ export class EnrollmentFault extends Error {
   override readonly name = 'EnrollmentFault'
 }
 
-/** The controller refused the enrollment permanently, and this run changed nothing. */
+/**
+ * The enrollment was refused, by the controller or because the token has expired. The refused
+ * request changed nothing.
+ */
 export class EnrollmentRefusedError extends EnrollmentFault {
   /** Error code of the API. */
   readonly code: string

@@ -11,8 +11,7 @@ const ENROLLING_SUFFIX = '.enrolling'
 
 /**
  * The private key of an enrollment. It is written to disk before the token is used: the controller
- * issues the same certificate again for the same token and key, so a crash after that loses
- * nothing.
+ * issues the same certificate again for the same token and key, so a later crash loses nothing.
  */
 export interface EnrollmentKey {
   readonly privateKeyPem: string
@@ -43,8 +42,8 @@ export function loadOrCreateKeyFile(path: string, kind: KeyKind): EnrollmentKey 
 /**
  * Uses or creates a temporary key file next to the future identity file; the caller deletes it once
  * the identity file is written.
- * @throws {EnrollmentFault} when an existing key file belongs to another token, whose temporary key
- * file has the same name.
+ * @throws {EnrollmentFault} when the file already exists and belongs to another token, or to no
+ * enrollment.
  */
 export function loadOrCreateTemporaryKey(
   out: string,

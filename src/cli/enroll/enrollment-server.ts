@@ -46,8 +46,8 @@ export interface ClientKey {
 type EnrollmentRequest = ClusterRequest & Pick<HttpsRequest, 'body' | 'text' | 'client'>
 
 /**
- * Methods for which a request may be sent again after its outcome became unknown: controllers
- * respond to the same key or certificate as before.
+ * Methods for which a request may be sent again after its outcome became unknown, because a
+ * repetition with the same key or certificate changes nothing further.
  */
 const repeatableMethods: ReadonlySet<string> = new Set(['ott', 'erott', 'trott', 'ca'])
 
@@ -123,7 +123,7 @@ export class EnrollmentServer {
 
   /**
    * Requests a certificate for this key; the same token and key get the same certificate again.
-   * @returns PEM, leaf first.
+   * @returns the chain, leaf first.
    */
   async ott(privateKeyPem: string): Promise<[Certificate, ...Certificate[]]> {
     const body = await createCertificateRequest({ privateKeyPem, id: this.#token.subject })
@@ -137,8 +137,8 @@ export class EnrollmentServer {
   /**
    * Requests both certificates of a router; the same token and keys get the same certificates
    * again.
-   * @returns two chains in PEM, each leaf first, and the name of the router; OpenZiti's controllers
-   * send no name.
+   * @returns two chains, each leaf first, and the name of the router; null from OpenZiti's
+   * controllers, which send no name.
    */
   async router(
     requests: { readonly certCsr: string; readonly serverCertCsr: string },

@@ -36,8 +36,8 @@ export interface EventsCommandOptions {
 }
 
 /**
- * @throws {CommandFailure} exit 1 when the session has ended, or no controller responds for a long
- * time.
+ * @throws {CommandFailure} exit 3 when the session has ended, or its identity may not see the
+ * events; the failure of the last controller when none responds for a long time.
  */
 export async function followEvents(options: EventsCommandOptions): Promise<void> {
   const client = openContextClient(options)
@@ -186,7 +186,7 @@ const METRICS: (typeof EVENT_NAMESPACES)[number] = 'metrics'
 
 type EventJson = Readonly<Record<string, unknown>>
 
-/** One line for the terminal: time, event, and subject. */
+/** One line for the terminal: time, controller, event, and its other fields. */
 export function eventLine(event: EventJson): string {
   const { timestamp, namespace, event_src_id: controller } = event
   const type = textOf(event['event_type'] ?? event['eventType'])

@@ -103,7 +103,7 @@ const LIMIT = 50
 const PAGE = 500
 
 /** Prints entries of the change history, or undoes one of them. */
-export async function showHistory(
+export async function showOrUndoHistory(
   kindWord: string | undefined,
   name: string | undefined,
   options: HistoryOptions,
@@ -218,7 +218,10 @@ function changeSummary(entry: HistoryEntry): string {
   return `${text}${more}`
 }
 
-/** `name: "wiki" -> "docs"` for each changed field; empty for a creation or deletion. */
+/**
+ * `name: "wiki" -> "docs"` for each changed field, none for a creation or deletion; also a note if
+ * the change includes a secret.
+ */
 function fieldTexts({ before, after, isPartial }: ChangedRecord): string[] {
   const hidden = isPartial ? ['(a secret)'] : []
   if (before === null || after === null) return hidden

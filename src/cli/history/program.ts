@@ -37,7 +37,7 @@ Examples:
   flotilla history --undo 812`,
     )
     .action(async (kind: string | undefined, name: string | undefined, options: HistoryOptions) => {
-      const { showHistory } = await import('./history.ts')
-      await showHistory(kind, name, options)
+      const { showOrUndoHistory } = await import('./history.ts')
+      await showOrUndoHistory(kind, name, options)
     })
 }

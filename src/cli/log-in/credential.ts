@@ -27,7 +27,10 @@ export interface Credential {
   readonly jwt?: string
 }
 
-/** @param before the current context, whose log-in method is used if the options contain none. */
+/**
+ * @param before the existing context that the log-in will replace; its log-in method is used if the
+ * options contain none.
+ */
 export async function chooseLogInMethod(
   options: CredentialOptions,
   before: NetworkContext | undefined,

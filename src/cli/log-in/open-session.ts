@@ -4,13 +4,14 @@ import { HttpsFault } from '../client/https-request.ts'
 import type { GrantedTokens, OidcProviderClient } from '../client/oidc-provider-client.ts'
 import { openRestSession } from './rest-session.ts'
 import {
-  sessionlessClient,
+  createLogInClient,
   type SessionOpeningOptions,
   type LogInResult,
 } from './session-opening.ts'
 
 /**
- * Logs in by OpenID Connect if the cluster announces it; otherwise opens a session of the REST API.
+ * Logs in by OpenID Connect if the cluster announces it and offers it at the given addresses;
+ * otherwise opens a session of the REST API.
  * @throws {CommandFailure}
  */
 export async function openSession(opening: SessionOpeningOptions): Promise<LogInResult> {
@@ -25,7 +26,7 @@ export async function openSession(opening: SessionOpeningOptions): Promise<LogIn
 }
 
 async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean> {
-  const { data } = await sessionlessClient(opening, null).ask({ method: 'GET', path: '/version' })
+  const { data } = await createLogInClient(opening, null).ask({ method: 'GET', path: '/version' })
   const { capabilities } = (data ?? {}) as { readonly capabilities?: unknown }
   return Array.isArray(capabilities) && capabilities.includes('OIDC_AUTH')
 }
@@ -34,7 +35,7 @@ async function isOidcAnnounced(opening: SessionOpeningOptions): Promise<boolean>
  * Logs in through the first controller that responds, and retries while the cluster has no leader.
  * An interrupted log-in starts again at another controller, because a controller stores a log-in in
  * the cluster only when its code is redeemed.
- * @returns null if no controller is an OpenID provider at these addresses.
+ * @returns null as soon as a controller is not an OpenID provider at its address.
  */
 async function openByProvider(opening: SessionOpeningOptions): Promise<LogInResult | null> {
   const {

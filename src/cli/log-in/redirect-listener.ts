@@ -39,8 +39,8 @@ interface RedirectAnswer {
 
 /**
  * Receives the redirect of one log-in in a browser on this host (RFC 8252, 7.3). It binds its port
- * before the log-in begins, so that no other program can receive the redirect. A request with
- * another `state` does not end the log-in.
+ * before the log-in begins, so that no other program can receive the redirect. Requests with
+ * another `state` do not end the log-in, unless too many arrive.
  */
 export class RedirectListener {
   readonly #server = createServer({ keepAlive: false })
@@ -90,7 +90,7 @@ export class RedirectListener {
     })
   }
 
-  /** Waits until the last page has been sent. */
+  /** Waits until the last page has been sent, for at most one second. */
   async close(): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()

@@ -9,7 +9,7 @@ import {
   logInRefusedFailure,
 } from './credential.ts'
 import {
-  sessionlessClient,
+  createLogInClient,
   type LogInResult,
   type SessionOpeningOptions,
 } from './session-opening.ts'
@@ -22,11 +22,11 @@ interface SessionDetail {
 
 /** Opens a session of the REST API, for clusters that do not offer OpenID Connect. */
 export async function openRestSession(opening: SessionOpeningOptions): Promise<LogInResult> {
-  const { data, header } = await authenticate(sessionlessClient(opening, null), opening)
+  const { data, header } = await authenticate(createLogInClient(opening, null), opening)
   const session = readSessionResponse(data)
   const received = header('net-session') ?? header('zt-session')
   const token = isSessionToken(received) ? received : session.token
-  await completeFactors(sessionlessClient(opening, token), session, opening)
+  await completeFactors(createLogInClient(opening, token), session, opening)
   return { token, renewal: null, identity: session.identity.name }
 }
 

@@ -21,9 +21,9 @@ export interface LogInResult {
 }
 
 /**
- * A client before the log-in: without a token, or with that of a session that lacks second factors.
+ * A client for a log-in: without a token, or with that of a session that lacks second factors.
  */
-export function sessionlessClient(
+export function createLogInClient(
   { controllers, caPem, credential }: SessionOpeningOptions,
   token: string | null,
 ): ApiClient {

@@ -61,7 +61,7 @@ export async function migrate(
   }
 }
 
-/** Prints each value that the migration would lose, and refuses to migrate if there are any. */
+/** If the migration would lose values, prints its report and refuses to migrate. */
 function requireNoLosses(migration: Migration): void {
   if (migration.report.count('lost') > 0) printLine(migrationText(migration))
   refuseLossyMigration(migration)

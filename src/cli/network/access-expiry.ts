@@ -43,8 +43,8 @@ export function normalizeFileExpiries(
 }
 
 /**
- * Converts the times at which a record's access ends to the form of an export; omits times that
- * have passed.
+ * Converts the times at which a record's access ends to the form of an export; omits role
+ * attributes whose time has passed.
  */
 export function normalizeRecordExpiries(kind: string, fields: JsonObject): JsonObject {
   const { roleAttributesExpireAt: ends, ...others } = normalizeEnds(kind, fields)

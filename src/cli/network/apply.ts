@@ -44,7 +44,8 @@ export async function applyNetworkFile(options: ApplyOptions): Promise<void> {
  * @param path path of the file, for messages about its faults.
  * @param over completes the objects of the file with values from the network; if absent, the
  * objects are used unchanged.
- * @throws {CommandFailure} exit 2 for faults, with nothing changed.
+ * @throws {CommandFailure} exit 2 for faults of the file, with nothing changed; exit 1 when a step
+ * fails, after the steps before it have changed the network.
  */
 export async function applyNetwork(
   path: string,

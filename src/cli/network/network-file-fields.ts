@@ -88,8 +88,7 @@ export function toRequestBody(kind: RecordKind, fields: JsonObject): JsonObject 
 }
 
 /**
- * Normalizes an object to the form in which the API returns it: sorted, completed, without default
- * values.
+ * Normalizes an object to the form that it has in an export: sorted, and without default values.
  * @throws {Problem} COULD_NOT_VALIDATE for content that the API would always refuse, regardless of
  * other records.
  */

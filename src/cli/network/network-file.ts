@@ -43,7 +43,7 @@ export interface FileFault {
   readonly problem: string
 }
 
-/** Contents of a file, with all faults that can be found without the network. */
+/** Contents of a file, with the faults that were found without the network. */
 export interface NetworkFile {
   readonly objects: readonly NetworkFileObject[]
   readonly faults: readonly FileFault[]
@@ -255,7 +255,7 @@ function portable(
 }
 
 /**
- * Faults for objects with the same name, because a reference to such a name would be ambiguous.
+ * Faults for objects that the file contains more than once.
  */
 function doubles(objects: readonly NetworkFileObject[]): FileFault[] {
   const first = new Map<string, NetworkFileObject>()

@@ -56,8 +56,8 @@ export function planNetworkSteps(
 }
 
 /**
- * Built-in objects that the file does not contain. They are added with their original fields, so
- * that pruning does not delete them.
+ * Built-in config types that the file does not contain. They are added with their original fields,
+ * so that pruning restores these fields: a file omits a built-in config type that is unchanged.
  */
 function unsaid(objects: readonly NetworkFileObject[], live: LiveNetwork): NetworkFileObject[] {
   const named = new Set(objects.map(keyIn))

@@ -97,7 +97,7 @@ export class UnimportedFields {
     this.#lost.set(at, found)
   }
 
-  /** One sentence for each lost field. */
+  /** One sentence for each lost field, and one for all unknown fields. */
   notes(): string[] {
     const lost = [...this.#lost].map(([at, { names, remedy }]) => {
       const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : ''

@@ -40,7 +40,8 @@ interface Outcome {
 /**
  * Creates the identities in a CSV file, and writes their enrollment tokens. If the user runs the
  * command again, it continues where it stopped.
- * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed.
+ * @throws {CommandFailure} exit 2 for faults in the file, with nothing changed; exit 1 for a
+ * failure after some identities may have been created.
  */
 export async function importIdentities(
   path: string,
@@ -91,7 +92,7 @@ function requireNoFaults(path: string, faults: readonly CsvFault[]): void {
   throw usageFailure(`nothing was changed\n${lines.join('\n')}`)
 }
 
-/** Replaces the names of other records with ids; each name is requested once. */
+/** Replaces the names of other records with ids. The same fields are not requested twice. */
 async function resolvedLines(
   path: string,
   client: ApiClient,

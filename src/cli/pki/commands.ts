@@ -67,8 +67,8 @@ interface PkiOptions {
 }
 
 /**
- * Renews the certificate of a controller, or signs a new certificate for another member. The
- * controller on this host need not be running.
+ * Renews the certificate of a controller, or signs a new certificate for another member. With
+ * `rootKey`, no controller needs to run.
  */
 export async function renewCertificate(
   options: AskedOptions & {
@@ -298,7 +298,7 @@ function rootOf(caPath: string, keyPath: string, keyPem: string): Certificate {
   )
 }
 
-/** Issues a certificate for a key that is created on this host and does not leave it. */
+/** Issues a certificate for a key that stays on this host; creates the key if it is missing. */
 export async function issueExternalCertificate(
   options: PkiOptions & {
     readonly name: string
@@ -338,8 +338,8 @@ export async function issueExternalCertificate(
 }
 
 /**
- * Prints a failure as one line without a stack, because it comes from files or certificates that
- * the operator must correct.
+ * Converts a fault of a file or certificate to a failure with one line, because the operator must
+ * correct the file.
  */
 export async function withOneLineErrors<T>(step: () => T | Promise<T>): Promise<T> {
   try {

@@ -44,7 +44,7 @@ export class QuickstartProcesses {
     this.#onEvent = onEvent
   }
 
-  /** ID of the process that runs, or that ran when this object was created. */
+  /** ID of the process at the last poll, or when this object was created; null: not running. */
   pidOf(plan: ProcessPlan): number | null {
     return this.#watched.find((one) => one.plan === plan)?.pid ?? null
   }
@@ -168,7 +168,7 @@ function howEnded({ child }: Watched): string {
 }
 
 /**
- * Renames the log of an earlier run.
+ * Renames the log of an earlier run if it is too large.
  * @param path path of a log to which no process writes.
  */
 function putLogAside(path: string): void {

@@ -5,13 +5,13 @@ import { RecordNameResolver } from './names.ts'
 import { sendRecordWrite } from './write.ts'
 import { printJson, printLine } from '../terminal/output.ts'
 
-/** Disables an identity until it is enabled again, which ends its sessions and circuits. */
+/** Disables an identity until it is enabled again; this ends its sessions and circuits. */
 export async function disableIdentityByName(name: string, options: ContextOptions): Promise<void> {
   // A duration of 0 has no end.
   await send(name, 'disable', { durationMinutes: 0 }, options)
 }
 
-/** Enables an identity, which also ends its lockout and its pause after wrong codes. */
+/** Enables an identity; this also ends its lockout and its pause after wrong codes. */
 export async function enableIdentityByName(name: string, options: ContextOptions): Promise<void> {
   await send(name, 'enable', undefined, options)
 }

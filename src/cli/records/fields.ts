@@ -31,7 +31,7 @@ export interface KindField {
    */
   readonly schema: JsonObject
   readonly reference: ReferenceShape | null
-  /** True if the API never returns the field. */
+  /** True for a password or another secret that the API never returns. */
   readonly isSecret: boolean
   readonly isShown: boolean
   /**
@@ -61,7 +61,10 @@ type Properties = Readonly<Record<string, JsonObject>>
 const SECRET = /(password|secret)$/i
 const baseFields: ReadonlySet<string> = new Set(['_links', 'createdAt', 'id', 'updatedAt'])
 
-/** All fields of a kind: first the fields that can be written, in the order of the descriptor. */
+/**
+ * The fields of a kind, without those that all kinds have: first the fields that can be written, in
+ * the order of the descriptor.
+ */
 export function kindFields(entity: Entity): readonly KindField[] {
   const create = requestSchema(entity, 'create')
   const patch = schemaProperties(requestSchema(entity, 'patch'))

@@ -19,7 +19,7 @@ import {
 const SUGGESTIONS_MAX = 500
 const IDS_PER_QUERY = 100
 
-/** Finds records by name; requests each name only once. */
+/** Finds records by name, and remembers the ids and names that it has found. */
 export class RecordNameResolver {
   readonly #client: ApiClient
   readonly #ids = new Map<string, string>()

@@ -159,9 +159,7 @@ async function readRowsAt(
   }
 }
 
-/**
- * Record names for shell completion: at most one screenful, and none if the user is not logged in.
- */
+/** Names of at most `limit` records, for shell completion. */
 export async function recordNamesForCompletion(
   kind: RecordKind,
   client: ApiClient,

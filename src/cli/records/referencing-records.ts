@@ -9,8 +9,9 @@ const SHOWN_MAX = 10
 const ROWS_MAX = 10_000
 
 /**
- * Names of the records that reference this record (such as the services of a config) and that a
- * deletion would change. Omits records that the caller may not read.
+ * Names of up to {@link SHOWN_MAX} records that reference this record (such as the services of a
+ * config) and that a deletion would change, and a note if there are more. Omits records that the
+ * caller may not read.
  */
 export async function findReferencingRecordNames(
   client: ApiClient,

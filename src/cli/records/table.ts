@@ -11,15 +11,15 @@ import { type ApiRecordRow } from './rows.ts'
 const outputs = ['table', 'json', 'yaml', 'name'] as const
 export type RecordOutputFormat = (typeof outputs)[number]
 
-/** Maximum columns; more would not fit the width of a terminal. */
+/** Maximum default columns besides name and ID; more would not fit the width of a terminal. */
 const COLUMNS_MAX = 6
 const CELL_CHARACTERS_MAX = 48
 const TEXT_CHARACTERS_MAX = 4096
 
 /**
  * Prints records of one kind.
- * @param shown the columns of the table, or the members in JSON; undefined: the default columns of
- * the kind, or all members in JSON.
+ * @param shown the columns of the table, or the members in JSON and YAML; undefined: the default
+ * columns of the kind, or all members.
  */
 export async function printRows(
   kind: RecordKind,
@@ -121,8 +121,7 @@ async function tableOf(
 }
 
 /**
- * Replaces the IDs in a value with names, if the response contains the names or another request has
- * returned them.
+ * Replaces the IDs in a value with names, which come from the response or from another request.
  */
 async function shownValue(
   { name, alias, reference }: KindField,

@@ -180,7 +180,7 @@ async function wholeValues(
 
 /**
  * Deletes records after a confirmation. If the API refuses a deletion, the records that were
- * deleted before stay deleted, and the message lists them.
+ * deleted before stay deleted; without JSON output, the command has printed a line for each.
  */
 export async function deleteRecords(
   word: string,
@@ -227,7 +227,7 @@ export async function sendRecordDelete(
 }
 
 /**
- * One sentence for each record that refers to a record to be deleted and would lose this reference.
+ * One sentence for each record to be deleted to which other records refer; it names the others.
  */
 async function lossesOf(
   client: ApiClient,

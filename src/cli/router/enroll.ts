@@ -49,7 +49,7 @@ export interface EnrollRouterOptions {
 /**
  * Enrolls a router with an enrollment token and writes its identity files. It writes the key before
  * it uses the token, so that the user can repeat the command after an interruption. It overwrites
- * files only with `force`.
+ * identity files only with `force`, or to finish an interrupted run.
  * @throws {CommandFailure} one sentence; exit 2 for an invalid configuration.
  */
 export async function enrollRouter(path: string, options: EnrollRouterOptions): Promise<void> {

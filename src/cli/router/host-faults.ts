@@ -27,8 +27,8 @@ export interface HostStartFaults {
 }
 
 /**
- * Finds everything that would prevent the start of a router on this host. Opens its ports and
- * closes them again.
+ * Checks the keys, certificates, controller addresses and ports that a router needs on this host to
+ * start. Opens its ports and closes them again, unless the router runs.
  */
 export async function findHostStartFaults(checked: CheckedRouterConfig): Promise<HostStartFaults> {
   const found = [

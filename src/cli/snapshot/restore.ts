@@ -57,8 +57,8 @@ export interface RestoreResult {
  * `cluster snapshot restore FILE CONFIG` creates the first controller of a new cluster with the
  * content of a backup. Repeating it is safe: the data folder appears complete and last, and no
  * controller can run without it.
- * @throws {CommandFailure} exit 2 for flags and configuration, 1 for files that it would have to
- * overwrite.
+ * @throws {CommandFailure} exit 2 for flags and configuration, otherwise 1, for example for files
+ * that it would have to overwrite.
  */
 export async function restoreSnapshot(
   path: string,

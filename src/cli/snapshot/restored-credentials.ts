@@ -62,8 +62,8 @@ export function prepareRestoredCredentials(
 }
 
 /**
- * Path of a marker file. While it exists, the data folder is not written yet, and a restore wrote
- * the files next to the marker.
+ * Path of a marker file. While it exists and there is no data folder, the restore that wrote it was
+ * interrupted, and a repeated restore may overwrite the files next to the marker.
  */
 export function restoreMarkerPath({ folder }: PlannedConfig): string {
   return join(folder, CREATION_MARKER_NAME)

@@ -27,7 +27,7 @@ export interface SaveOptions {
   readonly data?: string
   readonly recipient?: string
   readonly plaintext?: boolean
-  /** Set to false by `--without-secrets`. */
+  /** Set to true by `--without-secrets`. */
   readonly withoutSecrets?: boolean
   readonly stale?: boolean
   readonly json?: boolean

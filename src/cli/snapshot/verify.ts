@@ -13,7 +13,10 @@ export interface VerifyOptions {
   readonly json?: boolean
 }
 
-/** `cluster snapshot verify FILE` checks whether a backup can be restored; needs no controller. */
+/**
+ * `cluster snapshot verify FILE` checks whether a backup can be restored, without a controller. The
+ * content of an encrypted backup is checked only with its key.
+ */
 export async function verifySnapshot(path: string, options: VerifyOptions): Promise<void> {
   const key = readBackupKey(options.key)
   const checked = await prefixErrorsWithFile(path, () => check(path, key))

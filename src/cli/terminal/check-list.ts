@@ -11,8 +11,8 @@ interface Check {
 const NAME_COLUMNS = 14
 
 /**
- * Prints the result of each check when it is known: one line for each, or all of them in one JSON
- * document.
+ * Collects the results of checks. Prints a line for each when it is known; a silent list leaves it
+ * to the caller to print all of them as JSON.
  */
 export class CheckList {
   readonly checks: Check[] = []

@@ -79,7 +79,7 @@ interface FailureCause {
 
 /**
  * The exit code and error code of the first error in the chain of causes that has an error code;
- * the chain begins with the failure itself.
+ * the chain begins with the failure itself. An exit code of the failure other than 1 is kept.
  */
 export function findFailureCause(failure: CommandFailure): FailureCause {
   const { exitCode } = failure

@@ -30,7 +30,10 @@ export function toggleDebugLogOnSignal(log: Logger, configured: string): void {
   })
 }
 
-/** Resolves at the first SIGTERM or SIGINT. A second signal ends the process immediately. */
+/**
+ * Resolves at the first SIGTERM or SIGINT. A second signal of the same kind ends the process
+ * immediately.
+ */
 export function waitForStopSignal(log: Logger, program: string): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

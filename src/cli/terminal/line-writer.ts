@@ -194,7 +194,7 @@ function isWrittenBy(endMs: number, fd: number, bytes: Buffer): boolean {
 /**
  * File descriptor of standard output for lines. A pipe is opened a second time in non-blocking
  * mode, so that a write to a full pipe fails instead of blocking a thread. Other outputs are used
- * directly: a file or terminal never blocks, and a socket cannot be opened again.
+ * directly: a file does not block, and a socket cannot be opened again.
  */
 export function openLineOutput(): number {
   try {

@@ -30,8 +30,8 @@ function readFile(path: string, what: string): string {
 }
 
 /**
- * @param what name of the input, the subject of the message "… is longer than". @throws
- * {CommandFailure} exit 1.
+ * @param what name of the input, the subject of the message "… is longer than".
+ * @throws {CommandFailure} exit 1.
  */
 export function readStandardInput(what: string, bytesMax = SECRET_FILE_BYTES_MAX): string {
   const text = readFileDescriptor(0, bytesMax)

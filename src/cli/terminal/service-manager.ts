@@ -67,7 +67,7 @@ export class ServiceManager {
 
   /**
    * Reports that the program ends successfully. Without this, systemd would count an end before
-   * `ready` as a failure. Resolves when systemd has received the message.
+   * `ready` as a failure. Resolves when the message was sent, or could not be sent.
    */
   async ended(reason: string): Promise<void> {
     if (this.#pingTimer !== null) clearInterval(this.#pingTimer)

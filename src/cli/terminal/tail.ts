@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-/** The complete lines at the end of a file, at most `bytesMax` bytes. */
+/** The end of a file from the beginning of a line, at most `bytesMax` bytes. */
 export function readFileTail(path: string, bytesMax: number): Buffer {
   const file = openSync(path, 'r')
   try {

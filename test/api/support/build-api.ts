@@ -6,7 +6,8 @@ import type { ApiDeps } from '../../../src/api/api-deps.ts'
 import { createApi } from '../../../src/api/server.ts'
 
 /**
- * One listener that serves all APIs; it starts when the app is ready and stops when the app closes.
+ * One listener that serves the APIs of a controller. Their periodic tasks start when the app is
+ * ready, and stop when the app closes.
  */
 export function buildApi(parts: ApiDeps, https: ServerOptions | null = null): FastifyInstance {
   const api = createApi(parts)

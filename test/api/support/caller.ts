@@ -40,8 +40,8 @@ export const fabric = bases.fabric
 const servedBy = new WeakMap<TestController, Map<ApiName, ServedAnswers>>()
 
 /**
- * A client of a controller. It compares every response with the served document: the status must be
- * declared, and the body must match its schema and contain no other members.
+ * A client of a controller. It compares responses of the client, management and fabric APIs with
+ * the served document: the status must be declared, and a JSON body must match its schema.
  */
 export class CallerOf {
   readonly #controller: TestController

@@ -79,9 +79,9 @@ const ownLeaf = memberLeaf('ctrl1')
 const ownAuthorities = networkAuthorities(new ManualClock().nowMs())
 
 /**
- * A cluster with one controller: the real state machine, and a log that commits an entry
- * immediately. A test can simulate network faults: no leader, a lost response, entries that arrive
- * late.
+ * A cluster with one running controller: the real state machine, and a log that commits an entry
+ * immediately. The other listed member is never connected. A test can simulate network faults: no
+ * leader, a lost response, entries that arrive late.
  */
 export class LocalCluster implements Proposer, ClusterView {
   readonly selfId = 'ctrl1'
@@ -96,7 +96,7 @@ export class LocalCluster implements Proposer, ClusterView {
   hasLeader = true
   /** ID of the leader; null: this controller. */
   leader: string | null = null
-  /** True: a command takes effect, but its proposer receives no response. */
+  /** True: a command takes effect, but its proposer receives OUTCOME_UNKNOWN. */
   losesAnswers = false
   contactMs = 0
   readRounds = 0
@@ -104,7 +104,7 @@ export class LocalCluster implements Proposer, ClusterView {
    * How far the clocks of the members are ahead of this controller's clock; log time follows them.
    */
   aheadMs = 0
-  /** Time of the clocks of a majority; undefined: the time of this controller's clock. */
+  /** Time of a majority's clocks; null: unknown; undefined: as the clock of this controller. */
   clockMs: number | null | undefined = undefined
   proposals: ProposalInput[] = []
   /** Receives all proposals of this controller, and all refusals before a proposal. */
@@ -226,7 +226,7 @@ export class LocalCluster implements Proposer, ClusterView {
   }
 }
 
-/** Records the requests; other tests check the decisions about changes. */
+/** Records changes and transfers; other tests check the decisions about changes. */
 export class LocalMembership implements MembershipControl {
   readonly transfers: (string | null)[] = []
   readonly changes: { change: MembershipChange; confirmation: string | null }[] = []
@@ -259,8 +259,8 @@ export class LocalMembership implements MembershipControl {
 }
 
 /**
- * Records the requests of joining controllers and operators, and returns the responses that the
- * test sets.
+ * Records the requests of joining controllers and operators, and returns fixed responses, or the
+ * refusal that the test sets.
  */
 export class TestAdmission implements ControllerAdmission {
   readonly invites: Parameters<ControllerAdmission['invite']>[0][] = []
@@ -341,7 +341,7 @@ export interface TestController {
   readonly authorities: TestAuthorities
   /** The token of a session, signed as every controller of the cluster would sign it. */
   tokenOf(sessionId: string): string
-  /** Opens a session without a log-in, which saves a password hash. @returns its token. */
+  /** Opens a session without a log-in, so that no password is hashed. @returns its token. */
   openSession(identityId: string): string
   close(): Promise<void>
 }
@@ -354,8 +354,8 @@ const noKeyEndpoints: KeyFetchRules = {
 }
 
 /**
- * A controller of a new cluster, with an administrator and an ordinary identity, both with
- * passwords.
+ * A controller of a new cluster, with an administrator, an ordinary identity and a disabled
+ * administrator, all with passwords.
  * @param given components that replace the default ones.
  */
 export async function startController(

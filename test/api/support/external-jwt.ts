@@ -7,7 +7,7 @@ import { controllerForFile, type ForFile } from './for-file.ts'
 export interface WithProvider extends ForFile {
   readonly server: KeyServer
   readonly provider: TestProvider
-  /** Name of the provider. */
+  /** ID of the signer for `provider`. */
   readonly signerId: string
   /** @returns the ID of the signer. */
   newSigner(fields: object): Promise<string>

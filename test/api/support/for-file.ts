@@ -14,8 +14,8 @@ export interface ForFile {
 }
 
 /**
- * One controller for all tests of a file, closed after the last one. Closing it fails if the
- * controller has reported an internal error.
+ * One controller for all tests of a file, closed after the last one. The file fails if the
+ * controller has logged an error.
  */
 export async function controllerForFile(
   limits: Partial<ApiLimits> = {},

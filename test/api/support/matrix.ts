@@ -79,8 +79,9 @@ const own: Readonly<Record<string, string>> = {
 }
 
 /**
- * The permission that OpenZiti requires for an operation of the management API, derived only from
- * its path; or only a session, if the API document requires no permission.
+ * The permission that an operation of the management API requires, derived only from its method and
+ * path; `public`, `partial` or `session` if it requires no permission. Except for the operations in
+ * `own`, OpenZiti requires the same.
  */
 export function neededFor(method: string, path: string): string {
   const ofOurs = own[`${method} ${path}`]

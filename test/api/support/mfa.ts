@@ -29,7 +29,7 @@ export class Authenticator {
     return codeOf(this.url, this.#controller.clock.nowMs() + stepsLater * STEP_MS)
   }
 
-  /** A code that was not used yet; advances the time if necessary. */
+  /** Advances the time by one step. @returns the code of the new step. */
   freshCode(): string {
     this.#controller.clock.advance(STEP_MS)
     return this.code()

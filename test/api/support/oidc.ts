@@ -100,8 +100,8 @@ export class OidcClient {
   }
 
   /**
-   * Parameters that the callback URL sends to the client, from the response to the last step of a
-   * log-in.
+   * Follows the callback URL in the response to the last step of a log-in. @returns the code that
+   * the client receives.
    */
   async codeOf(step: OidcReply): Promise<string> {
     const { pathname, search } = new URL(String(step.headers['location']))

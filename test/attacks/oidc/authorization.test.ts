@@ -228,7 +228,7 @@ describe('a controller as an OIDC provider', () => {
   })
 })
 
-test('a redirect URI is accepted only if it is completely equal to a registered one', async () => {
+test('a redirect URI of the controller settings is accepted only if it is completely equal to the registered one', async () => {
   const own = 'https://console.example/zac/callback'
   const out = 'https://console.example/out'
   const oidc = { redirectUris: [own, 'javascript:alert(1)'], postLogoutUris: [out] }

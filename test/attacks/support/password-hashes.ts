@@ -16,7 +16,7 @@ interface HashCost {
 /** Parameters that OpenZiti uses. */
 const OPENZITI: HashCost = { memoryCost: 3072, timeCost: 1, parallelism: 4 }
 
-/** An Argon2 hash of a password with OpenZiti's parameters, as in a migrated network. */
+/** An Argon2 hash of a password, by default with OpenZiti's parameters as in a migrated network. */
 export function weakHash(password: string, cost: Partial<HashCost> = {}): Promise<string> {
   return argon2.hash(password, { type: argon2.argon2id, hashLength: 32, ...OPENZITI, ...cost })
 }

@@ -126,7 +126,7 @@ export class StolenRouter {
     this.pipe = pipe
   }
 
-  /** All session tokens that a router has received, by identity. */
+  /** The last session token that the router has received for each identity, by identity ID. */
   async tokens(): Promise<ReadonlyMap<string, string>> {
     await settle()
     const told = this.pipe
@@ -135,7 +135,7 @@ export class StolenRouter {
     return new Map(told.map(({ identityId, token }) => [identityId, token]))
   }
 
-  /** Tokens of sessions that the controller has removed at a router. */
+  /** Tokens of sessions that the controller has removed at the router. */
   async lost(): Promise<readonly string[]> {
     await settle()
     return this.pipe
@@ -143,7 +143,7 @@ export class StolenRouter {
       .flatMap(({ body }) => fromBinary(ApiSessionRemovedSchema, body).tokens)
   }
 
-  /** IDs of service sessions whose end the controller has reported to a router. */
+  /** IDs of service sessions whose end the controller has reported to the router. */
   async ended(): Promise<readonly string[]> {
     await settle()
     return this.pipe

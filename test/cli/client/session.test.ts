@@ -156,7 +156,7 @@ test('login reports a wrong password, a missing password or two methods together
   )
 })
 
-test('login tries the next controller if the first one is unreachable, and later commands try that controller first', async () => {
+test('a command tries the next controller if the first one is unreachable, and stores that controller as the first', async () => {
   await person.logIn('--context', 'prod')
   const away = `https://127.0.0.1:${await freePort()}`
   const file = stored()

@@ -48,7 +48,7 @@ describe('the local port for the browser’s redirect', () => {
     await listener.close()
   })
 
-  test('is opened before the log-in begins, so that no other program can open it', async () => {
+  test('is open before the log-in begins, and the redirect URI contains its number', async () => {
     const listener = await RedirectListener.open()
     const { port } = new URL(listener.uri)
     expect(listener.uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/auth\/callback$/)

@@ -81,7 +81,7 @@ describe('a log-in by password', () => {
     expect([done.code, done.stderr]).toEqual([3, expect.stringMatching(/log-in refused: .*wrong/)])
   })
 
-  test('prompts for the second factor of an identity that has one', async () => {
+  test('requires the second factor of an identity that has one', async () => {
     const { controller } = person.cluster
     const username = 'gustav'
     const made = await person.cluster.ask('POST', '/identities', {
@@ -120,7 +120,7 @@ describe('a log-in by password', () => {
     const away = `https://127.0.0.1:${await freePort()}`
     const flags = ['--user', admin.username, '--password-file', person.secret('p', admin.password)]
     const ca = ['--ca', person.file('ca.pem', person.caPem)]
-    const done = await person.run('login', person.origin, away, ...flags, ...ca)
+    const done = await person.run('login', away, person.origin, ...flags, ...ca)
     expect(done.code).toBe(0)
   })
 })

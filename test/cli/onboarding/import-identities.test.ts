@@ -21,7 +21,7 @@ const imported = (text: string, ...flags: string[]) =>
 const names = () => person.out('list', 'identities', '--all', '--sort', 'name', '-o', 'name')
 
 describe('identity import', () => {
-  test('reports every faulty line, and creates nothing', async () => {
+  test('reports several faulty lines in one run, and creates nothing', async () => {
     const before = await names()
     const text = [
       'name,roleAttributes,type,authPolicy,isAdmin',

@@ -150,7 +150,7 @@ describe('router enroll', () => {
     )
   })
 
-  test('exits with 2 if neither the configuration nor the token contains a controller, and sends no request', async () => {
+  test('exits with 2 if neither the configuration nor the token contains a controller, and writes no files', async () => {
     const { jwt } = await newToken()
     const [head = '', payload = '', signature = ''] = jwt.split('.')
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as object
@@ -348,7 +348,7 @@ describe('router enroll', () => {
       /for two things/,
     ],
     ['with a configuration error', CONFIG.replace('v: 3', 'v: 4'), /:1: v: expected 3/],
-  ])('exits with 2 for a configuration %s, and sends no request', async (_, text, sentence) => {
+  ])('exits with 2 for a configuration %s, and writes no files', async (_, text, sentence) => {
     writeFileSync(at('router.yml'), text)
     refused(await enroll((await newToken()).jwt), sentence, 2)
     expect(written()).toEqual([])

@@ -7,7 +7,7 @@ describe('the section listeners of a router configuration', () => {
   const listener = (rest: string): string => `listeners: [{${rest}}]\n`
   const edge = 'edge: {}\n'
 
-  test('accepts each binding, such as edge, transport or tunnel', () => {
+  test('accepts the bindings edge, transport and tunnel, and requires a binding', () => {
     for (const binding of ['edge', 'transport']) {
       const text = listener(`binding: ${binding}, bind: "tls:0.0.0.0:1", advertise: "r.test:1"`)
       expect(config(text).listeners[0]?.binding).toBe(binding)

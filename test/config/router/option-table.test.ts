@@ -90,22 +90,22 @@ const table: readonly (readonly [string, Proof])[] = [
     below(place, {
       sendInterval: [
         ctrl(
-          'The heartbeats of %s > are sent more often than each second if sendInterval and checkInterval are shorter',
+          'The heartbeats that ctrl.%s configures > are sent more often than each second if sendInterval and checkInterval are shorter',
         ),
       ],
       checkInterval: [
         ctrl(
-          'The heartbeats of %s > are sent more often than each second if sendInterval and checkInterval are shorter',
+          'The heartbeats that ctrl.%s configures > are sent more often than each second if sendInterval and checkInterval are shorter',
         ),
       ],
       closeUnresponsiveTimeout: [
         ctrl(
-          'The heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
+          'The heartbeats that ctrl.%s configures > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
       unresponsiveAfter: [
         ctrl(
-          'The heartbeats of %s > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
+          'The heartbeats that ctrl.%s configures > mark a silent channel as unresponsive after unresponsiveAfter, and close it after closeUnresponsiveTimeout',
         ),
       ],
     }),

@@ -44,7 +44,7 @@ describe('The router configuration file', () => {
     ['edge', 'fabric only'],
     ['link', 'neither dials nor accepts other routers'],
     ['listeners', 'nothing enters the network'],
-  ])('without %s is accepted with the note that the router %s', (name, effect) => {
+  ])('without the section %s is accepted with a note that contains “%s”', (name, effect) => {
     const text = LEAST.split('\n').slice(0, 3).join('\n')
     const told = missingSectionNotes(whole(text)).filter((line) => line.startsWith(`no ${name}:`))
     expect(told).toHaveLength(1)

@@ -59,7 +59,9 @@ export class RandomNetwork {
     this.log.create('serviceEdgeRouterPolicy', 'f1', { name: 'f1', serviceRoles: all, ...roles })
   }
 
-  /** Creates services that exist only in the fabric API, which no operation creates. */
+  /**
+   * Forms the cluster with services that exist only in the fabric API, which no operation creates.
+   */
   #form(): void {
     const records = initialSeedRecords({
       adminId: 'admin',
@@ -259,7 +261,7 @@ export class RandomNetwork {
   steps(max = 5): readonly Step[] {
     if (this.#chance(0.2)) return this.#tunneler()
     const steps = Array.from({ length: this.#random.integer(1, max) }, () => this.#step())
-    // Creates and deletes a record, or changes it and reverts the change: the entry has no effect.
+    // Creates a record before the other steps, and deletes it after them.
     if (this.#chance(0.2)) {
       const id = `${letters.service}-brief`
       steps.unshift(this.#createStep('service', id))
@@ -296,7 +298,7 @@ export class RandomNetwork {
     return seen.length > 0 && this.#chance(0.8) ? this.#pick(seen) : this.#id('service')
   }
 
-  /** @returns the outcome and the request. */
+  /** @returns the outcome, the request, and the checks that pass at their current revisions. */
   openServiceSession(): {
     readonly outcome: Outcome
     readonly apiSessionId: string

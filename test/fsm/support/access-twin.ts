@@ -28,7 +28,7 @@ function means(policy: EntityRecord, field: string, record: EntityRecord): boole
   return named.length > 0 && named.every((role) => own.includes(role))
 }
 
-/** Pairs that the policies of one kind connect. */
+/** Policies of one kind that connect the two records, sorted by ID. */
 export function slowLinked(
   state: ClusterState,
   kind: KindName,

@@ -52,7 +52,7 @@ function fieldsOf(kind: string, mode: RequestMode, body: JsonObject): JsonObject
   return { ...normalizeBody(entity, mode, body).fields, ...Object.fromEntries(prepared) }
 }
 
-/** Writes a log as controllers would, and passes each entry to every machine that applies it. */
+/** Writes a log as controllers would, and passes each entry to the function that applies it. */
 export class LogWriter {
   readonly entries: Entry[] = []
   timeMs = startMs
@@ -118,9 +118,7 @@ export class LogWriter {
     )
   }
 
-  /**
-   * The payload of a command as the API would create it; `fields` skip the checks of `normalise`.
-   */
+  /** The payload of a command as the API would create it; `fields` are not checked. */
   static write(entity: string, id: string, fields: JsonObject): Uint8Array {
     const json = utf8.encode(canonicalJson(fields))
     return toBinary(EntityWriteSchema, create(EntityWriteSchema, { entity, id, json }))

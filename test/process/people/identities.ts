@@ -137,7 +137,7 @@ test('a JSON schema whose evaluation never ends blocks neither its controller no
   await make(1, '/configs', { name: 'fits', configTypeId: typeId, data: { name: 'aaa' } })
 })
 
-test('a router created on one controller has a valid enrollment token on all, signed by the TLS key of the controller that responds', async () => {
+test('a router created on one controller has a valid enrollment token on all, signed by the TLS key of the controller that created the token', async () => {
   const id = await make(2, '/edge-routers', { name: 'gate', isTunnelerEnabled: true })
   for (const k of [1, 2, 3]) {
     const { data } = (await ask(k, 'GET', `/edge-routers/${id}`)).body

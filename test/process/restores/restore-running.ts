@@ -160,7 +160,7 @@ test('a restore completes with the same records if the leader is killed during s
   await expectRestored()
 })
 
-test('a restore of an edited backup or of another file changes nothing', async () => {
+test('a restore of a file that is not a backup changes nothing', async () => {
   const client = await fleet.loggedIn(1)
   const count = await countOn(client)
   const notes = join(fleet.dir, 'notes.txt')

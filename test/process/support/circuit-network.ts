@@ -189,7 +189,7 @@ export class CircuitNetwork {
     await this.streams.open(near, this.#ports.near)
   }
 
-  /** Resolves when every running controller shows this number of links as up. */
+  /** Resolves when every running controller shows at least this number of links as up. */
   async linked(count: number): Promise<void> {
     await this.#each(`${count} links`, async (client) => {
       const links = await this.#listed(client, 'links')
@@ -207,8 +207,8 @@ export class CircuitNetwork {
   }
 
   /**
-   * Resolves when the running controllers own this number of circuits in total, each circuit once.
-   * @returns ms.
+   * Resolves when the numbers of circuits that the running controllers own have this sum.
+   * @returns the elapsed time in ms.
    */
   async answeredFor(count: number): Promise<number> {
     const beganMs = performance.now()
@@ -224,8 +224,8 @@ export class CircuitNetwork {
   }
 
   /**
-   * Runs `act`, which makes circuits change paths, and waits until some have another path. @returns
-   * how many.
+   * Runs `act`, which makes circuits change paths, and waits until some have another path and the
+   * streams have settled. @returns how many circuits have another path then.
    */
   async moved(act: () => void): Promise<number> {
     const before = await this.#ways()

@@ -52,8 +52,8 @@ interface RequestOptions {
 const served = new Map<string, ServedAnswers>()
 
 /**
- * A user or script that sends HTTPS requests to one controller. It checks every answer against the
- * document that the controller serves.
+ * A user or script that sends HTTPS requests to one controller. Unless a request excludes this, its
+ * answer is checked against the document that the controller serves.
  */
 export class Client {
   readonly baseUrl: string
@@ -201,7 +201,8 @@ export type WriteFate = 'acknowledged' | 'unknown'
 
 /**
  * Creates one service, and retries as a careful client would: with a request ID, on any controller
- * until it is acknowledged; without one, only if the answer says that nothing was changed.
+ * until it is acknowledged; without one, only if the answer says that nothing was changed, or if
+ * the controller accepted no connection.
  */
 export async function createService(
   clients: readonly Client[],

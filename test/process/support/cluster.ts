@@ -119,7 +119,7 @@ export class TestCluster {
       throw new Error(`quickstart exited:\n${this.output}\n${this.logs()}`)
   }
 
-  /** Ends quickstart as ^C does, and waits until it has exited. */
+  /** Ends quickstart with a signal, by default that of ^C, and waits until it has exited. */
   async interrupt(signal: NodeJS.Signals = 'SIGINT'): Promise<number | null> {
     const child = this.#quickstart
     if (child === null) return null
@@ -253,8 +253,8 @@ export class TestCluster {
   }
 
   /**
-   * Ends every process and removes the folder. @throws {StatesDiffer} when the states of the
-   * controllers differ.
+   * Ends every process, and removes the folder unless FLOTILLA_KEEP is set.
+   * @throws {StatesDiffer} when the states of the controllers differ.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {

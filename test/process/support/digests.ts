@@ -15,9 +15,9 @@ export class StatesDiffer extends Error {
 }
 
 /**
- * Compares the states of all running controllers at one index: they compute a digest whenever no
- * entry is being applied. If they have no common index (no quorum, or only one controller), it
- * compares nothing.
+ * Compares the digests of running controllers that have the same index, repeatedly until all have
+ * the same index; after the last try it returns. Controllers compute a digest whenever no entry is
+ * being applied. With fewer than two digests it compares nothing.
  * @throws {StatesDiffer}
  */
 export async function compareDigests(

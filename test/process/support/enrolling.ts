@@ -47,7 +47,7 @@ export async function newRouterKeys(id: string): Promise<RouterKeys> {
   return { client: await newRequest(id), server: await newRequest('gate.test') }
 }
 
-/** A client certificate with its key, signed by another CA. */
+/** A client certificate with its key, signed by this issuer. */
 export function certifiedBy(
   issuer: CertificateWithKey,
   commonName: string,
@@ -82,8 +82,8 @@ let serial = 0
 
 /**
  * Administrators, devices and routers of a cluster. Each method names the controller that receives
- * the request. Reads of an administrator reflect all earlier answers. A device does not request
- * that, and neither do the device requests here.
+ * the request. Reads of an administrator reflect all earlier answers. Requests of devices need not,
+ * as those of real devices; only `session` and `identity` do.
  */
 export class Enrolling {
   readonly #admins: readonly Client[]
@@ -291,7 +291,7 @@ export class Enrolling {
     return this.device(k, 'POST', '/authenticate?method=password', { body })
   }
 
-  /** Requests the session, reflecting all writes of administrators. */
+  /** Requests the session, reflecting every answer so far. */
   session(k: number, token: string, by: CertificateWithKey | null = null): Promise<Answer> {
     const headers = this.asOfAnswers()
     const shown = by === null ? {} : { by }

@@ -65,9 +65,9 @@ export class Fleet {
   readonly hosts = new Map<number, string>()
   /** For controllers that run another release, the program of that release. */
   readonly programs = new Map<number, string>()
-  /** Every controller has a separate host address, and all use the same ports. */
+  /** Whether all controllers use the same ports; `hosts` then gives each a separate address. */
   hasSamePorts = false
-  /** Routers connect to the port that also serves the API. */
+  /** Whether routers connect to the port that also serves the API. */
   hasOnePort = false
   readonly #children = new Map<number, ChildProcess>()
   #clients: Client[] = []
@@ -149,7 +149,7 @@ export class Fleet {
     ]
   }
 
-  /** Runs a command until it exits. */
+  /** Runs a command until it exits; after the timeout, kills it. */
   cli(
     args: readonly string[],
     stdin = '',
@@ -298,7 +298,7 @@ export class Fleet {
     return pid
   }
 
-  /** Sends SIGSTOP or SIGCONT to the process of controller k; does nothing if it has exited. */
+  /** Sends a signal to the process of controller k; does nothing if it has exited. */
   signal(k: number, signal: NodeJS.Signals): void {
     if (this.isRunning(k)) this.#children.get(k)?.kill(signal)
   }
@@ -412,8 +412,8 @@ export class Fleet {
   }
 
   /**
-   * Ends every process and removes the folder. @throws {StatesDiffer} when the states of the
-   * controllers differ.
+   * Ends every process, and removes the folder unless FLOTILLA_KEEP is set.
+   * @throws {StatesDiffer} when the states of the controllers differ.
    */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -432,8 +432,8 @@ export class Fleet {
 }
 
 /**
- * Waits until each of these controllers lists exactly these controllers, all online, and returns
- * the elapsed time, which is longer on a busy machine. @throws if that does not happen.
+ * Waits until each of these controllers lists exactly these controllers, all online, and prints the
+ * elapsed time. @throws if that does not happen in 30 seconds.
  */
 export async function expectMembers(fleet: Fleet, expected: readonly number[]): Promise<void> {
   const startedAt = performance.now()

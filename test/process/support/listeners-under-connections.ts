@@ -225,7 +225,10 @@ function certificateIn(folder: string, cert: string, key: string): ClientCertifi
   return { cert: readFileSync(join(folder, cert)), key: readFileSync(join(folder, key)) }
 }
 
-/** A certificate from an authority that no network knows, with as many names as fit in 38 KB. */
+/**
+ * A certificate from an authority that no network knows, alone and with its issuer certificate,
+ * which has 38 KB of names.
+ */
 function foreignChains(folder: string): Record<'single' | 'large', ClientCertificate> {
   mkdirSync(folder)
   const openssl = (...words: readonly string[]): void => {

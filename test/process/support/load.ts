@@ -7,9 +7,9 @@ import { allServices, type Client, createService, pause, until, type WriteFate }
 const THINK_MS = 40
 
 /**
- * Clients that write without a pause and retry as a careful client does: they repeat a request with
- * its request ID after a documented 503 or a broken connection. Any other answer is a failed
- * request, and ends the load.
+ * Clients that write with short pauses and retry as a careful client does: they repeat a request
+ * with its request ID after an answer that allows this or a broken connection. Any other refusal is
+ * a failed request, and ends the load.
  */
 export class Load {
   /** Target of the writes; may be changed at any time. */

@@ -183,7 +183,7 @@ export class Prometheus {
     )
   }
 
-  /** Names of all alerts that have fired since the start. */
+  /** Names of all alerts that have fired in the last hour. */
   async fired(): Promise<readonly string[]> {
     const query = 'max_over_time(ALERTS{alertstate="firing"}[1h])'
     const { result } = (await this.#get(`query?query=${encodeURIComponent(query)}`)) as {

@@ -23,7 +23,7 @@ export class RouterProcess {
     this.#child = child
   }
 
-  /** Resolves when the process has ended. */
+  /** Ends the process with SIGTERM, and waits until it has ended. */
   async stop(): Promise<void> {
     const child = this.#child
     if (child === null || child.exitCode !== null) return

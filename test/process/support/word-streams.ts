@@ -195,7 +195,10 @@ export class WordStreams {
     for (const stream of this.all) stream.forgetSilence()
   }
 
-  /** Resolves when every open stream has received back every word that it has sent until now. */
+  /**
+   * Resolves when each active stream has ended or has received back all words that it sent before
+   * this call.
+   */
   async settled(): Promise<void> {
     const sent = new Map(this.speaking.map((stream) => [stream, stream.sent]))
     await until('every word comes back', () => {

@@ -111,7 +111,7 @@ describe('An application of a socket', () => {
     expect([errors, outer.readableEnded]).toEqual([['ECONNRESET'], false])
   })
 
-  test('ends its stream, if the peer of the socket had ended its own before the circuit existed', async () => {
+  test('ends the stream of the circuit if the peer of the socket ended its side before the circuit existed', async () => {
     const { inner, outer } = await connected()
     outer.end()
     await eventually(() => inner.readableEnded).toBe(true)

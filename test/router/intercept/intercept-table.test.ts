@@ -79,30 +79,30 @@ describe('The intercept config of a service', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['that is not an object', [], 'is no JSON object'],
-    ['without addresses', config([]), 'addresses is missing or empty'],
-    ['with a wildcard for every name', config(['*']), 'has *, which is no address'],
-    ['with a wildcard within a name', config(['a.*.example']), 'which is no address'],
-    ['with an address in a legacy notation', config(['127.1']), 'has 127.1, which is no address'],
-    ['with a network prefix that is too long', config(['10.0.0.0/33']), 'which is no address'],
+    ['is not an object', [], 'is no JSON object'],
+    ['has no addresses', config([]), 'addresses is missing or empty'],
+    ['has a wildcard for every name', config(['*']), 'has *, which is no address'],
+    ['has a wildcard within a name', config(['a.*.example']), 'which is no address'],
+    ['has an address in a legacy notation', config(['127.1']), 'has 127.1, which is no address'],
+    ['has a network prefix that is too long', config(['10.0.0.0/33']), 'which is no address'],
     [
-      'with an unsupported protocol',
+      'has an unsupported protocol',
       config(['a.example'], { protocols: ['sctp'] }),
       'neither tcp nor udp',
     ],
-    ['without ports', config(['a.example'], { portRanges: [] }), 'portRanges is missing'],
+    ['has no ports', config(['a.example'], { portRanges: [] }), 'portRanges is missing'],
     [
-      'with a port range that ends before it begins',
+      'has a port range that ends before it begins',
       config(['a.example'], { portRanges: [{ low: 9, high: 8 }] }),
       'has 9 to 8, which is no range of ports',
     ],
-    ['with port 0', config(['a.example'], { portRanges: [{ low: 0, high: 8 }] }), 'no range'],
+    ['has port 0', config(['a.example'], { portRanges: [{ low: 0, high: 8 }] }), 'no range'],
     [
-      'with allowed source addresses',
+      'has allowed source addresses',
       config(['a.example'], { allowedSourceAddresses: ['10.0.0.0/8'] }),
       'allowedSourceAddresses is not supported',
     ],
-  ])('%s is refused', (_what, value, expected) => {
+  ])('is refused if it %s', (_what, value, expected) => {
     expect(() => termsOf(value)).toThrow(expected)
   })
 })

@@ -33,7 +33,7 @@ function target(data: Data, config: object = forwarding): HostTarget {
   return chooseHostTarget(terms, readAppData(Buffer.from(JSON.stringify(data))))
 }
 
-describe('A host.v1 config that may let clients choose the target', () => {
+describe('A host.v1 config whose clients may choose the target', () => {
   test.each<[string, Data, string]>([
     ['an address in an allowed network', ask, 'tcp 10.1.2.3 80'],
     ['an allowed address', { ...ask, dst_ip: '192.168.7.7' }, 'tcp 192.168.7.7 80'],
@@ -53,13 +53,13 @@ describe('A host.v1 config that may let clients choose the target', () => {
       { ...ask, dst_ip: '::ffff:10.1.2.3' },
       'tcp 10.1.2.3 80',
     ],
-  ])('reaches %s', (_what, data, expected) => {
+  ])('lets a client reach %s', (_what, data, expected) => {
     const { protocol, host, port } = target(data)
     expect(`${protocol} ${host} ${port}`).toBe(expected)
   })
 
   test.each<[string, Data]>([
-    ['at an address outside of the allowed networks', { ...ask, dst_ip: '10.2.0.1' }],
+    ['an address outside of the allowed networks', { ...ask, dst_ip: '10.2.0.1' }],
     ['this host', { ...ask, dst_ip: '127.0.0.1' }],
     ['this host as an IPv4-mapped IPv6 address', { ...ask, dst_ip: '::ffff:127.0.0.1' }],
     [
@@ -105,7 +105,7 @@ describe('A host.v1 config that may let clients choose the target', () => {
     ['a target without a protocol', { ...ask, dst_protocol: undefined }],
     ['a target with a source address', { ...ask, source_addr: '10.1.9.9' }],
     ['the DNS resolver of the host', { ...ask, connType: 'resolver' }],
-  ])('does not reach %s', (_what, data) => {
+  ])('does not let a client reach %s', (_what, data) => {
     expect(() => target(data)).toThrow()
   })
 
@@ -192,38 +192,38 @@ describe('A config for hosting a service', () => {
   }
 
   test.each<[string, unknown, string]>([
-    ['that is not an object', [], 'host.v1 is no JSON object'],
-    ['without a protocol', { ...host, protocol: undefined }, 'protocol is missing'],
-    ['with an unsupported protocol', { ...host, protocol: 'sctp' }, 'neither tcp nor udp'],
-    ['without a port', { ...host, port: undefined }, 'port is missing'],
-    ['with a port that is a string', { ...host, port: '80' }, 'port is no integer'],
+    ['is not an object', [], 'host.v1 is no JSON object'],
+    ['has no protocol', { ...host, protocol: undefined }, 'protocol is missing'],
+    ['has an unsupported protocol', { ...host, protocol: 'sctp' }, 'neither tcp nor udp'],
+    ['has no port', { ...host, port: undefined }, 'port is missing'],
+    ['has a port that is a string', { ...host, port: '80' }, 'port is no integer'],
     [
-      'with an empty list of allowed addresses',
+      'has an empty list of allowed addresses',
       { ...forwarding, allowedAddresses: [] },
       'allowedAddresses is missing or empty',
     ],
     [
-      'without a list of allowed ports',
+      'has no list of allowed ports',
       { ...forwarding, allowedPortRanges: undefined },
       'allowedPortRanges is missing',
     ],
     [
-      'with an empty list of allowed protocols',
+      'has an empty list of allowed protocols',
       { ...forwarding, allowedProtocols: [] },
       'allowedProtocols is missing',
     ],
     [
-      'with allowed source addresses',
+      'has allowed source addresses',
       { ...host, allowedSourceAddresses: ['10.0.0.0/8'] },
       'allowedSourceAddresses is not supported',
     ],
     [
-      'with a proxy of an unsupported type',
+      'has a proxy of an unsupported type',
       { ...host, proxy: { type: 'socks5', address: 'p:1' } },
       'socks5 is not supported',
     ],
     [
-      'with an invalid health check action',
+      'has an invalid health check action',
       {
         ...host,
         portChecks: [
@@ -238,16 +238,16 @@ describe('A config for hosting a service', () => {
       'is no action',
     ],
     [
-      'with a port check whose address has no port',
+      'has a port check whose address has no port',
       { ...host, portChecks: [{ address: 'a', interval: '1s', timeout: '1s' }] },
       'is no <host>:<port>',
     ],
     [
-      'with an HTTP check of a file URL',
+      'has an HTTP check of a file URL',
       { ...host, httpChecks: [{ url: 'file:///etc/passwd', interval: '1s', timeout: '1s' }] },
       'is no HTTP URL',
     ],
-  ])('%s is refused', (_what, config, expected) => {
+  ])('is refused if it %s', (_what, config, expected) => {
     expect(fault(config)).toContain(expected)
   })
 

@@ -63,7 +63,7 @@ function applyChange(names: Map<string, MemoryNode>, change: Change): void {
   }
 }
 
-/** Thrown by the call during which the power cut occurs, and by all later calls. */
+/** Thrown by the call during which the power cut occurs, and by all later calls with changes. */
 export class PowerCut extends Error {
   override readonly name = 'PowerCut'
 }
@@ -83,7 +83,7 @@ export class FaultyMemoryFiles implements FileSystem {
   tornShare = 0.5
   /** Free bytes of the disk; a write that needs more fails. */
   bytesLeft = Number.MAX_SAFE_INTEGER
-  /** The next sync fails and loses its data, as after a failed write-back. */
+  /** If true, the next sync of a file fails, and syncs nothing. */
   failsNextSync = false
   /** If true, reads fail, as on an unreadable medium. */
   isUnreadable = false
@@ -94,7 +94,7 @@ export class FaultyMemoryFiles implements FileSystem {
     this.#root = root
   }
 
-  /** A copy of the disk, as a backup would contain it. */
+  /** A copy of the synced content of the disk. */
   copy(): FaultyMemoryFiles {
     return new FaultyMemoryFiles(copiedFolder(this.#root))
   }
