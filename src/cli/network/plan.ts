@@ -118,7 +118,7 @@ class Planner {
       this.#fault(wanted, 'isDefaultAdmin', 'this network has no default administrator')
     }
     if (wanted.fields['type'] !== 'Router') return [{ verb: 'create', wanted }]
-    if (this.#tunneler(wanted) === undefined) {
+    if (!this.#isRouterIdentity(String(wanted.fields['name']))) {
       this.#fault(
         wanted,
         'type',
@@ -128,10 +128,10 @@ class Planner {
     return isImpliedRouterIdentity(wanted.fields) ? [] : [{ verb: 'adopt', wanted }]
   }
 
-  /** The router in the file that creates this identity; undefined if there is none. */
-  #tunneler({ fields }: NetworkFileObject): NetworkFileObject | undefined {
-    const router = this.#fileByName.get(nameKey('edgeRouter', String(fields['name'])))
-    return router?.fields['isTunnelerEnabled'] === true ? router : undefined
+  /** Whether an edge router in the file creates an identity of this name. */
+  #isRouterIdentity(name: string): boolean {
+    const router = this.#fileByName.get(nameKey('edgeRouter', name))
+    return router?.fields['isTunnelerEnabled'] === true
   }
 
   /** Reports a fault if a field differs that can only be set at creation. */
@@ -160,7 +160,11 @@ class Planner {
   }
 
   #isThere(to: string, name: string): boolean {
-    return this.#fileByName.has(nameKey(to, name)) || this.#live.idOf(to, name) !== undefined
+    return (
+      this.#fileByName.has(nameKey(to, name)) ||
+      this.#live.idOf(to, name) !== undefined ||
+      (to === 'identity' && this.#isRouterIdentity(name))
+    )
   }
 
   #unknown(object: NetworkFileObject, to: string, word: string, path: string): void {
@@ -212,12 +216,14 @@ class Planner {
       const { section, fields } = step.wanted
       const key = nameKey(section.kind.id, String(fields['name']))
       if (step.verb !== 'update' && section.kind.hasName) made.set(key, step)
-      if (section.kind.id === 'edgeRouter') routers.set(key, step)
+      // The step also creates the identity of the router.
+      if (section.kind.id === 'edgeRouter')
+        routers.set(nameKey('identity', String(fields['name'])), step)
     }
     const needed = (step: Writing): readonly Writing[] => [
-      ...namesIn(step.wanted).flatMap((key) => made.get(key) ?? []),
+      ...namesIn(step.wanted).flatMap((key) => made.get(key) ?? routers.get(key) ?? []),
       ...(step.verb === 'adopt'
-        ? [routers.get(nameKey('edgeRouter', String(step.wanted.fields['name'])))]
+        ? [routers.get(nameKey('identity', String(step.wanted.fields['name'])))]
         : []
       ).flatMap((one) => one ?? []),
     ]

@@ -137,7 +137,10 @@ export class NetworkStepRunner {
   }
 
   #idOf(kind: string, name: string): string {
-    const id = this.#made.get(`${tableForKind(kind)} ${name}`) ?? this.#live.idOf(kind, name)
+    const known = (of: string): string | undefined =>
+      this.#made.get(`${tableForKind(of)} ${name}`) ?? this.#live.idOf(of, name)
+    // A step before this one may have created the identity of a router, which has the router's ID.
+    const id = known(kind) ?? (kind === 'identity' ? known('edgeRouter') : undefined)
     // The record existed when the steps were planned, but another client has deleted it.
     if (id === undefined) throw new ApiRefusal(404, 'NOT_FOUND', `${name} does not exist any more`)
     return id

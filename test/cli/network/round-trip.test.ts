@@ -60,6 +60,60 @@ test('apply with --dry-run prints only the differences, and without it makes the
   expect(await other.out('apply', '-f', path, '--dry-run')).toBe('no change needed\n')
 })
 
+test.each([
+  ['omits the identity', ''],
+  ['lists the identity', 'identities:\n  - name: hatch\n    type: Router\n'],
+])(
+  'apply creates a router and then the policy and the config override of its identity, if the file %s',
+  async (_, listed) => {
+    const third = await Administrator.loggedIn()
+    try {
+      const text = `version: 1
+configs:
+  - name: far
+    configType: host.v1
+    data: {protocol: tcp, address: 10.0.0.1, port: 80}
+servicePolicies:
+  - name: hatch-dials
+    type: Dial
+    semantic: AnyOf
+    identityRoles: ["@hatch"]
+    serviceRoles: ["@lake"]
+serviceConfigs:
+  - identity: hatch
+    service: lake
+    config: far
+services:
+  - name: lake
+    encryptionRequired: true
+edgeRouters:
+  - name: hatch
+    isTunnelerEnabled: true
+${listed}`
+      const path = third.file('hatch.yml', text)
+      expect(await third.out('apply', '-f', path)).toMatch(
+        /^done: \d created, \d updated, 0 deleted$/m,
+      )
+      expect(await third.out('get', 'service-policy', 'hatch-dials')).toContain('@hatch')
+      const exported = await third.out('export')
+      expect(exported).toContain('  - identity: hatch\n')
+      const own = third.file('own.yml', exported)
+      expect(await third.out('apply', '-f', own, '--prune')).toBe('no change needed\n')
+    } finally {
+      await third.close()
+    }
+  },
+)
+
+test('a policy that names a router without a tunnel as an identity is refused', async () => {
+  const path = other.file(
+    'plain.yml',
+    'version: 1\nedgeRouters:\n  - name: plain\nservicePolicies:\n  - name: plain-dials\n    type: Dial\n    semantic: AnyOf\n    identityRoles: ["@plain"]\n    serviceRoles: ["#all"]\n',
+  )
+  const done = await other.run('apply', '-f', path)
+  expect([done.code, done.stderr]).toEqual([2, expect.stringContaining('no identity "plain"')])
+})
+
 test('apply keeps the expiry of a policy if the file omits it, replaces it by the one in the file, and removes it if the file contains null', async () => {
   const file = (rest: string): string =>
     person.file(
