@@ -19,19 +19,22 @@ export async function findReferencingRecordNames(
   id: string,
 ): Promise<string[]> {
   const found = new Map<string, string>()
+  let unread = 0
   for (const holder of allKinds()) {
     const fields = holder.fields.filter(
       ({ reference }) => reference?.shape === 'many' && reference.to === kind.id,
     )
     if (fields.length === 0 || holder.shapes.list === undefined) continue
     for (const { name } of fields) {
-      for (const row of await rowsWith(client, holder, name, id)) {
+      const { rows, total } = await rowsWith(client, holder, name, id)
+      for (const row of rows) {
         found.set(row.id, `${kindNameInWords(holder.name)} ${rowName(holder, row)}`)
       }
+      unread += total - rows.length
     }
   }
   const labels = [...found.values()].sort()
-  const more = labels.length - SHOWN_MAX
+  const more = labels.length + unread - SHOWN_MAX
   return more > 0 ? [...labels.slice(0, SHOWN_MAX), `${more} more`] : labels
 }
 
@@ -40,18 +43,19 @@ async function rowsWith(
   kind: RecordKind,
   field: string,
   id: string,
-): Promise<readonly ApiRecordRow[]> {
+): Promise<{ readonly rows: readonly ApiRecordRow[]; readonly total: number }> {
   const filter = `anyOf(${field}) = ${toFilterLiteral(id)}`
   try {
-    return (await readRows(client, kind, { filter }, SHOWN_MAX + 1)).rows
+    return await readRows(client, kind, { filter }, SHOWN_MAX)
   } catch (error) {
     if (!(error instanceof ApiRefusal)) throw error
     // If the caller may not read these records, the deletion continues: its response also lists the
     // changed records.
-    if (error.code === 'UNAUTHORIZED') return []
+    if (error.code === 'UNAUTHORIZED') return { rows: [], total: 0 }
     if (error.code !== 'INVALID_FILTER') throw error
   }
   // The API has no such filter for routers, so all routers are read; a network has few of them.
   const { rows } = await readRows(client, kind, {}, ROWS_MAX)
-  return rows.filter((row) => [row[field]].flat().includes(id))
+  const holding = rows.filter((row) => [row[field]].flat().includes(id))
+  return { rows: holding, total: holding.length }
 }

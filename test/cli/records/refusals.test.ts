@@ -213,6 +213,23 @@ test('a deletion is refused if other records reference the record; with --force 
   )
 })
 
+test('a refused deletion names ten records that refer to the record, and the number of the others', async () => {
+  await person.out('create', 'config', 'name=much-used', 'configType=plain', 'data={}')
+  const names = Array.from({ length: 24 }, (_, at) => `user-${String(at).padStart(2, '0')}`)
+  for (const name of names) {
+    await person.out(
+      'create',
+      'service',
+      `name=${name}`,
+      'encryptionRequired=true',
+      'configs=much-used',
+    )
+  }
+  const { stderr } = await person.run('delete', 'config', 'much-used', '--yes')
+  const shown = stderr.match(/service user-\d\d/g)
+  expect([shown?.length, stderr]).toEqual([10, expect.stringContaining(', 14 more; nothing was')])
+})
+
 test('an identity without permission sees the refusal, and a user whose session has ended sees the command to log in again', async () => {
   const flags = ['--user', user.username, '--password-file', person.secret('alice', user.password)]
   const ca = ['--ca', person.file('ca.pem', person.caPem), '--context', 'alice']
