@@ -232,6 +232,15 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       page.getByRole('button', { name: 'Download tablet.jwt' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('tablet.jwt')
+    // In a narrow window, the command continues in the next line, not in another column.
+    await page.setViewportSize({ width: 390, height: 860 })
+    expect(
+      await page.evaluate<readonly string[]>(
+        `[...document.querySelectorAll('pre')].map((pre) => getComputedStyle(pre).columnWidth)`,
+      ),
+    ).toEqual(['auto', 'auto'])
+    expect(await overflows(page)).toBe(false)
+    await page.setViewportSize({ width: 1280, height: 860 })
 
     await page.getByRole('link', { name: 'Open the identity' }).click()
     await page.getByRole('button', { name: 'Show its token' }).click()
