@@ -143,6 +143,7 @@ export const texts = {
     openMenu: 'Open the menu',
     closeMenu: 'Close the menu',
     via: (name: string) => `Connected to ${name}`,
+    notConnected: 'Not connected',
     toLight: 'Use the light theme',
     toDark: 'Use the dark theme',
     help: 'Keyboard shortcuts',
@@ -150,11 +151,12 @@ export const texts = {
   },
 
   banner: {
-    readOnly:
-      'Read-only: no leader. Reads continue; changes wait until a majority of voters is back.',
+    silent: 'No controller answers this browser. Trying again …',
+    readOnly: (names: readonly string[]) =>
+      `Read-only: no leader${names.length === 0 ? '' : ` (${list.format(names)} cannot be reached)`}. Reads continue; changes wait until a majority of voters is back.`,
     refused: 'Read-only: the cluster has no leader',
     unreachable: (names: readonly string[], current: string) =>
-      `This browser cannot reach ${list.format(names)} and uses ${current}. It may be down, or its certificate is not trusted here.`,
+      `This browser cannot reach ${list.format(names)} and uses ${current}. ${names.length === 1 ? 'It may be down, or its certificate is' : 'They may be down, or their certificates are'} not trusted here.`,
   },
 
   failure: {

@@ -679,11 +679,17 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'draft' }).waitFor()
 
     network.cluster.kill(leader)
-    await page.getByText(/Read-only: no leader/).waitFor()
+    await page.getByText(/Read-only: no leader \(ctrl\d and ctrl\d cannot be reached\)/).waitFor()
+    expect(await page.locator('.banner').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled')).toBe(
       'true',
     )
     expect([first, second, leader].sort()).toEqual([1, 2, 3])
+
+    network.cluster.kill(second)
+    await page.getByText(texts.banner.silent).waitFor()
+    await page.getByText(texts.shell.notConnected).waitFor()
+    expect(await page.locator('.banner').count()).toBe(1)
     network.browser.complaints.length = 0
   })
 })
