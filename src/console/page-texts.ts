@@ -22,6 +22,9 @@ const verbs: Readonly<Record<string, readonly [done: string, tried: string]>> = 
   'member-remove': ['removed', 'remove'],
   'member-add': ['added', 'add'],
   'ticket-create': ['created a ticket:', 'create a ticket:'],
+  'hosted-terminator-create': ['confirmed a terminator', 'add a terminator'],
+  'hosted-terminator-update': ['confirmed a terminator', 'change a terminator'],
+  'hosted-terminators-remove': ['reported a removed terminator', 'remove a terminator'],
 }
 
 /** Reasons of refusals in the audit log, by error code. */
