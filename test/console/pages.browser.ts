@@ -485,6 +485,11 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     expect(
       await page.getByRole('button', { name: new RegExp(`^${texts.live.end} \\S+$`) }).count(),
     ).toBe(1)
+    await page.setViewportSize({ width: 390, height: 860 })
+    const opened = page.locator('tbody .row-summary', { hasText: texts.live.opened })
+    await expect.poll(() => opened.count()).toBe(2)
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await expect.poll(() => opened.count()).toBe(0)
     await page.getByRole('button', { name: profile.endOthers }).click()
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('dialog').getByRole('button', { name: texts.live.end }).click()
