@@ -129,6 +129,17 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
   })
 })
 
+describe.skipIf(browserMissing !== null)('The list of controllers in the console', () => {
+  test('fits a narrow window with a button for each controller', async () => {
+    const page = await narrowPage('cluster')
+    const manage = page.getByRole('button', { name: `${texts.cluster.manage} ctrl1` })
+    await manage.waitFor()
+    expect((await manage.boundingBox())?.width).toBeLessThan(50)
+    expect(await axeFindings(page)).toEqual([])
+    expect(await overflows(page)).toBe(false)
+  })
+})
+
 describe.skipIf(browserMissing !== null)('The page of a record in the console', () => {
   test('shows its actions in one menu if the window is narrow', async () => {
     const { id } = await network.recordOf('identities', 'laptop')
