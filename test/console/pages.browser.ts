@@ -5,7 +5,13 @@ import { describe, expect, test } from 'vitest'
 
 import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
-import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
+import {
+  axeFindings,
+  browserMissing,
+  fillLogIn,
+  logIn,
+  overflows,
+} from './support/console-browser.ts'
 import { newCa } from '../support/authorities.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
@@ -522,6 +528,19 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     await dialog.getByRole('textbox', { name: texts.logIn.code }).fill(code)
     await dialog.getByRole('button', { name: profile.setUp }).click()
     await page.locator('.facts').getByText(profile.factorOn, { exact: true }).waitFor()
+
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await page.getByRole('button', { name: texts.shell.logOut }).click()
+    await fillLogIn(page, account)
+    const asked = page.getByLabel(texts.logIn.code)
+    await asked.waitFor()
+    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('code')
+    await page.keyboard.type('000000')
+    await page.getByRole('button', { name: texts.logIn.prove }).click()
+    await page.getByText(texts.logIn.codeRefused).waitFor()
+    // A new code replaces the refused one.
+    await page.keyboard.type('1')
+    expect(await asked.inputValue()).toBe('1')
   })
 })
 
