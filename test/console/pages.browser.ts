@@ -123,6 +123,8 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByRole('link', { name: 'laptop' }).waitFor()
     const heads = page.locator('thead th:visible')
     expect(await heads.allInnerTexts()).toEqual(['Name', 'State'])
+    // A choice of columns would change nothing that this window shows.
+    expect(await page.getByText(texts.list.chooseColumns, { exact: true }).isVisible()).toBe(false)
     expect(await page.getByLabel('Type', { exact: true }).count()).toBe(0)
     const menu = page.getByRole('button', { name: texts.list.filters })
     await menu.click()

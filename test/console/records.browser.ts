@@ -214,6 +214,23 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     }
   })
 
+  test('shows the button for a new record and only the column of names while a list is being loaded', async () => {
+    const page = await network.open(1)
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await page.route(/v1\/services\?/, async (route) => {
+      await held
+      await route.continue()
+    })
+    await page.getByRole('link', { name: 'Services', exact: true }).click()
+    const table = page.getByRole('region', { name: 'Services' })
+    await table.and(page.locator('[aria-busy="true"]')).waitFor()
+    await page.getByRole('button', { name: texts.list.create('service') }).waitFor()
+    expect(await table.locator('thead th').allInnerTexts()).toEqual(['Name'])
+    release()
+    await expect.poll(() => table.locator('thead th').allInnerTexts()).toContain('State')
+  })
+
   test('shows no count for an empty list', async () => {
     const page = await network.open(1, 'posture-checks')
     await page.getByRole('heading', { name: texts.list.none('Posture checks') }).waitFor()
