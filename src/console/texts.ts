@@ -758,8 +758,8 @@ export const texts = {
     binding: 'transport: the router dials the address.',
     passwordRules: 'The authentication policy of the identity decides which passwords are allowed.',
     semantics: {
-      AllOf: 'Records with all of the attributes (AllOf)',
-      AnyOf: 'Records with at least one of them (AnyOf)',
+      AllOf: 'All of them (AllOf)',
+      AnyOf: 'At least one of them (AnyOf)',
     } as Readonly<Record<string, string>>,
     discard: 'Discard',
     unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),

@@ -213,7 +213,7 @@ function NarrowDetails(
   const details = DETAIL_COLUMNS.filter((column) => shownColumns.includes(column))
   if (!isNarrowWindow.value || details.length === 0) return null
   return (
-    <p class="row-summary soft">
+    <p class="row-summary whole soft">
       {details.map((column, at) => (
         <span key={column}>
           {at === 0 ? '' : ' · '}
