@@ -287,7 +287,7 @@ export const pageTexts = {
     zoomOut: 'Zoom out',
     showAll: 'Show the whole network',
     details: 'Details',
-    pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
+    pointAt: 'Choose a router or link, or point at one, to see its links, circuits and services.',
     offlineOf: (offline: number, all: number) =>
       offline === 0
         ? `${count(all, 'router', 'routers')}, none offline`

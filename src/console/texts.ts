@@ -179,7 +179,7 @@ export const texts = {
   },
 
   faults: {
-    duplicate: 'Another record has this already. Choose another one.',
+    duplicate: 'Another record has this value. Choose a different one.',
     required: 'This is required.',
     at: (field: string, text: string) =>
       field === '' || field === '(root)' ? text : `${field}: ${text}`,
@@ -243,7 +243,10 @@ export const texts = {
     states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
       states
         .filter(({ amount }, at) => at === 0 || amount > 0)
-        .map(({ text, amount }) => `${amount.toLocaleString('en')} ${within(text)}`)
+        // No line ends within a part.
+        .map(({ text, amount }) =>
+          `${amount.toLocaleString('en')} ${within(text)}`.replaceAll(' ', '\u00a0'),
+        )
         .join(', '),
     noRights: 'Your identity has no rights here',
     noRightsWhat:
@@ -1327,7 +1330,7 @@ export const texts = {
     logOutAll: 'Log out everywhere',
     logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
     setPassword: 'Set a password',
-    setPasswordWhat: 'It can log in by this user name and password.',
+    setPasswordWhat: 'It can log in with this user name and password.',
     more: 'More',
     done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',
