@@ -508,7 +508,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Records',
-    'Characters in any other string',
+    'Characters in another string that has no separate limit',
     'src/entities/fields.ts textCharactersMax',
     '400, names the field',
   ],
@@ -575,7 +575,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Log-in',
-    'Token tests of one administrator, per minute',
+    'Discoveries and token tests of one administrator, per minute',
     'src/api/signers/limits.ts signerTestsOfOneMax',
     '429',
   ],
@@ -594,7 +594,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Sessions',
-    'Time after which an unused session ends',
+    'Time after which an unused session of the REST log-in ends',
     'src/api/sessions/limits.ts sessionTimeoutMs',
     '401',
   ],
@@ -619,7 +619,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Events',
-    'Number of the newest events after which a client can resume a stream',
+    'Number of the newest events after which a client can resume a stream, at most',
     'src/events/limits.ts eventsKeptMax',
     'the stream reports that events are missing',
   ],
@@ -655,7 +655,7 @@ function callersText(): string {
   return `# Limits that a caller can meet
 
 For developers of clients and for administrators. You can change limits that are options in the [configuration of a controller](configuration.md); all other limits are part of the program.
-Responses with 429 and 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
+Errors with the status 429 or 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
 
 ${parts.join('\n')}`
 }

@@ -158,7 +158,7 @@ export interface ApiDeps {
   readonly softState?: () => SoftStateCounts
   /**
    * Time of the newest scheduled backup of this controller, UTC ms; 0: none yet; null: this
-   * controller makes no backups.
+   * controller makes no scheduled backups.
    */
   readonly lastBackupMs?: () => number | null
   /**

@@ -6,8 +6,9 @@ import { type SignerSetUpLimits, signerSetUpLimits } from './signers/limits.ts'
 import { type ApiSessionLimits, apiSessionLimits } from './sessions/limits.ts'
 
 /**
- * Limits of the HTTP API, from the `limits.ts` of each folder. A request above a limit is refused
- * with the code given there; requests are never queued without a bound or truncated silently.
+ * Limits of the HTTP API, from the `limits.ts` of each folder. If the comment of a limit names an
+ * error code, requests above the limit are refused with that code. Requests are never queued
+ * without a bound.
  */
 export type ApiLimits = HttpLimits &
   RecordLimits &

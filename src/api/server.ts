@@ -251,8 +251,8 @@ function newApp(
         get connectionsPerSourceMax() {
           return limits.connectionsPerSourceMax
         },
-        // A local socket (without TLS) has no connection limit, because it must accept connections
-        // even if the limits for the network are exhausted.
+        // A local socket (without TLS) does not count against the limit for all client sockets,
+        // because it must accept connections even if that limit is reached.
         ...(https === null
           ? { handshakeTimeoutMs: null }
           : { handshakeTimeoutMs: limits.handshakeTimeoutMs, room: clientSocketShare }),

@@ -17,12 +17,12 @@ export interface BackupReadResult {
    * before 0.3.0 printed it as the SHA-256 of the backup.
    */
   readonly endChecksum: string
-  /** null if the backup contains no secrets, or was read without its key. */
+  /** null if the backup contains no secrets. */
   readonly secrets: readonly BackupSecret[] | null
 }
 
 interface ReadingDeps {
-  /** The recipient's private key; null: do not decrypt, check only the checksums. */
+  /** The recipient's private key; null suffices for a backup that is not encrypted. */
   readonly privateKeyPem: string | null
   /**
    * Called before any byte of the state, so that the caller can reject the backup by throwing.

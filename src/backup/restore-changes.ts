@@ -43,9 +43,13 @@ function* shapedFor(live: State, backup: State): Generator<NormalizedRecord> {
   }
 }
 
-/** Counts by kind, for display and for scripts; unchanged records are not counted. */
+/**
+ * Counts by kind, for display and for scripts. Unchanged records are not counted, nor access marks,
+ * which controllers derive from sessions and no API shows.
+ */
 export function countRestoreChanges(replacement: readonly KindReplacement[]): KindChangeCounts[] {
-  return replacement.map(({ kind, created, changed, deleted }) => ({
+  const shownKinds = replacement.filter(({ kind }) => kind !== 'accessMark')
+  return shownKinds.map(({ kind, created, changed, deleted }) => ({
     kind,
     created: created.length,
     changed: changed.length,

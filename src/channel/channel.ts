@@ -38,8 +38,8 @@ export interface ChannelDeps {
    */
   readonly onHello: (message: ChannelMessage) => void
   /**
-   * Called for each later message except heartbeats, latency probes and replies to pending
-   * requests. The channel handles the next message after the returned iterator has finished; null:
+   * Called for each later message except heartbeats, latency probes, awaited replies and refused
+   * messages. The channel handles the next message after the returned iterator has finished; null:
    * no steps remain.
    */
   readonly onMessage: (message: ChannelMessage) => Iterator<void> | null
@@ -49,7 +49,7 @@ export interface ChannelDeps {
    * @returns a promise that resolves when the message is handled; null if it is handled already.
    */
   readonly begin?: (work: () => Iterator<void> | null) => Promise<void> | null
-  /** Called for each message that exceeds its bound. */
+  /** Called for each refused message, which is malformed or exceeds its bound. */
   readonly onRefused?: (contentType: number, fault: string) => void
   /** Called once, when the channel closes for any reason. */
   readonly onClose: (reason: string) => void
@@ -85,12 +85,12 @@ const OWED_MS = 2
 const STRETCH_MESSAGES = 64
 /** Time between the last write, such as the reason of a refusal, and destroying the socket. */
 const LINGER_MS = 1000
-/** Two messages beyond their bounds within this time close the channel. */
+/** Two refused messages within this time close the channel. */
 const REFUSED_AGAIN_MS = 60_000
 
 /**
- * One channel over one socket, for the dialer or the listener: frames, sequence numbers, replies,
- * heartbeats, and their limits. It is independent of the protocol that runs over it.
+ * One channel over one socket, for the dialer or the listener: frames, replies, heartbeats and
+ * limits. Only the bounds of message bodies depend on the protocol above.
  */
 export class Channel {
   readonly #deps: ChannelDeps
@@ -237,12 +237,12 @@ export class Channel {
     this.#readInNextTurn()
   }
 
-  /** How long the first waiting message has waited to be sent, ms; 0 if none waits. */
+  /** Time for which the socket has accepted none of the waiting messages, ms; 0 if none waits. */
   get stalledForMs(): number {
     return this.#writer.stalledForMs
   }
 
-  /** Bytes that the peer has not read. */
+  /** Bytes that the socket has not accepted yet. */
   get unsentBytes(): number {
     return this.#writer.waitingBytes
   }
@@ -288,7 +288,7 @@ export class Channel {
     return promise
   }
 
-  /** Closes the channel after it has sent its waiting messages, or after `LINGER_MS`. */
+  /** Closes the channel. The socket still sends the waiting messages, for at most `LINGER_MS`. */
   end(reason: string): void {
     this.close(reason, null, true)
   }
@@ -395,7 +395,7 @@ export class Channel {
     else this.close(`malformed: ${this.#decoder.fault}`)
   }
 
-  /** @returns why the loop stopped; null if no complete message remains. */
+  /** @returns why the next message waits; null if no message is complete, or `#isStopped()`. */
   #handle(): Hold | null {
     this.#turnWindow()
     for (let count = 0; count < STRETCH_MESSAGES; count += 1) {
@@ -416,8 +416,8 @@ export class Channel {
   }
 
   /**
-   * Whether `#read` must not handle messages. It is called again when the handling of the current
-   * message or the pause ends.
+   * Whether `#read` must not handle messages now. `#read` is called again after the pause or the
+   * current message.
    */
   #isStopped(): boolean {
     return this.#isClosed || this.#isBusy || this.#isPaused

@@ -52,7 +52,7 @@ export interface DialedChannel {
 
 /**
  * Dials a channel: connects with TLS, verifies the host name, sends the hello and waits for the
- * answer. `onClose` is called only after the returned promise has resolved.
+ * answer. `onClose` is called only if the dial succeeds.
  * @throws {Error} whose message is a clause without capital letter and period, to be used within a
  * sentence.
  */

@@ -47,8 +47,8 @@ export class FrameWriter {
   /** Incremented for each turn in which a message was collected. */
   #turn = 0
   /**
-   * Number of messages that the socket has not accepted, and the time at which it last accepted
-   * one.
+   * Number of messages that the socket has not accepted. `#takenMs` is the time at which the socket
+   * last accepted one, or at which the first of them was written.
    */
   #untaken = 0
   #takenMs = 0
@@ -58,7 +58,7 @@ export class FrameWriter {
     this.#clock = clock
   }
 
-  /** How long the first waiting message has waited, ms; 0 if none waits. */
+  /** Time for which the socket has accepted none of the waiting messages, ms; 0 if none waits. */
   get stalledForMs(): number {
     return this.#untaken === 0 ? 0 : this.#clock.monotonicMs() - this.#takenMs
   }
@@ -77,7 +77,7 @@ export class FrameWriter {
   }
 
   /**
-   * Writes a large body without copying it; the caller must not change the body until it is
+   * Writes a message. A large body is not copied; the caller must not change it until it is
    * written.
    */
   write(message: ChannelMessage, queue: SendQueueCounter | null = null): void {

@@ -148,7 +148,7 @@ export class FrameDecoder {
     this.#limits = limits
   }
 
-  /** Bytes buffered for messages that were not returned yet. */
+  /** Bytes of memory that the decoder holds: received bytes, and space for the rest of a frame. */
   get roomBytes(): number {
     return this.#bytes.length + this.#tail.length
   }

@@ -35,10 +35,7 @@ export function encodeUint64(value: bigint): Uint8Array {
   return bytes
 }
 
-/**
- * Encodes a bit set as a big-endian integer of minimal length, as capability masks require; all
- * other integers are little-endian.
- */
+/** Encodes a bit set as a big-endian integer of minimal length, as capability masks require. */
 export function encodeBitMask(bits: readonly number[]): Uint8Array {
   const mask = bits.reduce((sum, bit) => sum | (1n << BigInt(bit)), 0n)
   const hex = mask.toString(16)

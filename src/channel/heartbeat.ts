@@ -10,9 +10,9 @@ interface HeartbeatTiming {
    * if none is sent in time.
    */
   readonly heartbeatEveryMs: number
-  /** If a heartbeat stamp is not answered for this long, the peer counts as disconnected. */
+  /** If the peer returns no heartbeat stamp for this long, it counts as disconnected. */
   readonly silentMsMax: number
-  /** Replaces `silentMsMax` until the peer has answered its first heartbeat stamp. */
+  /** Replaces `silentMsMax` until the peer has returned its first heartbeat stamp. */
   readonly firstSilentMsMax: number
 }
 

@@ -24,7 +24,10 @@ export interface Hello {
 export interface HelloGroup {
   /** False when the socket joins an existing channel. */
   readonly isFirst: boolean
-  /** ID that the group had before the dialer lost all its sockets; '' for a new group. */
+  /**
+   * ID of the group that the socket joins. For a first socket: ID that the group had before the
+   * dialer lost all its sockets; '' for a new group.
+   */
   readonly id: string
   readonly secret: Uint8Array | null
 }

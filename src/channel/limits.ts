@@ -1,4 +1,4 @@
-/** Limits of one channel. The comment of each limit describes the effect of exceeding it. */
+/** Limits of one channel. The comment of a maximum describes the effect of exceeding it. */
 export const channelLimits = {
   /**
    * Maximum bytes of the headers of a hello, smaller because its sender is not authenticated yet;
@@ -23,8 +23,9 @@ export const channelLimits = {
    */
   frameBodyBytesMax: 16 * 1024 * 1024,
   /**
-   * Maximum sent bytes that the peer has not read. While the socket's send buffer is full, the
-   * channel does not read from this peer; above this limit, the channel is closed.
+   * Maximum bytes that wait to be sent; one message may be larger if no bytes wait. While the
+   * socket's send buffer is full, the channel reads only data from this peer; above this limit, the
+   * channel is closed.
    */
   unsentBytesMax: 8 * 1024 * 1024,
   /**
@@ -65,6 +66,8 @@ export type ChannelLimits = { readonly [name in keyof typeof channelLimits]: num
    * exempt.
    */
   readonly unmeteredTypes?: ReadonlySet<number>
-  /** Maximum time for which the first waiting message may remain unsent; absent: no limit. */
+  /**
+   * Maximum time for which the socket may accept none of the waiting messages; absent: no limit.
+   */
   readonly writeMsMax?: number
 }

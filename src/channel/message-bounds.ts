@@ -83,9 +83,10 @@ function bound(
 }
 
 /**
- * Bounds of every message that a controller or router reads, in either direction. OpenZiti routers
- * send whole lists in one message; the limits allow several thousand links, circuits and
- * terminators, and several ten thousand clients.
+ * Bounds of the messages that controllers and routers read, in either direction;
+ * {@link UNLISTED_BODY_BYTES_MAX} applies to the others. OpenZiti routers send whole lists in one
+ * message; the limits allow several thousand links, circuits and terminators, and several ten
+ * thousand clients.
  */
 export const messageBounds = {
   result: bound(channelContentType.result, null, 64 * KIB),
@@ -283,8 +284,8 @@ export const messageBounds = {
 } as const satisfies Readonly<Record<string, MessageBound>>
 
 /**
- * Maximum body size of message types that are not in the table. No code reads such a body; a longer
- * one is skipped.
+ * Maximum body size of message types that are not in the table, such as some responses of
+ * controllers; a longer body is skipped.
  */
 export const UNLISTED_BODY_BYTES_MAX = 64 * KIB
 

@@ -22,7 +22,7 @@ const MESSAGE_UNITS = 4
  * field in one step.
  */
 export const FIELD_UNITS_MAX = 4096
-/** Maximum number of units (tags and lengths) that are decoded in one step. */
+/** A step of decoding ends once this many units (tags and lengths) are decoded. */
 const STEP_UNITS = 512
 /** Maximum nesting depth; no message of the protocol has this many levels. */
 const DEPTH_MAX = 8
@@ -216,7 +216,8 @@ export function protobufBodyFault(
 }
 
 /**
- * Decodes a body that passed {@link protobufBodyFault}, in steps of several hundred fields each.
+ * Decodes a body that passed {@link protobufBodyFault}. A step decodes several hundred fields, or
+ * one field that is larger.
  * @throws {Error} when the body does not match the schema.
  */
 export function* decodeIncrementally<D extends DescMessage>(

@@ -108,8 +108,9 @@ export function sessionHeader(token: string): Readonly<Record<string, string>> {
 
 /**
  * Sends requests to the members of a cluster: to one member as long as it responds, then to the
- * next. A write has a request ID, so a retry cannot execute the write twice. Only this class
- * decides about retries, timeouts, `net-min-index` and the renewal of a session.
+ * next. A write has a request ID, so a retry cannot execute the write twice; a write with
+ * `isOnceOnly` has none and is not retried. Only this class decides about retries, timeouts,
+ * `net-min-index` and the renewal of a session.
  */
 export class ClusterClient<R extends ClusterRequest> {
   readonly #options: ClusterClientOptions<R>

@@ -25,7 +25,10 @@ export class MemberOrder {
     this.follow(origins)
   }
 
-  /** The member that responded last, `https://host:port`. */
+  /**
+   * The member that the client prefers, `https://host:port`: the first one, until `succeed` selects
+   * another.
+   */
   get current(): string {
     return this.#current
   }
@@ -41,8 +44,8 @@ export class MemberOrder {
   }
 
   /**
-   * All members in the order to try them: the current one, then the others, then those that failed
-   * recently.
+   * All members in the order to try them: the current one, then the others; those that failed
+   * recently come last.
    */
   order(): readonly string[] {
     const all = [...new Set([this.#current, ...this.#origins])].filter((origin) => origin !== '')

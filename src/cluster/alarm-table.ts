@@ -127,7 +127,7 @@ export const alarmTable = {
     severity: 'warning',
     text: (facts) => `${facts.nextRisk}; unreachable from here: ${facts.unreachable.join(', ')}`,
     meaning:
-      'the cluster has three or more voters, this controller cannot reach some of them, and one more failure stops writes',
+      'the cluster has three or more voters, this controller cannot reach some of them, and one more failure stops writes, or writes have stopped already',
     remedy: 'start or repair the voters that the alarm names',
   }),
   LOG_REPAIRING: row<{ readonly term: Term; readonly index: Index | null }>({

@@ -245,9 +245,9 @@ export class ClusterNode implements Proposer, ClusterView {
   }
 
   /**
-   * Transfers leadership to `target`, or to the most up-to-date voter. Resolves when the leader has
-   * started the transfer; rejects with TRANSFER_LEADERSHIP_ERROR if it has not. Works only on the
-   * leader.
+   * Transfers leadership to `target`, or to the most up-to-date voter. Resolves when this
+   * controller no longer leads; rejects with TRANSFER_LEADERSHIP_ERROR if no voter takes over in
+   * time, or if this controller is not the leader.
    */
   async transferLeadership(target: NodeId | null): Promise<void> {
     const reason = await this.#requests.transferLeadership(target)
@@ -278,7 +278,10 @@ export class ClusterNode implements Proposer, ClusterView {
     if (isLeaderless || this.#hasFailed) throw new Problem('CLUSTER_NO_LEADER')
   }
 
-  /** Refuses writes during a quarantine, because their checks would use a wrong state. */
+  /**
+   * Refuses writes and reads of the latest state during a quarantine, because they would use a
+   * wrong state.
+   */
   #refuseInQuarantine(): void {
     if (this.#follower.guard.isQuarantined) throw new Problem('NODE_QUARANTINED')
   }

@@ -34,8 +34,8 @@ export interface ConsensusOptions {
   readonly apiAddresses: readonly ApiAddress[]
   /**
    * Position up to which the state has applied the log. The fields below contain values at that
-   * position: log time, the number of ms by which log time was set back, and the encoded
-   * membership.v1.Configuration.
+   * position: the timestamp of its entry, the number of ms by which log time is behind that
+   * timestamp, and the encoded membership.v1.Configuration.
    */
   readonly applied: Position
   readonly appliedTimeMs: number

@@ -5,11 +5,9 @@ import type { Logger, LogLevel } from './logger.ts'
 import type { MeshIdentity } from './mesh/mesh-service.ts'
 import { type ConsensusStats, ZERO_CONSENSUS_STATS } from '../ports/stats.ts'
 
-/**
- * Messages between the main thread and the consensus thread. All values can be cloned, so consensus
- * can run in the main thread or in a worker. Large data is packed into one Uint8Array per batch,
- * whose buffer is transferred.
- */
+// Messages between the main thread and the consensus thread. All values can be cloned, so consensus
+// can run in the main thread or in a worker. Large data is packed into one Uint8Array per batch,
+// whose buffer is transferred.
 
 export type ProposalForwardRefusalCode = 'NO_LEADER' | 'NOT_LEADER' | 'OVERLOADED' | 'TOO_LARGE'
 
@@ -29,7 +27,8 @@ export type ConsensusThreadCommand =
   | { readonly type: 'propose'; readonly proposals: Uint8Array }
   | { readonly type: 'readIndex'; readonly id: number }
   /**
-   * `timeMs`: log time at `applied`; `setbackMs`: the number of ms by which log time was set back.
+   * `timeMs`: timestamp of the entry at `applied`; `setbackMs`: the number of ms by which log time
+   * was set back.
    */
   | {
       readonly type: 'progress'
@@ -141,7 +140,7 @@ export type ConsensusThreadEvent =
   | { readonly type: 'readIndex'; readonly id: number; readonly index: Index | null }
   /**
    * Response to a request. `reason` is null if the command succeeded, or, for a leadership
-   * transfer, if the transfer has started.
+   * transfer, if this controller no longer leads.
    */
   | { readonly type: 'answered'; readonly id: number; readonly reason: string | null }
   | ({ readonly type: 'status' } & ConsensusThreadStatus)
@@ -233,13 +232,16 @@ export interface ConsensusThreadStatus {
   readonly role: Role
   readonly term: Term
   readonly leader: NodeId | null
-  /** Time since the last contact with a leader; 0 on the leader, null if there was none. */
+  /**
+   * Time since the last contact with a leader; 0 on the leader, null if this member knows no
+   * leader.
+   */
   readonly leaderSilentMs: number | null
   readonly commit: Index
   readonly last: Index
   /**
-   * Missing tail of the log: the position of the last entry that this member acknowledged and may
-   * no longer have (raft/missing-tail.ts); null if none.
+   * Missing tail of the log: the position of the last entry that this member may have acknowledged
+   * and no longer have (raft/missing-tail.ts); null if none.
    */
   readonly owed: Position | null
   /** Encoded current membership.v1.Configuration. */

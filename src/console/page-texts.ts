@@ -1,6 +1,6 @@
 // Texts of single pages. They are not part of the first load.
 
-import { count, list, UNMEASURED_MS } from './text-parts.ts'
+import { count, latencyText, list } from './text-parts.ts'
 
 /**
  * Verbs for the actions in the audit log: after the name of the actor, and after `tried to` if the
@@ -199,7 +199,7 @@ export const pageTexts = {
     filter: 'Filter events',
     kind: 'Kind',
     every: 'All kinds',
-    usage: 'Show traffic reports and session records',
+    usage: 'Show traffic, session records and connections to controllers',
     kinds: {
       accessEnd: 'Access',
       alert: 'Alarm',
@@ -275,10 +275,7 @@ export const pageTexts = {
     notDrawn: 'The drawing failed; the tables below have the same.',
     offline: (name: string) => `${name} (offline)`,
     linkLabel: (latencyMs: number, circuits: number) => {
-      const latency =
-        latencyMs >= UNMEASURED_MS
-          ? 'not measured yet'
-          : `${latencyMs.toLocaleString('en', { maximumFractionDigits: 1 })} ms`
+      const latency = latencyText(latencyMs)
       return circuits === 0 ? latency : `${latency} · ${count(circuits, 'circuit', 'circuits')}`
     },
     routerLabel: (name: string, isOnline: boolean) => `${name}, ${isOnline ? 'online' : 'offline'}`,

@@ -13,3 +13,10 @@ export const list = new Intl.ListFormat('en', { type: 'conjunction' })
 
 /** Latency that a link reports until its routers have measured it. */
 export const UNMEASURED_MS = 65_000
+
+/** A latency, in seconds if it is one second or more. */
+export const latencyText = (ms: number): string => {
+  if (ms >= UNMEASURED_MS) return 'not measured'
+  const [amount, unit] = ms < 1000 ? [ms, 'ms'] : [ms / 1000, 's']
+  return `${amount.toLocaleString('en', { maximumFractionDigits: amount < 10 ? 1 : 0 })} ${unit}`
+}

@@ -1,7 +1,7 @@
 // Texts of the frame, of Home and of parts that several pages share. The module `page-texts.ts` has
 // the texts of single pages.
 
-import { count, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
+import { count, latencyText, list, UNMEASURED_MS, upperFirst, within } from './text-parts.ts'
 
 /** A number of seconds in the largest unit that leaves no rest, such as `1 hour`. */
 function durationText(seconds: number): string {
@@ -32,6 +32,8 @@ export const texts = {
   copied: 'Copied',
   copyId: (id: string) => `Copy the ID ${id}`,
   table: 'Table',
+
+  duration: durationText,
 
   /** For example `2 services`; a title like `JWT signers` is not changed. */
   count: (amount: number, one: string, many: string) => count(amount, one, within(many)),
@@ -467,7 +469,8 @@ export const texts = {
   list: {
     create: (one: string) => `Create ${one}`,
     filter: (many: string) => `Filter ${within(many)}`,
-    filterPlaceholder: 'Name, #attribute or =filter',
+    filterPlaceholder: (hasAttributes: boolean) =>
+      hasAttributes ? 'Name, #attribute or =filter' : 'Name or =filter',
     filterPlain: 'Filter',
     byAttribute: (text: string) => `List those with ${text}`,
     every: (label: string) => `${label}: all`,
@@ -528,6 +531,7 @@ export const texts = {
       services: 'Need addresses and policies too?',
       'external-jwt-signers': 'Presets for Google, Entra ID, Okta and Keycloak:',
     } as Readonly<Record<string, string>>,
+    hostedBy: (host: string) => `Hosted by ${host}`,
     terminatorOf: (service: string, router: string) => `${service} at ${router}`,
     chooseColumns: 'Columns',
     usualColumns: 'Usual columns',
@@ -581,6 +585,10 @@ export const texts = {
       routerCount: 'Edge routers',
       policyCount: 'Policies',
       isEdgeRouter: 'Kind',
+      maxIdleTimeMillis: 'Idle time',
+      hasApiSession: 'Logged in',
+      edgeRouterConnectionStatus: 'Connection to routers',
+      isMfaEnabled: 'Second factor',
       clientAddress: 'For clients',
       hostAddress: 'At the host',
       requires: 'Requires',
@@ -645,7 +653,6 @@ export const texts = {
     factNames: {
       authPolicy: 'Authentication policy',
       externalId: 'External ID',
-      isMfaEnabled: 'Second factor',
       envInfo: 'System',
       disabledAt: 'Disabled since',
       supportedProtocols: 'Addresses for clients',
@@ -709,6 +716,7 @@ export const texts = {
     none: '–',
     lines: 'One per line',
     jsonObject: 'A JSON object.',
+    tags: 'A JSON object, such as {"owner": "Sam Carter"}.',
     pem: 'In PEM format.',
     methods: {
       ott: 'One-time token',
@@ -811,7 +819,7 @@ export const texts = {
     show: 'Which to list',
     shows: { granted: 'Granted', all: 'All' },
     reached: (amount: number, isGranted: boolean) =>
-      `${count(amount, 'service', 'services')}${isGranted ? ' granted' : ''}`,
+      `${isGranted ? 'Access to ' : ''}${count(amount, 'service', 'services')}`,
     reaching: (amount: number, isGranted: boolean) =>
       isGranted
         ? count(amount, 'identity has access', 'identities have access')
@@ -996,15 +1004,22 @@ export const texts = {
     } as Readonly<Record<string, string>>,
     silent: (names: readonly string[]) =>
       `${list.format(names)} did not answer, so data that only it has is missing here.`,
-    milliseconds: (ms: number) =>
-      ms >= UNMEASURED_MS
-        ? 'not measured'
-        : `${ms.toLocaleString('en', { maximumFractionDigits: ms < 10 ? 1 : 0 })} ms`,
+    milliseconds: latencyText,
     /** The latency of a link, as measured by each of its two routers. */
-    latencies: (fromMs: number, toMs: number): string =>
-      [fromMs, toMs].every((ms) => ms >= UNMEASURED_MS)
-        ? 'not measured'
-        : `${[fromMs, toMs].map((ms) => (ms >= UNMEASURED_MS ? '–' : ms.toLocaleString('en', { maximumFractionDigits: 1 }))).join(' / ')} ms`,
+    latencies: (...ms: readonly [from: number, to: number]): string => {
+      const least = Math.min(...ms)
+      if (least >= UNMEASURED_MS) return 'not measured'
+      // Both have one precision.
+      const digits = least < 10 ? 1 : 0
+      const text = (one: number): string =>
+        one >= UNMEASURED_MS
+          ? '–'
+          : one.toLocaleString('en', {
+              minimumFractionDigits: digits,
+              maximumFractionDigits: digits,
+            })
+      return `${ms.map(text).join(' / ')} ms`
+    },
     linkStates: { up: 'Up', down: 'Down' },
     filter: 'Filter by name or address',
     ownSession: 'this session',
@@ -1028,7 +1043,8 @@ export const texts = {
       circuits: 'circuit',
       links: 'link',
     },
-    endOf: (one: string, named: string) => `End the ${one} of ${named}?`,
+    endOf: (what: string, named: string | null) =>
+      named === null ? `End the ${what}?` : `End the ${what} of ${named}?`,
     opened: 'opened',
     rowName: (who: string, service: string, routers: readonly string[]) =>
       [
@@ -1036,18 +1052,13 @@ export const texts = {
         service === '' ? '' : ` to ${service}`,
         routers.length === 0 ? '' : ` over ${list.format(routers)}`,
       ].join(''),
-    endTitle: {
-      'api-sessions': 'End this API session?',
-      sessions: 'End this service session?',
-      circuits: 'End this circuit?',
-      links: 'End this link?',
-    },
     endWhat: {
       'api-sessions': 'It is logged out on every controller, and its open circuits close.',
       sessions: 'Its circuits are closed. Its client may open a new one.',
       circuits: 'Its connection is closed on both ends.',
       links: 'Its routers connect again.',
     },
+    endGroup: 'Their connections are closed on both ends.',
   },
 
   wizards: {

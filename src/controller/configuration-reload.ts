@@ -49,11 +49,18 @@ export class ConfigurationReload implements ReloadControl {
     this.#files = new ConfiguredFiles(deps.running.config)
   }
 
+  /** @throws {Problem} CONFIGURATION_REFUSED; this and any other error is logged before. */
   async reload(by: Actor): Promise<ReloadResult> {
+    const { actions, running, log } = this.#deps
     const reloaded = this.#latest.then(() => this.#reload())
     this.#latest = reloaded.catch(() => undefined)
-    const result = await reloaded
-    const { actions, running } = this.#deps
+    const result = await reloaded.catch((err: unknown) => {
+      if (!(err instanceof Problem)) {
+        const remedy = 'some options may be in force; correct the cause and reload again'
+        log.error({ err }, `configuration reload failed: ${errorMessage(err)}; ${remedy}`)
+      }
+      throw err
+    })
     const files = (result.changedFiles ?? []).filter(({ isInForce }) => isInForce)
     const options = result.changed.filter(({ isInForce }) => isInForce)
     const keys = [...options, ...files].map(({ key }) => key)

@@ -13,13 +13,13 @@ export interface ControllerDeps {
   readonly configPath: string
   readonly credentials: Credentials
   readonly log: Logger
-  /** Records writes; null: writes are not audited. */
+  /** Records writes; null or absent: writes are not audited. */
   readonly audit?: AuditTrail | null
   /** Receives events for standard output; null or absent: the controller writes no events there. */
   readonly eventLines?: EventLines | null
   /**
-   * Called at most once, at any time, when the controller cannot continue and the process must
-   * exit.
+   * Called when the controller cannot continue and the process must exit, possibly already during
+   * the start.
    */
   readonly onFatal: (error: Error) => void
   /** Time at which the process started, UTC ms. */

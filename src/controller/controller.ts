@@ -97,8 +97,8 @@ export class Controller {
 
   /**
    * Starts a controller.
-   * @throws {StoreError} or the error of a listener, after everything that was opened is closed
-   * again.
+   * @throws the error that prevents the start, such as {StoreError} or the error of a listener,
+   * after everything that was opened is closed again.
    */
   static async start(parts: ControllerDeps): Promise<Controller> {
     const controller = new Controller(parts)
@@ -116,7 +116,10 @@ export class Controller {
     return requirePresent(this.#clusterNode, 'a started controller has a clusterNode')
   }
 
-  /** Reads the configuration and the certificate files again. Logs errors. */
+  /**
+   * Reads the configuration and the certificate files again. Never rejects: the reload logs each
+   * error.
+   */
   async reload(): Promise<void> {
     await this.#reloads?.reload(SYSTEM_ACTOR).catch(() => undefined)
   }

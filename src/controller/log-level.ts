@@ -15,7 +15,10 @@ interface AdjustableLog {
   warn(fields: object, message: string): void
 }
 
-/** Changes the log level of one controller; the audit log records each change. */
+/**
+ * Changes the log level of one controller; the audit log records each change that an operator
+ * makes.
+ */
 export class LogLevelSwitch implements LogLevelControl {
   readonly #id: string
   readonly #log: AdjustableLog
@@ -45,8 +48,8 @@ export class LogLevelSwitch implements LogLevelControl {
     const from = this.#log.level
     if (level === from) return this.get()
     const message = `log level changed from ${from} to ${level}; a restart resets it to ${this.#configured}`
-    // The message uses the more verbose of the old and the new level, so that a switch to `error`
-    // is logged as well.
+    // At the level `error`, the message would be suppressed, so it is logged at the other level.
+    if (level !== 'error') this.#log.level = level
     this.#log.warn({ from, level, by: actorName(by) }, message)
     this.#log.level = level
     // This promise is not awaited: without a quorum, the audit record waits until its write times

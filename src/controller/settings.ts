@@ -11,7 +11,7 @@ import { type ApiAddress, ROUTER_ADDRESS_NAME } from '../ports/cluster-view.ts'
 import type { SharedOption } from '../ports/membership.ts'
 import type { CoreOptions } from '../raft/options.ts'
 
-/** Converts the validated configuration into options of components. */
+// Converts the validated configuration into options of components.
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
@@ -74,7 +74,10 @@ export function apiBaseUrls(
   return bindings
 }
 
-/** This controller's API addresses, as they appear in the list of controllers. */
+/**
+ * This controller's API addresses and its addresses for routers, as it announces them to the other
+ * members.
+ */
 export function ownApiAddresses(config: ControllerConfig): ApiAddress[] {
   const ofRouters = routerAddressesOf(config).map((url) => {
     return { api: ROUTER_ADDRESS_NAME, url, version: '' }

@@ -25,7 +25,8 @@ export function programVersion(): string {
 }
 
 /**
- * For an installed program, the date of its commit; in a clone, the time of the checkout. RFC 3339.
+ * For an installed program, the date of its commit; in a clone, the time at which package.json was
+ * last written. RFC 3339.
  */
 export function programBuildDate(): string {
   const { built } = readManifest()

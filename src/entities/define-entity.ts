@@ -39,7 +39,10 @@ export interface FilterSymbol {
    */
   readonly live: LiveFilterField | null
   readonly list: string | null
-  /** Kind of the records that the field references; null for a symbol that is not a reference. */
+  /**
+   * Kind of the referenced records, for a list of references and for a symbol with `through`; null
+   * for every other symbol.
+   */
   readonly of: KindName | null
   /** Symbol of the referenced record whose value is used instead of the reference's id. */
   readonly through: string | null
@@ -53,8 +56,8 @@ export interface FilterSymbol {
 export interface SubList {
   readonly of: KindName
   /**
-   * API that serves the list. On the client API, a caller sees only records to which its policies
-   * give access.
+   * API that serves the list. On the client API, a caller gets the list only for a parent record
+   * that the caller may see.
    */
   readonly api: EntityApi
   /** Path segment; also the default of `key`. */
@@ -83,8 +86,9 @@ export interface SubList {
 }
 
 /**
- * A member of request bodies that no field stores unchanged; code converts it when the body becomes
- * a command.
+ * A member of request bodies that a field does not describe completely: code converts the member
+ * when the body becomes a command, or the member's schema differs from that of the field with its
+ * name.
  */
 export interface BodyMember {
   readonly schema: JsonObject

@@ -23,15 +23,15 @@ function decide<F extends Fields>(fields: F, published: DecidedField['published'
   return decided as Decided<F>
 }
 
-/**
- * Marks fields as shown in events, in this order; keeps the mark of fields that are already
- * `withheld`.
- */
+/** Marks fields as shown in events; keeps the mark of fields that are already `withheld`. */
 export function markShownInEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'shown')
 }
 
-/** Marks fields as never shown in events: secrets, references to secrets, and internal values. */
+/**
+ * Marks fields as never shown in events: secrets, references to secrets, and internal values. Keeps
+ * the mark of fields that are already `shown`.
+ */
 export function markHiddenFromEvents<const F extends Fields>(fields: F): Decided<F> {
   return decide(fields, 'withheld')
 }

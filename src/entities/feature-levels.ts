@@ -2,22 +2,22 @@ import type { Json, JsonObject } from '../lib/text/canonical-json.ts'
 import type { Entity } from './define-entity.ts'
 
 /**
- * Members of a body, or fields of a command, divided by whether the current feature level includes
- * them.
+ * Members of a body, or fields of a command, divided by whether they may be written at the current
+ * feature level.
  */
 interface MembersAtLevel {
-  /**
-   * Members that the feature level includes; the original object if it has no members of later
-   * levels.
-   */
+  /** Members that may be written at the feature level; the original object if all may. */
   readonly known: JsonObject
-  /** Names of the members that only a later feature level includes, in the order of the object. */
+  /**
+   * Names of the members that may be written only from a later feature level, in the order of the
+   * object.
+   */
   readonly later: readonly string[]
 }
 
 /**
- * Removes fields that belong to later feature levels; until the cluster is at such a level,
- * requests treat these fields as unknown.
+ * Removes fields that may be written only from a later feature level; until the cluster is at that
+ * level, requests treat these fields as unknown.
  */
 export function membersAtLevel(entity: Entity, members: JsonObject, level: number): MembersAtLevel {
   const later = Object.keys(members).filter((name) => sinceOf(entity, name) > level)

@@ -48,8 +48,8 @@ type FieldKind =
 
 /**
  * When a field can be set. `create`: only at creation; replace and patch report it as ignored.
- * `proposer`: the proposing controller derives it and never uses a value from a body. `never`: only
- * the system writes it.
+ * `proposer`: the proposing controller sets it after its own checks, if necessary from members of
+ * the body. `never`: only the system writes it.
  */
 type Settable = 'always' | 'create' | 'proposer' | 'never'
 
@@ -218,7 +218,10 @@ export interface Field {
    * this field. Otherwise Terraform would report a change.
    */
   readonly isNullIfEmpty: boolean
-  /** Whether events about a record show the field; null for a kind that events do not report. */
+  /**
+   * Whether events about a record show the field; null for a computed field, and in a kind whose
+   * records cause no events.
+   */
   readonly published: 'shown' | 'withheld' | null
   readonly schema: JsonObject
   readonly reference: ReferenceRule | null
@@ -441,8 +444,8 @@ export function idReferencesField(
 }
 
 /**
- * A flat map; a patch replaces the whole map. With `keysOf`, the keys are ids of records of that
- * kind.
+ * A flat map; a patch replaces the whole map, unless the field sets `mergedOnto`. With `keysOf`,
+ * the keys are ids of records of that kind.
  */
 export function mapField<T extends Json = Json>(
   rules: Rules & {

@@ -5,8 +5,8 @@ import { findEntity } from './registry.ts'
 
 /**
  * Kinds with a table whose changes the audit log stores. Changes of sessions, second factors and
- * revocations are not stored: controllers write these records often, and administrators never edit
- * them.
+ * revocations are not stored, because no request of an administrator edits the fields of these
+ * records.
  */
 export const historyKinds = [
   'authPolicy',

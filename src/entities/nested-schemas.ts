@@ -3,7 +3,7 @@ import { isObject } from './check-fields.ts'
 
 /**
  * Makes the schema of nested objects more tolerant for requests: an optional member may also be
- * null.
+ * null. With `changes`, all members are optional.
  */
 export function lenientSchema(schema: JsonObject, mode: 'whole' | 'changes'): JsonObject {
   const { properties, items, required, ...rest } = schema

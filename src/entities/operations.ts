@@ -13,8 +13,8 @@ import {
 
 export interface NamedSchema<S extends JsonObject = JsonObject> {
   /**
-   * Name of the operation, unique among all kinds: `serviceCreate`, `serviceUpdate`,
-   * `servicePatch`, `serviceDetail`.
+   * Name of the schema in OpenAPI documents, for example `serviceCreate`, `serviceUpdate`,
+   * `servicePatch` or `serviceDetail`.
    */
   readonly name: string
   readonly schema: S

@@ -78,8 +78,8 @@ const queriedProcess: JsonObject = {
 }
 
 /**
- * Posture query that a controller sends to a client; each member after `updatedAt` belongs to a
- * single check type.
+ * Posture query that a controller sends to a client; the check type determines which members after
+ * `updatedAt` it has.
  */
 const postureQuery: JsonObject = {
   type: 'object',

@@ -207,8 +207,8 @@ function byKind(a: RecordChange, b: RecordChange): number {
 }
 
 /**
- * @returns the additional events for a change, besides `entityChange`; null if the change has no
- * events at all.
+ * @returns the additional events for a change, besides `entityChange`; null if the change causes
+ * neither. Notices about expiring access are separate, see `noticesOf`.
  */
 function eventsOf(change: RecordChange): readonly RecordEvent[] | null {
   const { kind, before, after } = change

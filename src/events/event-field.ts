@@ -49,7 +49,7 @@ export const commonEventFields: readonly EventField[] = [
     name: 'timestamp',
     type: 'string',
     meaning:
-      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it.',
+      'RFC 3339, UTC: log time of the entry that caused the event, or the time at which the controller observed it or, if known, at which the router observed it.',
   },
   {
     name: 'event_id',
@@ -72,6 +72,8 @@ export interface NewEvent {
   readonly about?: string
   /** Id of the source of a metric, which filters compare. */
   readonly source?: string
-  /** Approximate number of characters; the ring's limits use it until the text exists. */
+  /**
+   * Approximate number of characters of the event's text; the ring limits the sum of these numbers.
+   */
   readonly weight: number
 }

@@ -30,10 +30,7 @@ export const eventLimits = {
   eventLingerMs: 5000,
   /** Maximum characters of text buffered for one stream, in addition to the socket's buffer. */
   eventStreamCharactersMax: 16 * 1024,
-  /**
-   * Interval of heartbeat comments on an idle stream. At the same interval, the controller checks
-   * whether the stream's caller still has permission.
-   */
+  /** Interval of heartbeats on an idle stream. */
   eventHeartbeatMs: 15_000,
   /** Maximum bytes in one write to standard output. */
   eventBatchBytes: 64 * 1024,

@@ -41,9 +41,10 @@ interface CertificateHandlerDeps {
 }
 
 /**
- * Issues new certificates to routers that request them. The cluster accepts the new certificates
- * once the router confirms them or connects with them. A router that loses the response continues
- * with its old certificates.
+ * Issues new certificates to routers that request them. The old certificates stay valid until the
+ * router confirms the new ones or connects with them, so a router that loses the response continues
+ * with the old ones. Exception: below `ROUTER_RENEWAL_FEATURE_LEVEL`, new certificates that the
+ * router does not confirm replace the old ones immediately.
  */
 export function createCertificateHandler(deps: CertificateHandlerDeps): ChannelHandler {
   return {
@@ -118,7 +119,7 @@ async function verify(
     kind: CommandKind.ROUTER_EXTEND_VERIFY,
     payload: toBinary(RouterExtendVerifySchema, verified),
   })
-  connection.hasOffered()
+  connection.confirmOfferedCertificate()
   log.info({ routerId: router.id, name: router.name }, 'router certificates renewed')
   // A reply without an error code reports success.
   channel.reply(message, {

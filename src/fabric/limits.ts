@@ -79,8 +79,8 @@ export const routerLimits = {
   /** Interval at which the leader stores which routers connected and disconnected. */
   routerPresenceLogMs: 60_000,
   /**
-   * Time after the election of a leader before it stores that a router without a connection is
-   * offline.
+   * If a router has not connected since the controllers started, a new leader waits for this time
+   * before it stores that the router is offline.
    */
   routerPresenceGraceMs: 120_000,
   /** Maximum routers in one log entry that stores which routers connected and disconnected. */
@@ -92,8 +92,8 @@ export const routerLimits = {
   /** Maximum sockets that are shown for one link. */
   linkConnectionsMax: 16,
   /**
-   * Maximum link listeners of one router, and maximum groups of one listener; further ones are
-   * ignored.
+   * Maximum link listeners of one router; further ones are ignored. Also the maximum groups of one
+   * listener; a listener with more is ignored.
    */
   linkListenersMax: 32,
   /** Maximum log entries whose data model changes are kept for routers that reconnect. */
@@ -119,7 +119,10 @@ export const routerLimits = {
    * this duration.
    */
   modelSubscriptionSecondsMax: 360,
-  /** Interval at which the controller sends the index of the current data model to routers. */
+  /**
+   * Interval at which the controller sends the index of the current data model to routers if the
+   * index has grown.
+   */
   modelIndexEveryMs: 30_000,
   /**
    * Maximum time for inspecting one router. A slower router appears as an error in the response to
@@ -140,7 +143,10 @@ export const routerLimits = {
   sessionsValidatedMax: 1000,
   /** Maximum concurrent writes of one router; further writes wait. */
   routerWritesAtOnceMax: 2,
-  /** Maximum waiting writes of one router; more are refused, and the router retries later. */
+  /**
+   * Maximum writes of one router, in progress and waiting; more are refused, and the router retries
+   * later.
+   */
   routerWritesWaitingMax: 256,
   /** Maximum bytes in the log of one write that a router requests; larger writes are refused. */
   routerEntryBytesMax: 16 * 1024,
@@ -179,8 +185,9 @@ export const routerLimits = {
    */
   circuitsOrphanedMax: 65_536,
   /**
-   * Maximum time for which a controller keeps a circuit whose owner has failed; after that, the
-   * circuit is dropped.
+   * Time for which a controller keeps a circuit whose owner has failed and that another controller
+   * should take over; after that, the circuit is dropped. A controller without a majority drops
+   * none.
    */
   circuitOrphanMsMax: 60_000,
   /**
@@ -199,8 +206,8 @@ export const routerLimits = {
    */
   hostsAwaitedMs: 2000,
   /**
-   * Maximum dials that wait for a host, shared fairly among clients; more dials are refused
-   * immediately.
+   * Maximum dials that wait for a host, shared fairly among clients; further dials without a
+   * reachable host are refused immediately.
    */
   hostsAwaitedMax: 16,
   /** Circuits that one router may request in a burst; more are refused. */
@@ -258,9 +265,9 @@ export const routerLimits = {
   /** Maximum connections of one identity in one router report that are published as events. */
   identityConnectsMax: 64,
   /**
-   * If the leader cannot reach a controller for this time, OpenZiti routers whose channel has one
-   * socket receive a list without this controller. Short, because such a router may hold back the
-   * dials of its clients until then, and tunnels of OpenZiti give up after 5 s.
+   * If the leader cannot reach a controller for this time, routers of OpenZiti 1.x receive a list
+   * without this controller. Short, because such a router may hold back the dials of its clients
+   * until then, and tunnels of OpenZiti give up after 5 s.
    */
   controllerLostMs: 2000,
   /**

@@ -398,7 +398,10 @@ export class RouterChannels {
     this.#onGone(connection)
   }
 
-  /** Called when an operator removed the router's row from the table. */
+  /**
+   * Called when the router's row has left the table: its channel has closed, or an operator removed
+   * the row.
+   */
   #onGone(connection: RouterConnection): void {
     const { id } = connection.router
     this.#deps.statuses.withdraw(id)
@@ -424,8 +427,8 @@ export class RouterChannels {
     if (update === null || (!isAsked && update.text === connection.sentAddresses)) return
     const { addresses, message, text } = update
     const before = connection.sentControllers
-    // A router accepts only a list with a greater index than its current one. To send the same list
-    // again, the index must grow even if the log has not grown.
+    // A router replaces its list only by one with a greater index. A list that differs from the
+    // list sent last therefore gets a greater index, even if the log has not grown.
     const isSame = text === connection.sentAddresses
     const isMoved = ({ id, addresses: now }: ControllerAddress): boolean =>
       before.some((known) => known.id === id && known.addresses.join() !== now.join())

@@ -69,7 +69,7 @@ export class RouterConnection {
   readonly channel: Channel
   /** Remote address of the router's first socket. */
   readonly address: string
-  /** The admitted router; replaced when its record or its certificate changes. */
+  /** The admitted router; replaced when the router confirms a new certificate. */
   router: AdmittedRouter
   /**
    * New certificate that was sent to the router over this channel and that the router has not
@@ -120,7 +120,7 @@ export class RouterConnection {
   }
 
   /** Called when the router has confirmed its new certificate; the channel stays open. */
-  hasOffered(): void {
+  confirmOfferedCertificate(): void {
     if (this.offeredCertPem !== '') this.router = { ...this.router, certPem: this.offeredCertPem }
     this.offeredCertPem = ''
   }

@@ -166,7 +166,7 @@ export class RouterListener {
     this.#server.setSecureContext({ ...this.#deps.tls, cert: certificatePem, key: privateKeyPem })
   }
 
-  /** Closes all channels; the routers connect to other controllers. */
+  /** Closes all channels. Routers stay connected to the other controllers. */
   async close(): Promise<void> {
     const closed = Promise.all(this.#ports.map((port) => port.close()))
     for (const socket of this.#adopting) socket.destroy()

@@ -214,8 +214,8 @@ function performUnaudited(
 }
 
 /**
- * Applies the command of a request once. When a caller repeats a request, even at another
- * controller, returns the outcome of the first attempt.
+ * Applies the command of a request once. If the outcome of an earlier attempt with the same request
+ * id is stored, returns that outcome, whichever controller received the attempt.
  */
 function performOnce(
   state: ClusterState,

@@ -28,8 +28,8 @@ export const auditQueryLimits = {
 } as const
 
 /**
- * Lists the stored audit records, the newest first unless the query has another order. Reads all of
- * them, in slices.
+ * Lists the stored audit records, the newest first unless the query has another order. A query with
+ * a filter or an order reads all of them, in slices.
  * @throws {Problem} INVALID_FILTER, INVALID_SORT_IDENTIFIER, COULD_NOT_VALIDATE.
  */
 export async function listAudit(

@@ -162,8 +162,8 @@ function callerBits(record: EntityRecord, context: DetailContext): number {
 }
 
 /**
- * Policy list of a service while no posture check exists: one entry for each permission, all
- * passing.
+ * Policy list of a service if no posture check exists, or if no policy links the caller to the
+ * service: one entry for each permission, all passing.
  */
 function withoutChecks(permissions: readonly string[]): JsonObject[] {
   const known = listsWithoutChecks.get(permissions)
@@ -380,7 +380,7 @@ function isEmpty(value: Json): boolean {
   return value === null || value === '' || (isObject(value) && Object.keys(value).length === 0)
 }
 
-/** The detail of a record; all operations that return the record use it. */
+/** Computes the detail of a record, as responses show it. */
 export function buildRecordDetail(
   kind: KindName,
   record: EntityRecord,

@@ -33,8 +33,9 @@ interface RestoredCluster {
 
 /**
  * Converts the state of one cluster to the initial state of another, as one step after its last
- * entry: sessions end, the former controllers are removed, and all other records stay. The term is
- * one higher than the last, because no node has voted in that term.
+ * entry: sessions end, and the former controllers, join tickets, shared secrets and the open
+ * enrollments of privileged identities and routers are removed or replaced; all other records stay.
+ * The term is one higher than the last, because no node has voted in that term.
  * @returns the new position.
  */
 export function convertToNewCluster(state: ClusterState, restored: RestoredCluster): Position {

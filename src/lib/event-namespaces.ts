@@ -1,4 +1,4 @@
-/** Namespaces of events; each namespace has a file in `src/events/subjects`. */
+/** Namespaces of events; the files in `src/events/subjects` define their events. */
 export const EVENT_NAMESPACES = [
   'accessEnd',
   'alert',

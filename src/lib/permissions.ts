@@ -52,7 +52,8 @@ const reachesOfKinds = {
 } as const satisfies Readonly<Record<string, Reaches>>
 const kinds = Object.keys(reachesOfKinds) as readonly (keyof typeof reachesOfKinds)[]
 /**
- * Kinds whose permissions cannot be granted: operations that need them require an administrator.
+ * Kinds whose permissions cannot be granted: operations that need them require an administrator,
+ * except that `admin_readonly` covers reading.
  */
 const adminKinds = ['authenticator', 'controller-setting', 'revocation'] as const
 
@@ -117,8 +118,8 @@ function furthest(reaches: readonly PermissionReach[]): PermissionReach {
 
 /**
  * Whether the granted permissions cover an operation that needs `permission` (`<kind>.<action>`).
- * Actions do not imply each other. A permission that cannot be granted is never covered, even if a
- * record lists it.
+ * Actions do not imply each other. A permission that cannot be granted is covered only by
+ * `admin_readonly` and only for reading, even if a record lists it.
  * @param isRead true if the request neither changes nor starts anything; `admin_readonly` covers
  * only such requests.
  */

@@ -124,12 +124,12 @@ export const problemTypes = {
   MAX_AUTHENTICATOR_METHODS_REACHED: {
     http: 409,
     retry: 'never',
-    message: 'The identity already has an authenticator of this method',
+    message: 'The identity already has an authenticator of this method, or too many authenticators',
   },
   CAN_NOT_UPDATE_AUTHENTICATOR: {
     http: 409,
     retry: 'never',
-    message: 'The authenticator cannot be updated: it has no user name and password',
+    message: 'The authenticator does not support this operation',
   },
   FEATURE_LEVEL_NOT_RAISED: {
     http: 503,
@@ -394,7 +394,7 @@ export function isProblemCode(text: string): text is ProblemCode {
   return Object.hasOwn(problemTypes, text)
 }
 
-/** Problem codes that the API reports under another code, with a different status. */
+/** Problem codes that the API reports under another code. */
 export const reportedProblemCodes: Partial<Record<ProblemCode, ProblemCode>> = {
   NOT_ACCEPTABLE: 'COULD_NOT_VALIDATE',
   UNSUPPORTED_CONTENT_TYPE: 'COULD_NOT_VALIDATE',

@@ -41,7 +41,8 @@ export interface ConversionOptions {
 }
 
 /**
- * Converts the records of a database to a state, and reports the outcome for each record.
+ * Converts the records of a database to a state, and reports which records and fields are changed
+ * or lost, or need a decision.
  * @throws {MigrationFault} DAMAGED.
  */
 export function convertDatabase(database: OpenZitiDatabase, options: ConversionOptions): State {
@@ -54,7 +55,7 @@ export function convertDatabase(database: OpenZitiDatabase, options: ConversionO
   return conversion.state
 }
 
-/** Reads the records of one store, for the database of a further member. */
+/** Reads and counts the records of one store, and reports those that cannot be read. */
 export function* readStoreRecords(
   database: OpenZitiDatabase,
   table: StoreTable,
@@ -245,8 +246,8 @@ class NetworkConversion implements Conversion {
 
   /**
    * Makes unique fields unique: OpenZiti has no two records with the same value in such a field,
-   * but a damaged database may. A name gets a suffix; for another field, the result is null and the
-   * record is not migrated.
+   * but a damaged database may. A name gets a suffix. If another record has the name with the
+   * suffix, too, or for another field, the result is null and the record is not migrated.
    */
   #withUniqueValues(kind: KindName, from: StoredRecord, fields: JsonObject): JsonObject | null {
     const made: Record<string, Json> = { ...fields }

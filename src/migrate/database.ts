@@ -26,7 +26,10 @@ const STORES = 'ziti'
 export class OpenZitiDatabase {
   /** Schema version of the database. */
   readonly version: number
-  /** Id of the network: the cluster's id, or the id in the history of a single controller. */
+  /**
+   * Id of the network: the cluster's id, or the id in the history of a single controller; '' if the
+   * file has neither.
+   */
   readonly networkId: string
   /** Raft log index of a clustered controller; null for a single controller. */
   readonly raftIndex: number | null

@@ -10,7 +10,10 @@ type MigrateFaultCode =
   | 'OTHER_NETWORK'
   | 'CONFIGURATION'
 
-/** A fault that prevents the migration. The message is one sentence with a remedy. */
+/**
+ * A fault that prevents the migration of the network or of one record. The message is one sentence,
+ * with a remedy if there is one.
+ */
 export class MigrationFault extends Error {
   override readonly name = 'MigrationFault'
   readonly code: MigrateFaultCode

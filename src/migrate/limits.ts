@@ -4,7 +4,7 @@ const MIB = 1024 * 1024
 export const migrateLimits = {
   /**
    * Maximum bytes of a database. The limit exists because the reader needs one bit of memory for
-   * each visited page.
+   * each page.
    */
   fileBytesMax: 64 * 1024 * MIB,
   /**

@@ -12,9 +12,9 @@ interface MemberDatabase {
 const STORE = 'enrollments'
 
 /**
- * Adds the enrollment tokens from a further member's database. Each member of an OpenZiti cluster
- * signs enrollment tokens with its own key, so it has another token for the same enrollment, and
- * operators may have given any of these tokens to a router.
+ * Adds the enrollment tokens of routers from a further member's database. Each member of an
+ * OpenZiti cluster signs enrollment tokens with its own key, so it has another token for the same
+ * enrollment, and operators may have given any of these tokens to a router.
  */
 export function addMemberEnrollmentTokens(
   state: State,

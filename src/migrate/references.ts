@@ -7,7 +7,10 @@ import type { EntityRecord } from '../lib/entity-record.ts'
 import type { Json } from '../lib/text/canonical-json.ts'
 import type { MigrationReport } from './report.ts'
 
-/** Maximum passes over the records: the length of the longest chain of references. */
+/**
+ * Maximum passes over the records. A removed record may make others invalid; no chain of such
+ * removals is this long.
+ */
 const ROUNDS_MAX = 8
 
 interface SweepDeps {
@@ -122,7 +125,8 @@ function idsIn(field: Field, value: Json): readonly string[] {
 /** Removes these ids from a value; null if the record cannot exist without them. */
 function withoutIds(field: Field, value: Json, ids: ReadonlySet<string>): Json {
   if (typeof value === 'string') {
-    // A single reference can be removed only if the field has an empty zero value.
+    // A single reference can be replaced only if the zero value of the field names a record, such
+    // as `default`.
     return field.zero === '' ? null : field.zero
   }
   const idOf = (text: string): string => (field.kind === 'roleList' ? text.slice(1) : text)

@@ -7,11 +7,17 @@ import { migrateLimits } from './limits.ts'
 export const migrationFindingKinds = ['changed', 'decide', 'lost'] as const
 export type MigrationFindingKind = (typeof migrationFindingKinds)[number]
 
-/** A difference between an OpenZiti record and the migrated record. */
+/**
+ * A difference between an OpenZiti record and the migrated record, or between the old and the new
+ * configuration of a controller.
+ */
 export interface MigrationFinding {
   readonly kind: MigrationFindingKind
   readonly store: string
-  /** Id of the record; empty if the finding is about the whole store. */
+  /**
+   * Id of the record, or id or path of a configuration; empty if the finding is about the whole
+   * store.
+   */
   readonly id: string
   /** Name of the record; empty if it has none. */
   readonly name: string
@@ -25,7 +31,7 @@ export interface MigrationFinding {
 export type MigrationFindingTarget = Pick<MigrationFinding, 'store' | 'id' | 'field'> &
   Partial<Pick<MigrationFinding, 'name'>>
 
-/** Results of migrating one store of the OpenZiti database. */
+/** Results of migrating one store of the OpenZiti database, or the configurations. */
 export interface StoreReport {
   readonly store: string
   /** Number of the store's records in the database. */

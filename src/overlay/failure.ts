@@ -1,4 +1,7 @@
-/** A router or tunnel cannot start or continue. The message is one sentence with the remedy. */
+/**
+ * A router or tunnel cannot start or continue. The message is one sentence, with the remedy where
+ * there is one.
+ */
 export class ProgramFailure extends Error {
   override readonly name = 'ProgramFailure'
 }

@@ -28,8 +28,8 @@ export interface VerifiedJwt {
 
 /**
  * Verifies that one of the keys signed a token and that the token's times (`exp`, `nbf`) are valid;
- * null otherwise. The `kid` only selects the key to try first. The caller checks issuer, audience
- * and purpose.
+ * null otherwise. If `isExpiredAllowed` is true, `exp` may have passed. The `kid` only selects the
+ * key to try first. The caller checks issuer, audience and purpose.
  */
 export async function verifyJwt(
   token: string,

@@ -44,7 +44,7 @@ export interface OidcToken {
 /**
  * Reads the claims of a token whose signature and time are already verified.
  * @returns null when the purpose or the audience differs from the expected one, or when a claim is
- * missing.
+ * missing or malformed.
  */
 export function parseOidcClaims(
   text: string,

@@ -102,8 +102,9 @@ interface SecretText {
 }
 
 /**
- * @throws {SecretFileError} when the file is missing, unreadable, too large, not a regular file, or
- * readable by every user of this host, so that the secret may be known to others.
+ * @throws {SecretFileError} when the file is missing, unreadable, too large, not a regular file,
+ * contains only public PEM blocks, or gives other users of this host more access than reading by
+ * its group.
  */
 export function readSecretFile(path: string, bytesMax = SECRET_FILE_BYTES_MAX): SecretText {
   let file: number

@@ -52,8 +52,8 @@ export function sessionSpiffeId(
 }
 
 /**
- * The ids of identity, API session and certificate that the SPIFFE id of a session certificate
- * contains; null for any other SPIFFE id.
+ * The ids of identity and API session that the SPIFFE id of a session certificate contains; null
+ * for any other SPIFFE id, and for another trust domain.
  */
 export function sessionCertificateIds(
   { trustDomain, path }: SpiffeId,

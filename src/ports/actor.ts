@@ -28,8 +28,8 @@ interface SystemActor {
 
 /**
  * A caller without a session that presents an enrollment token, a certificate of a CA, a router's
- * certificate or a token of an external JWT signer. Exactly one of these four fields is set; the
- * others are ''.
+ * certificate or a token of an external JWT signer. Exactly one of the four ids is set; the other
+ * ids are ''.
  */
 export interface EnrollmentActor {
   readonly enrollmentId: string

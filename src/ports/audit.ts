@@ -12,8 +12,8 @@ export interface AuditRecord {
   /** Log time, UTC ms. */
   readonly atMs: number
   /**
-   * Id of the identity; `controller:ID` for a controller itself, `uid:N (name)` for a user of its
-   * host.
+   * Id of the identity; `controller:ID` for a controller itself; `uid:N (name)` for a user of its
+   * host; `enrollment:ID`, `ca:ID`, `router:ID` or `signer:ID` for a caller without a session.
    */
   readonly actor: string
   readonly actorName: string
@@ -98,8 +98,8 @@ interface AnsweredRequest {
 }
 
 /**
- * Records each write, only on the controller that received it. The methods never throw and never
- * wait.
+ * Records each write and each answered request, only on the controller that received it. The
+ * methods never throw and never wait.
  */
 export interface AuditTrail {
   /**

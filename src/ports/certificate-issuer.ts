@@ -65,11 +65,15 @@ export interface RouterHostRules {
   readonly allowed: readonly string[]
   /** Hosts of controllers, which a router's certificate must not contain. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers, which the certificate must omit. */
+  /**
+   * Hosts of other routers. A certificate for an enrollment omits them, unless `allowed` contains
+   * them.
+   */
   readonly withheld: readonly string[]
   /**
-   * PEM of the current server certificate. A certificate for an extension has no hosts that this
-   * one lacks. Null if there is none.
+   * PEM of the current server certificate. A certificate for an extension keeps the hosts of this
+   * one; it has other hosts only if they are in `allowed` or are loopback names. Null if there is
+   * none.
    */
   readonly currentPem: string | null
 }
@@ -86,8 +90,9 @@ export interface RouterCertificatePair {
  *
  * Each method throws a {Problem}: COULD_NOT_PROCESS_CSR with a sentence for the sender of the
  * request; SERVER_TOO_MANY_REQUESTS when too many requests wait or this request has waited too
- * long; PEER_UNREACHABLE when this controller does not have the issuing authority;
- * CERTIFICATE_REFUSED when the authority has expired.
+ * long; TIMEOUT when the thread did not issue the certificate in time; PEER_UNREACHABLE when this
+ * controller does not have the issuing authority; CERTIFICATE_REFUSED when the authority has
+ * expired.
  */
 export interface CertificateIssuer {
   identity(order: IdentityCertificateRequest, caller: string): Promise<IssuedCertificate>
@@ -116,8 +121,8 @@ export interface RouterCertifier {
     caller: string,
   ): Promise<RouterCertificatePair>
   /**
-   * Issues a certificate with names from the current certificate and names that an administrator
-   * permitted, and with no other names.
+   * Issues a certificate whose hosts are in the current certificate, permitted by an administrator,
+   * or loopback names.
    */
   extend(
     routerId: string,

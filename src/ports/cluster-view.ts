@@ -23,8 +23,9 @@ export interface MemberView {
   readonly version: string
   readonly apiAddresses: readonly ApiAddress[]
   /**
-   * `tls:host:port` at which routers reach the member, in the order in which they try them; empty:
-   * the member accepts no routers, or its addresses are unknown (`startedAtMs` 0).
+   * `tls:host:port` at which routers reach the member, in the order in which the routers try these
+   * addresses; empty: the member accepts no routers, or its addresses are unknown (`startedAtMs`
+   * 0).
    */
   readonly routerAddresses: readonly string[]
   readonly certificatePem: string

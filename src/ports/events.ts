@@ -71,10 +71,10 @@ export function comparePositions(a: EventPosition, b: EventPosition): number {
   return a.generation - b.generation || a.index - b.index || a.sequence - b.sequence
 }
 
-/** The metrics and entity changes that a reader of events receives. */
+/** The events that a reader receives. */
 export interface EventFilter {
   readonly namespaces: ReadonlySet<EventNamespace>
-  /** Names of metrics, and of their sources; null: all. */
+  /** Names of the metrics that the reader receives, and of their sources; null: all. */
   readonly metrics: TextPattern | null
   readonly sources: TextPattern | null
   /** Types of entity changes that the reader receives; null: all types. */

@@ -49,6 +49,9 @@ export const MFA_ENROLLMENT_CODE_REUSE_FEATURE_LEVEL = 3
  */
 export const MFA_LAST_CODE_REUSE_FEATURE_LEVEL = 3
 
+/** Feature level from which a revocation of a `jti` outlives every refresh token. */
+export const TOKEN_REVOCATION_FEATURE_LEVEL = 3
+
 export type KnownCommandKind = Exclude<CommandKind, typeof CommandKind.UNSPECIFIED>
 
 /**

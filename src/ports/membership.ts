@@ -87,7 +87,7 @@ export interface SharedOption {
 
 /**
  * The response to a {@link JoinRequest}: everything that a new controller needs. A repeated request
- * receives the same response. The response contains no secret.
+ * is not a second admission. The response contains no secret.
  */
 export interface JoinResponse {
   readonly clusterId: string
@@ -97,7 +97,7 @@ export interface JoinResponse {
   readonly certificatePem: string
   /** PEM of the trust anchors with which the controller verifies peers and clients. */
   readonly caPem: string
-  /** Encoded membership.v1.Configuration; `index` is its log index. */
+  /** Encoded membership.v1.Configuration; `configurationIndex` is its log index. */
   readonly configuration: Uint8Array
   readonly configurationIndex: Index
   readonly isVoter: boolean

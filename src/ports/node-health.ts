@@ -42,7 +42,7 @@ export interface NodeHealth {
   readonly alarms: readonly {
     readonly code: string
     readonly text: string
-    /** UTC ms since which the voter has been in this state. */
+    /** UTC ms since which the alarm is raised. */
     readonly sinceMs: number
     readonly isCritical: boolean
   }[]

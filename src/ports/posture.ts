@@ -4,7 +4,10 @@ import type { Problem } from '../lib/problems.ts'
 import type { DialBind, EvaluatedPostureCheck, PromptedService, CodePrompts } from './state-view.ts'
 import type { EvaluatedPosture } from './evaluated-posture.ts'
 
-/** Reports of an identity's devices about themselves. They are not verified. */
+/**
+ * Reports of an identity's devices about themselves, which are not verified, and the second factor
+ * of a session.
+ */
 export interface Posture {
   readonly os: OsReport | null
   readonly domain: DomainReport | null
@@ -179,8 +182,8 @@ export interface PostureService {
    */
   factorMoved(identityId: string): Promise<void>
   /**
-   * The policies that would grant the right, but fail for this posture. [] when one of them grants
-   * it, or no policy would.
+   * The policies that would grant the right, but fail for this posture. [] when a policy grants the
+   * right for this posture, or when no policy would grant it.
    */
   failures(wanted: GrantedRight, posture: EvaluatedPosture): readonly PostureFailure[]
   /**

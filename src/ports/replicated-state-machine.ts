@@ -19,8 +19,8 @@ export interface AppliedEntry {
   /** Decision of the state machine; null for a no-op and for a configuration entry. */
   readonly outcome: Outcome | null
   /**
-   * Audit record of the entry; null if the entry changed nothing, and for commands that are not
-   * audited.
+   * Audit record of the entry; null for an entry without a command, for a repeated command, and for
+   * a command that is not audited.
    */
   readonly audit: AuditRecord | null
 }
@@ -36,10 +36,7 @@ export interface StateDigests {
   readonly entities: string
 }
 
-/**
- * The replicated state machine, as the cluster code uses it. All calls except the async ones are
- * synchronous.
- */
+/** The replicated state machine, as the cluster code uses it. */
 export interface ReplicatedStateMachine {
   progress(): ApplyProgress
   /**
@@ -49,7 +46,10 @@ export interface ReplicatedStateMachine {
   persistedMark(): {
     readonly position: Position
     readonly configuration: ConfigurationRecord
-    /** Log time at `position`, UTC ms. Log time of later entries is not earlier. */
+    /**
+     * Log time at `position`, UTC ms. Log time of later entries is not earlier, unless an operator
+     * resets log time.
+     */
     readonly timeMs: number
   }
   /**

@@ -166,9 +166,10 @@ export type SoftTopics = typeof softTopics
 export type OpenSoftTopic<N extends keyof SoftTopics> = SoftTopic<SoftTopicValue<SoftTopics[N]>>
 
 /**
- * Live state that is not stored: presence, session activity, posture, router links. Controllers
- * send it to each other outside of the log. Each controller writes only its own values; a newer
- * (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two machines.
+ * Live state that is not stored, such as presence, session activity, posture, routers and circuits.
+ * Controllers send it to each other outside of the log. Each controller writes only its own values;
+ * a newer (epoch, sequence) of an owner replaces an older one. No code compares the clocks of two
+ * machines.
  */
 export interface SoftState<T extends SoftTopicTable = SoftTopics> {
   /**

@@ -173,9 +173,9 @@ export interface ValidityRecords extends RecordSource {
 }
 
 /**
- * The replicated state that this controller has applied, for readers. Every method except
- * `waitForApplied` and those that return a promise is synchronous and consistent within one turn of
- * the event loop. The name of a kind ('service') determines the type of its records.
+ * The replicated state that this controller has applied, for readers. Methods that return neither a
+ * promise nor a generator are synchronous and consistent within one turn of the event loop. The
+ * name of a kind ('service') determines the type of its records.
  */
 export interface StateView extends RecordSource {
   readonly appliedIndex: Index

@@ -2,8 +2,8 @@ import type { PostureCheck } from '../entities/kinds/posture-check.ts'
 import type { StoredFactor } from '../ports/posture.ts'
 
 /**
- * Grace period after a device wakes or is unlocked. Within this time, the user must enter a TOTP
- * code; otherwise, the device's sessions lose their access.
+ * Grace period after a device wakes or is unlocked. If a posture check then requires a new TOTP
+ * code, the device's sessions lose their access unless the user enters the code within this time.
  */
 export const PROMPT_GRACE_MS = 5 * 60_000
 /** Timeout value that means no limit. */
@@ -15,7 +15,7 @@ type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
  * Whether the user entered a code in this session recently enough and, if the check requires it,
- * again after the device woke or was unlocked.
+ * again after the device woke or was unlocked, or the grace period for the new code has not ended.
  */
 export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false
@@ -26,7 +26,10 @@ export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   )
 }
 
-/** Time until the entered code times out; Infinity when the check has no timeout. */
+/**
+ * Time until the entered code times out; 0 if no code was entered, Infinity if the check has no
+ * timeout.
+ */
 function timeLeftMs({ timeoutSeconds }: Timed, { passedAtMs, nowMs }: StoredFactor): number {
   if (passedAtMs === null) return 0
   if (timeoutSeconds <= 0) return Infinity
@@ -40,8 +43,8 @@ export function isCodeTimedOut(check: Timed, factor: Factor): boolean {
 }
 
 /**
- * Time at which a timeout invalidated the last code, UTC ms; 0 while that code still satisfies the
- * check.
+ * Time at which a timeout or grace period ended the validity of the last code, UTC ms; if several
+ * ended, the latest. 0 if none has ended, or if no code was entered.
  */
 export function mfaTimeoutAtMs(check: Prompted, factor: StoredFactor): number {
   const { passedAtMs, wokenAtMs, unlockedAtMs, nowMs } = factor
@@ -74,8 +77,9 @@ function graceLeftMs(atMs: number, factor: Factor): number {
 }
 
 /**
- * Times in seconds for clients: -1 if there is no limit, or if the client does not support
- * timeouts.
+ * The timeout and the remaining time for clients, in seconds. Both are -1 if the check has no
+ * timeout. If the check has `ignoreLegacyEndpoints`, both are also -1 once the user of a client
+ * without support for timeouts has entered a code.
  */
 export function clientMfaTimes(
   check: Prompted & Pick<PostureCheck, 'ignoreLegacyEndpoints'>,
@@ -100,7 +104,7 @@ export function clientMfaTimes(
 
 /**
  * Times for a client whose device just woke or was unlocked, for a check that then requires a code.
- * null when the user entered no code, or when less than the grace period remains.
+ * null when the user entered no code, or when the code times out within the grace period.
  */
 export function timesUntilCodeRequired(
   check: Timed,

@@ -11,7 +11,8 @@ export const failedRequestLimits = {
   /** Maximum recorded requests of one identity. */
   failedRequestsMax: 100,
   /**
-   * Minimum time between two recorded requests for the same service, because clients retry often.
+   * Minimum time between two recorded requests of one identity for the same service and session
+   * type, because clients retry often.
    */
   failedRequestsApartMs: 10_000,
   /** Maximum recent requests that are stored in order to enforce `failedRequestsApartMs`. */
@@ -21,13 +22,14 @@ const { failedRequestsMax } = failedRequestLimits
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Records, in soft state, service sessions that were refused because of posture. The oldest records
- * are evicted first.
+ * Records, in soft state, service sessions that were refused because of posture. Each identity
+ * keeps its latest records. When the topic has no room, this controller drops its records of the
+ * identity that was refused least recently.
  */
 export class FailedRequestLog {
   readonly #selfId: string
   readonly #topic: OpenSoftTopic<'failed-requests'>
-  /** Identities whose requests this controller refused; the most recent is last. */
+  /** Identities with records from this controller; the most recently refused identity is last. */
   readonly #here = new Set<string>()
   /** Time of each recent record, by requester and service; the most recent is last. */
   readonly #recentMs = new Map<string, number>()
@@ -96,8 +98,8 @@ function pack(requests: readonly FailedRequest[]): Uint8Array {
 }
 
 /**
- * Decodes records from another controller. The soft-state topic has checked their format, but the
- * values are still untrusted.
+ * Decodes the records of a controller. The soft-state topic has checked the format, but the values
+ * from other controllers are still untrusted.
  */
 function unpack(bytes: Uint8Array): FailedRequest[] {
   return fromBinary(FailedRequestsSchema, bytes).requests.map(

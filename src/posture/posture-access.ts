@@ -17,8 +17,8 @@ import {
 import type { JsonObject } from '../lib/text/canonical-json.ts'
 
 /**
- * Maximum services in one response. If there are more services, the client reads its posture
- * queries instead.
+ * Maximum services in one response. Further services are left out; the client can find them in its
+ * posture queries.
  */
 export const promptedServicesMax = 1000
 
@@ -64,7 +64,7 @@ export function postureFailures(
   return failures
 }
 
-/** The checks of the first policy whose checks all pass. */
+/** The checks of the first policy whose checks all pass; [] if there is no such policy. */
 export function grantingPostureChecks(
   state: Policies,
   { identityId, serviceId, type }: GrantedRight,
@@ -91,9 +91,9 @@ export function identityPostureChecks(
 }
 
 /**
- * Services of an identity for which a new code is required soon because the identity's device woke
- * or was unlocked, in id order. If several checks apply to a service, the shortest timeout is
- * returned.
+ * Services that a policy grants to an identity, but soon only with a new code, because the
+ * identity's device woke or was unlocked. In id order, at most `promptedServicesMax`. If several
+ * checks apply to a service, the shortest timeout is returned.
  */
 export function servicesSoonRequiringCode(
   state: Policies,
@@ -174,7 +174,10 @@ function ofType(check: PostureCheck, { factor }: Posture): JsonObject {
   }
 }
 
-/** Time at which the last code times out, for clients that display it. */
+/**
+ * Time at which the check requires a new code, for clients that display this time; {} if the check
+ * has no timeout.
+ */
 function timeoutAt(
   { timeoutRemaining }: { readonly timeoutRemaining: number },
   factor: Posture['factor'],

@@ -20,14 +20,15 @@ import type { PostureReports } from './posture-reports.ts'
 interface EnforcerLimits {
   /** Interval between two periodic sweeps. */
   readonly sweepMs: number
-  /** Maximum service sessions that the leader checks in one periodic sweep. */
+  /** Maximum service sessions that the leader checks in one sweep, rounded up to whole slices. */
   readonly postureLooksMax: number
   /** Maximum service sessions that one command ends. */
   readonly postureEndsMax: number
   /**
-   * Grace period after the leader's election, and after a client's reports were lost, in which the
-   * client can report again. Checks of the second factor apply even in this period, because the
-   * replicated state contains the time of the last code.
+   * Grace period in which a client can report its posture: after the leader's election, after
+   * reports were lost, and after an OIDC client without reports got a service session. Checks of
+   * the second factor apply even in this period, because the replicated state contains the time of
+   * the last code.
    */
   readonly postureGraceMs: number
   /** Maximum identities per sweep that are checked for reports without an API session. */
@@ -66,7 +67,7 @@ export interface PostureEnforcerDeps {
  */
 export type SessionPosture = Posture & Required<Pick<Posture, 'factor'>>
 
-/** Kinds of records whose changes can make a session fail its checks. */
+/** Kinds of records whose changes start a sweep, because sessions may then fail checks. */
 const followed: readonly KindName[] = ['postureCheck', 'servicePolicy']
 /** Minimum time between two sweeps that changes of records start. */
 const FOLLOW_MS_MIN = 1000
@@ -133,7 +134,8 @@ export class PostureEnforcer {
 
   /**
    * Stores the reports. Resolves when the caller's sessions that fail because of these reports have
-   * ended, or immediately if there is no leader that could end them.
+   * ended, or when the attempt to end them fails, for example without a leader; then a later sweep
+   * ends them.
    * @throws {Problem} COULD_NOT_VALIDATE when the reports exceed the size limit per identity;
    * SERVER_TOO_MANY_REQUESTS when this controller has no room for the reports.
    */
@@ -158,8 +160,9 @@ export class PostureEnforcer {
   }
 
   /**
-   * If the set of passing checks has changed, publishes this change for clients and ends the
-   * sessions that now fail.
+   * Publishes for clients that the set of passing checks has changed, or that the device woke or
+   * was unlocked and a check then requires a new code. If a check fails that passed before, ends
+   * the sessions that now fail.
    */
   async #follow(
     identityId: string,
@@ -261,9 +264,10 @@ export class PostureEnforcer {
   })
 
   /**
-   * Whether a sweep may check the session now. An OIDC client gets its service session before it
-   * connects to the router to which it reports its posture. During the grace period, a sweep
-   * therefore skips the session until reports exist; dials are refused until then.
+   * Whether a sweep may check the session's device reports now, not only its second factor. An OIDC
+   * client gets its service session before it connects to the router to which it reports its
+   * posture. During the grace period, the reports are therefore not checked until some exist; dials
+   * are refused until then.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
@@ -292,7 +296,10 @@ export class PostureEnforcer {
     }
   }
 
-  /** IDs of those sessions for which no policy grants access with passing checks. */
+  /**
+   * IDs of the sessions to which policies apply, but none of them grants access with passing
+   * checks.
+   */
   #failing(sessions: readonly Session[], postureOf = this.#deps.postureOf): string[] {
     const { state } = this.#deps
     const known = new Map<string, EvaluatedPosture>()

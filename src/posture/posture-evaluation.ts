@@ -35,8 +35,8 @@ const judged = new WeakMap<Posture, WeakMap<PostureCheck, boolean>>()
 
 /**
  * Whether a client's reports pass a check. A check fails if the client did not report what the
- * check requires. Controllers cannot verify the reports, because the client makes them about
- * itself.
+ * check requires, unless a router has already checked this kind of report. Controllers cannot
+ * verify the reports, because the client makes them about itself.
  */
 export function passesPostureCheck(check: PostureCheck, posture: Posture): boolean {
   let known = judged.get(posture)
@@ -134,7 +134,7 @@ function passesOs(systems: readonly OperatingSystem[], { os }: Posture): boolean
  */
 const wantedOf = new WeakMap<PostureCheck, readonly WantedProcess[]>()
 
-/** Processes that a check requires; exactly one for the type PROCESS. */
+/** Processes that a check requires; at most one for the type PROCESS. */
 export function requiredProcesses(check: PostureCheck): readonly WantedProcess[] {
   const known = wantedOf.get(check)
   if (known !== undefined) return known
@@ -167,8 +167,8 @@ function hex(values: Json | readonly (Json | undefined)[] | undefined): string[]
 }
 
 /**
- * The report for a check's path. A client reports each path once, with the id of the first check
- * that contains the path.
+ * The report with the check's id; if there is none, the report for the check's path. A client
+ * reports each path once, with the id of the first check that contains the path.
  */
 function ofCheck(
   check: PostureCheck,

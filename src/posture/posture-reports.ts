@@ -66,8 +66,8 @@ export class PostureReports {
     this.#clock = clock
     topic.onChange((owner, identityId, value) => {
       this.#noteOwner(owner, identityId, value !== undefined)
-      // Drops this controller's report, because a later report has replaced it. Otherwise it would
-      // count again if the controller with the later report failed.
+      // Drops this controller's reports that later reports have replaced. Otherwise they would
+      // count again if the controller with the later reports failed.
       if (value !== undefined && this.#here.has(identityId))
         this.#dropWhere(identityId, isOverridden)
       if (value === undefined) for (const listener of this.#listeners) listener(identityId)
@@ -75,8 +75,8 @@ export class PostureReports {
   }
 
   /**
-   * Registers a function that is called when a controller that had reports about an identity has
-   * failed.
+   * Registers a function that is called when the reports that another controller had about an
+   * identity are gone: the controller has failed, or has withdrawn them.
    */
   onLost(listener: (identityId: string) => void): void {
     this.#listeners.push(listener)
@@ -170,8 +170,9 @@ export class PostureReports {
   }
 
   /**
-   * How often reports about an identity have changed the set of checks that it passes. Never
-   * decreases while the controllers run.
+   * How often reports about an identity have changed the set of checks that it passes. Also counts
+   * changes of the second factor, and wake-ups after which a check requires a new code. Decreases
+   * only if a controller fails, or drops its reports because the identity has no API session.
    */
   moves(identityId: string): number {
     let moves = 0

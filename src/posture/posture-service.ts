@@ -108,8 +108,8 @@ export class ControllerPosture implements PostureService {
 
   notedAtJudge(session: ApiSession, routerId: string): void {
     const { identityId, id } = session
-    // If the report exceeds a limit, the leader's next sweep ends the session, and the client dials
-    // again.
+    // If the report exceeds a limit, a sweep of the leader may end the session, and the client
+    // dials again.
     this.#reports.report(identityId, id, [{ kind: 'router', routerId }])
   }
 

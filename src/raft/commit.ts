@@ -39,8 +39,9 @@ export function raiseCommitIndex(state: RaftState, index: Index): void {
 }
 
 /**
- * Once a joint configuration is committed, appends the final configuration, which completes the
- * change, even if an earlier leader began the change (paper 6).
+ * Continues a change of members once its current configuration is committed, even if an earlier
+ * leader began the change. After a joint configuration, appends the final one, which completes the
+ * change (paper 6). After a final configuration without this node, steps down.
  */
 function finishChange(state: RaftState): void {
   const { index, record, configuration } = state.memberships.current
@@ -71,10 +72,10 @@ function stepDownAfterRemoval(state: RaftState): void {
 }
 
 /**
- * Sends each removed member the configuration entry that removes it, once and without waiting for a
- * response, so that members learn of their removal from their own log. The entry is sent only after
- * it is committed: a removed member that had the entry on disk earlier would have a longer log than
- * members that need its vote, and could block every election.
+ * Sends each removed member the entries up to the configuration that removes it, in one message and
+ * without waiting for a response, so that members learn of their removal from their own log. The
+ * entry is sent only after it is committed: a removed member that had the entry on disk earlier
+ * would have a longer log than members that need its vote, and could block every election.
  */
 function sendRemovalEntry(state: RaftState, configurationIndex: Index): void {
   const { log, options, departing, commit } = state

@@ -27,7 +27,7 @@ export function isVoter(configuration: Configuration, id: NodeId): boolean {
   return configuration.voters.includes(id) || configuration.outgoingVoters.includes(id)
 }
 
-/** All members to which the leader replicates the log, sorted. */
+/** All members, including this node, sorted. The leader replicates the log to the others. */
 export function memberIds(configuration: Configuration): readonly NodeId[] {
   const { voters, outgoingVoters, learners } = configuration
   return [...new Set([...voters, ...outgoingVoters, ...learners])].sort()
@@ -78,8 +78,8 @@ export function isWellFormedTarget(target: ConfigurationRecord): boolean {
 
 /**
  * First step of every change (Raft paper 6): decisions need a majority of the old voters and a
- * majority of the new voters. Members that leave stay in the list until the second step, so that
- * the leader can still reach and count them.
+ * majority of the new voters. Voters that leave stay in the list until the second step, so that the
+ * leader can still reach and count them. Learners that leave are removed immediately.
  */
 export function enterJointConfiguration(
   current: ConfigurationRecord,
@@ -135,8 +135,9 @@ export function hasMemberStore(
 }
 
 /**
- * All configurations in the retained log, oldest first. A configuration takes effect as soon as it
- * is appended (Raft paper 6); if its entry is truncated, the previous one takes effect again.
+ * The configuration that applied at the start of the retained log or at the last snapshot, and all
+ * later configurations, oldest first. A configuration takes effect as soon as it is appended (Raft
+ * paper 6); if its entry is truncated, the previous one takes effect again.
  */
 export class MembershipHistory {
   #items: Membership[]

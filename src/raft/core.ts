@@ -61,7 +61,9 @@ export interface PeerStatus {
   readonly matchIndex: Index
   readonly nextIndex: Index
   readonly bytesInFlight: number
-  /** Ticks since the peer last answered this leader. */
+  /**
+   * Ticks since the peer last answered this leader; before that, since this leader added the peer.
+   */
   readonly contactAgeTicks: number
   /** The peer's clock minus the local clock, ms; null until the peer has answered this leader. */
   readonly clockOffsetMs: number | null
@@ -77,8 +79,8 @@ export interface FullCoreStatus extends CoreStatus {
   readonly durableIndex: Index
   readonly onDisk: DurableState
   /**
-   * False while a new term, or a snapshot that replaces the log, is not durable yet. `onDisk` may
-   * then be behind the position that this node has acknowledged.
+   * False while a new term or vote, or a snapshot that replaces the log, is not durable yet.
+   * `onDisk` may then be behind the position that this node has acknowledged.
    */
   readonly isOnDiskWhole: boolean
   /**
@@ -102,8 +104,8 @@ export interface FullCoreStatus extends CoreStatus {
 /**
  * One Raft node without clock, randomness, disk or network (Ongaro & Ousterhout 2014, "the paper";
  * Ongaro's dissertation). A driver passes inputs to the Raft core and carries out the effects that
- * the core returns. The core never waits and never throws because of a peer's message. A failing
- * assertion is a bug in this program and must stop the node.
+ * the core returns. The core never waits, and lost, repeated or late messages never make it throw.
+ * A failing assertion means a bug in this program, here or in a peer, and must stop the node.
  */
 export class RaftCore {
   readonly #state: RaftState
@@ -114,8 +116,8 @@ export class RaftCore {
   }
 
   /**
-   * Restores the node from disk as a follower. Before the first start of a cluster, a command
-   * creates its initial log, which is equal on all members.
+   * Restores the node from disk as a follower. A command creates the log before the first start:
+   * with the first entries of a new cluster, or empty for a member that joins.
    * @throws {AssertionError} when entries between the log and the state are missing.
    */
   static restore(start: RaftCoreStart): RaftCore {

@@ -21,12 +21,14 @@ export interface OutgoingMessage {
 }
 
 /**
- * NOT_LEADER: this node logged nothing; the caller must send the proposal to the leader.
- * OVERLOADED: refused before logging; the caller may retry later. TOO_LARGE: never accepted. The
- * other codes are for a configuration change. CHANGE_IN_PROGRESS: another change is in progress, or
- * the leader has not committed an entry of its term yet. NOT_CAUGHT_UP: a new voter must first be a
- * learner that has nearly all of the log. INVALID_CONFIGURATION: the target has no voters, or lists
- * a member twice.
+ * NOT_LEADER: this node logged nothing, because it is not the leader or is transferring leadership;
+ * the caller must send the proposal to the leader. OVERLOADED: refused before logging; the caller
+ * may retry later. TOO_LARGE: never accepted. The other codes are for a configuration change.
+ * CHANGE_IN_PROGRESS: another change is in progress, the target was derived from a configuration
+ * that is not current, or the leader has not committed an entry of its term yet. NOT_CAUGHT_UP: a
+ * new voter must first be a learner that has nearly all of the log. INVALID_CONFIGURATION: the
+ * target is malformed, for example without voters, or replaces the disk of a voter in an unsafe
+ * way.
  */
 export type ProposalRefusalCode =
   | 'NOT_LEADER'
@@ -80,7 +82,7 @@ export interface CoreStatus {
   readonly configurationRecord: ConfigurationRecord
   /**
    * Log index of the current configuration; if it is not in the log, index of the state from which
-   * this node started.
+   * this node started, or of the snapshot that it received last.
    */
   readonly configurationIndex: Index
   readonly isConfigurationCommitted: boolean
@@ -93,9 +95,10 @@ export interface CoreStatus {
 }
 
 /**
- * Effects of the inputs so far. The driver carries them out in the order of the fields, and sends
- * each of the `messages` once the write on which the message depends is durable. `committed` is in
- * index order and contains only entries that are committed and durable on this node.
+ * Effects of the inputs so far. The driver starts the operations of `disk` in order, and sends each
+ * of the `messages` once the write on which the message depends is durable; it may send a message
+ * that depends on no write before it starts the operations. `committed` is in index order and
+ * contains only entries that are committed and durable on this node.
  */
 export interface CoreEffects {
   /** Disk operations to carry out; at most one is a write, unless a snapshot is installed. */

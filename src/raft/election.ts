@@ -10,8 +10,8 @@ type VoteRequest = Extract<Message, { type: 'voteRequest' }>
 type VoteResponse = Extract<Message, { type: 'voteResponse' }>
 
 /**
- * Starts a campaign when a follower or candidate has not heard from a leader for its random
- * timeout.
+ * Starts a campaign when a follower or candidate that is eligible has not heard from a leader for
+ * its random timeout. A sole voter does not wait for the timeout.
  */
 export function tickElection(state: RaftState): void {
   state.electionElapsedTicks += 1
@@ -38,9 +38,9 @@ function isSoleVoter(state: RaftState): boolean {
 }
 
 /**
- * Whether this node heard from a leader within an election timeout; then this node grants no vote
- * for another leader (dissertation 4.2.3, 6.4.1), so that a removed or partly disconnected node
- * cannot disturb healthy nodes.
+ * Whether this node is the leader or heard from one within an election timeout. Then this node
+ * votes for another leader only in a leadership transfer (dissertation 4.2.3, 6.4.1), so that a
+ * removed or partly disconnected node cannot disturb healthy nodes.
  */
 export function hasLiveLeader(state: RaftState): boolean {
   if (state.role === 'leader') return true

@@ -101,8 +101,8 @@ function isConsecutive(previous: Position, entries: readonly Entry[], term: numb
 }
 
 /**
- * Skips entries that are at or before the commit index, or before the first entry in memory; a late
- * request may begin with such entries. They are equal on both nodes (leader completeness).
+ * Skips entries at or before the commit index, with which a late request may begin. They are equal
+ * on both nodes (leader completeness). A request that ends before the commit index stays unchanged.
  */
 function withoutCommitted(
   state: RaftState,

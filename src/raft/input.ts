@@ -50,9 +50,10 @@ export type CoreInput =
   /** All writes and resets up to `token` are on disk. */
   | { readonly type: 'persisted'; readonly token: number }
   /**
-   * Entries up to `index`, whose timestamp is `timeMs`, have been applied, so that the Raft core
-   * can pass more committed entries to the state machine. `setbackMs`: the number of ms by which
-   * log time has been behind the timestamps since an operator reset log time; default 0.
+   * Entries up to `index` have been applied; `timeMs` is the timestamp of the last of them. The
+   * Raft core can then pass more committed entries to the state machine. `setbackMs`: the number of
+   * ms by which log time has been behind the timestamps since an operator reset log time; default
+   * 0.
    */
   | {
       readonly type: 'applied'

@@ -5,9 +5,9 @@ import type { RaftState } from './state.ts'
 import type { Entry, EntryType } from './types.ts'
 
 /**
- * Timestamp for the next entries, UTC ms: never earlier than the last timestamp, and ahead of a
- * quorum's clocks by no more than the allowed skew. After an operator has reset log time,
- * timestamps remain ahead of the clocks by `setbackMs`.
+ * Timestamp for the next entries, UTC ms. It is never earlier than the last timestamp. Unless the
+ * last timestamp is further ahead, it exceeds the clocks of a quorum by at most the allowed skew,
+ * plus `setbackMs` after an operator has reset log time.
  */
 export function nextEntryTimestampMs(state: RaftState): number {
   const lastMs = Math.max(state.timeFloorMs, state.log.lastTimeMs)
@@ -19,7 +19,7 @@ export function nextEntryTimestampMs(state: RaftState): number {
 }
 
 /**
- * Appends entries. A leader never overwrites or deletes entries in its log (paper 5.3, leader
+ * Appends an entry. A leader never overwrites or deletes entries in its log (paper 5.3, leader
  * append-only).
  */
 export function appendAsLeader(

@@ -7,14 +7,16 @@ import type { Configuration, NodeId } from './types.ts'
  */
 const SLEW_OVER_MS = 10_000
 /**
- * A longer interval between two ticks means that someone set the clock, or that the machine slept.
+ * Maximum interval between two ticks that counts as elapsed. After a longer interval, someone has
+ * probably set the clock, or the machine or the process was suspended.
  */
 const TICK_MS_MAX = 1_000
 
 /**
  * The leader's estimate of the current time. Log time expires sessions on every controller, so one
- * leader with a wrong clock must not change it much. Log time exceeds the time that the clocks of a
- * quorum have reached by at most the allowed skew, and it never runs backwards.
+ * leader with a wrong clock must not change it much: its clock moves log time at most by the
+ * allowed skew beyond the time that the clocks of a quorum have reached. Log time never runs
+ * backwards.
  */
 export class LogTime {
   /**
@@ -27,8 +29,8 @@ export class LogTime {
   #elapsedMs = 0
   #tickedAtMs = 0
   /**
-   * Value of `#elapsedMs` when `advance` last returned a timestamp that was close to the clocks or
-   * was slowed down.
+   * Value of `#elapsedMs` from which `advance` counts the elapsed time while log time runs at half
+   * speed.
    */
   #slewedAtMs = 0
 

@@ -25,16 +25,11 @@ export class RaftLog {
   #base: Position
   #entries: Entry[]
   /**
-   * Byte offsets, counted over all entries ever appended: the end of the base, and the end of each
-   * entry in memory.
+   * Byte offsets with a common origin: the end of the base, and the end of each entry in memory.
    */
   #baseEnd = 0
   #ends: number[] = []
 
-  /**
-   * @param entries the log keeps this array and changes it; the caller must not use the array
-   * afterwards.
-   */
   constructor(base: Position, entries: Entry[]) {
     this.#base = base
     this.#entries = []
@@ -151,9 +146,10 @@ export class RaftLog {
   }
 
   /**
-   * The last position at or before `index` whose term is <= `term`: there, two logs that conflict
-   * at `index` may agree again. It lets a leader skip a whole term per round (Raft paper 5.3, end).
-   * Terms never decrease along the log, so the search is binary.
+   * The last position in memory at or before `index` whose term is <= `term`, or the base if there
+   * is none. There, two logs that conflict at `index` may agree again, so a leader can skip a whole
+   * term per round (Raft paper 5.3, end). Terms never decrease along the log, so the search is
+   * binary.
    */
   lastPositionUpToTerm(index: Index, term: Term): Position {
     let low = this.#base.index

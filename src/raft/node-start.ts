@@ -48,8 +48,8 @@ export interface Scheduler {
 }
 
 /**
- * Callbacks of a node. All of them except onRestore are called within a turn, so they must not
- * block. If a callback throws, the node stops.
+ * Callbacks of a node. They must not block, because the node calls nearly all of them within a
+ * turn. If a callback throws within a turn, the node stops.
  */
 export interface RaftNodeCallbacks {
   /**
@@ -61,7 +61,10 @@ export interface RaftNodeCallbacks {
    * Result of each proposal, by proposal id: accepted at (index, term), or refused before logging.
    */
   onProposals(results: readonly ProposalResult[]): void
-  /** Called when role, term, leader or configuration changed, and once at start. */
+  /**
+   * Called when role, term, leader or configuration changed, when a configuration was committed,
+   * and once at start.
+   */
   onStatus(status: CoreStatus): void
   /**
    * Peer `to` needs a snapshot. The callee must always call snapshotSent or snapshotFailed later.
@@ -74,8 +77,8 @@ export interface RaftNodeCallbacks {
    */
   onRestore(position: Position, configuration: Uint8Array): PromiseLike<void>
   /**
-   * Called once: the node has stopped and the process must exit. The next start repairs the node as
-   * far as possible.
+   * Called at most once: the node has stopped because of an error, and the process must exit. The
+   * next start repairs the node as far as possible.
    */
   onFatal(error: Error): void
 }

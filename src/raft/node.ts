@@ -141,7 +141,7 @@ export class RaftNode {
 
   /**
    * Resolves with an index: a read is linearizable once this node has applied that index. Refused
-   * when this node is not the leader.
+   * when this node is not the leader or loses leadership, or when too many reads wait.
    */
   readIndex(): Promise<ReadResult> {
     const id = this.#takeOwnId()
@@ -171,8 +171,8 @@ export class RaftNode {
 
   /**
    * Transfers leadership.
-   * @returns whether leadership was transferred; false when this node is not the leader or no voter
-   * took over in time.
+   * @returns true once this node no longer leads, even if it lost leadership for another reason;
+   * false when it was not the leader, no voter took over in time, or the node stops.
    */
   transferLeadership(target: NodeId | null): Promise<boolean> {
     const { role, term } = this.#core.status

@@ -1,8 +1,8 @@
 import { assert } from '../lib/assert.ts'
 
 /**
- * Options of the Raft core: times in driver ticks (50 ms by default), sizes in bytes of entries
- * including headers.
+ * Options of the Raft core. Names end in the unit; a tick is 50 ms by default. Sizes are bytes of
+ * entries including headers.
  */
 export interface CoreOptions {
   /** Interval at which a leader sends heartbeats to its peers. */
@@ -16,18 +16,20 @@ export interface CoreOptions {
   readonly electionTimeoutTicksMax: number
   /** Maximum bytes of one append request; a single entry that is larger is sent alone. */
   readonly appendBytesMax: number
-  /** Maximum unacknowledged bytes that are sent to one peer. */
+  /** The leader sends no further entries to a peer that has not acknowledged this many bytes. */
   readonly windowBytesMax: number
   /** Maximum unacknowledged append requests that are sent to one peer. */
   readonly windowMessagesMax: number
   /**
-   * Maximum bytes that this leader has logged but not yet committed and applied; at the limit, it
-   * refuses proposals before logging.
+   * Maximum bytes that this leader has logged but not yet applied; at the limit, it refuses
+   * proposals before logging. A follower drops new entries while as many bytes are committed but
+   * not applied.
    */
   readonly uncommittedBytesMax: number
   /**
    * Maximum entries that the Raft core has passed to the state machine, and that the state machine
-   * has not yet reported as applied; at the limit, the leader refuses proposals.
+   * has not yet reported as applied. The leader refuses proposals while as many entries are
+   * committed but not applied.
    */
   readonly applyLagEntriesMax: number
   /**
@@ -39,7 +41,7 @@ export interface CoreOptions {
    * Maximum linearizable reads that wait on this node; it refuses a further read with OVERLOADED.
    */
   readonly readsMax: number
-  /** Maximum time by which log time may be ahead of the quorum's clocks. */
+  /** Maximum time by which a leader moves log time ahead of the quorum's clocks. */
   readonly clockSkewMaxMs: number
   /** A learner may become a voter when it lacks at most this many entries. */
   readonly promotionLagEntriesMax: number

@@ -4,9 +4,9 @@ import { Progress } from './progress.ts'
 import type { RaftState } from './state.ts'
 
 /**
- * Updates the leader's list of peers to the current configuration. For a peer with a new disk,
- * replication starts from the beginning, because the new disk lacks the entries that the old disk
- * acknowledged.
+ * Updates the leader's list of peers to the current configuration. For a peer with a new disk, the
+ * leader forgets the progress of the old disk, because the new disk lacks the entries that the old
+ * disk acknowledged.
  */
 export function syncPeers(state: RaftState, before: ConfigurationRecord | null = null): void {
   const ids = memberIds(state.configuration)

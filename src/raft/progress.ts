@@ -3,7 +3,8 @@ import type { Index, NodeId } from './types.ts'
 /**
  * probe: the leader sends one request at a time until the logs are known to agree. replicate: it
  * sends requests without waiting for responses, up to the window. snapshot: the peer needs
- * compacted entries; the leader sends no entries until the peer has the snapshot.
+ * compacted entries; the leader sends no entries until the peer has the snapshot or the transfer
+ * has failed.
  */
 export type ProgressState = 'probe' | 'replicate' | 'snapshot'
 
@@ -17,8 +18,8 @@ export class Progress {
   nextIndex: Index
   state: ProgressState = 'probe'
   /**
-   * Only in state `probe`: one request is in flight; the next request waits for its response or for
-   * a heartbeat response.
+   * Only in state `probe`: the next request waits for the response to the last request, or for a
+   * heartbeat response.
    */
   isProbeOut = false
   lastContactTick: number

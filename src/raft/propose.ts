@@ -33,8 +33,9 @@ export function releaseHeldProposals(state: RaftState): void {
 }
 
 /**
- * True only for the first round trip after an election: a new leader must not assign timestamps to
- * entries before it has compared its clock, which may be wrong, with the clocks of a quorum.
+ * True until a quorum has answered a heartbeat of this leader. A new leader must not assign
+ * timestamps to commands before it has compared its clock, which may be wrong, with the clocks of a
+ * quorum.
  */
 function isClockUnknown(state: RaftState): boolean {
   if (state.role !== 'leader') return false

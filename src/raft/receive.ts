@@ -27,10 +27,10 @@ export function onMessage(state: RaftState, message: Message, storeId: Uint8Arra
 }
 
 /**
- * Whether this node handles messages from this sender. A removed node with a higher term must not
- * depose the leader. This node also ignores responses from a disk that the current configuration
- * does not list: a replacement disk lacks the entries and promises of the lost disk, so it must not
- * vote until a configuration lists it.
+ * Whether the current configuration lists the sender and its disk. Responses of a removed node with
+ * a higher term must not depose the leader. Responses from a disk that is not listed do not count:
+ * a replacement disk lacks the entries and promises of the lost disk, so it must not vote until a
+ * configuration lists it.
  */
 function isCounted(state: RaftState, from: NodeId, storeId: Uint8Array | null): boolean {
   // @guard answers-of-another-disk

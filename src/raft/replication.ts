@@ -21,7 +21,7 @@ export function tickLeader(state: RaftState): void {
   // @guard check-quorum, 21-neither-pre-vote-nor-quorum-check:3
   if (!hasQuorumContact(state)) {
     // Without contact to a quorum, this leader steps down, so that clients do not wait for it
-    // (dissertation 6.2): the other nodes have elected another leader or will do so.
+    // (dissertation 6.2): the other nodes may have elected another leader.
     becomeFollower(state, state.term, null)
     return
   }
@@ -224,8 +224,9 @@ function onMatch(state: RaftState, progress: Progress, matchIndex: Index): void 
 }
 
 /**
- * The follower refused an append: the logs already differ before the entries that were sent. The
- * leader goes back by one whole term of the follower's log per round, never below the match index.
+ * The follower refused an append, because its log does not contain the entry before those that were
+ * sent. The leader goes back by one whole term of the follower's log per round, never below the
+ * match index.
  */
 function onRefused(state: RaftState, progress: Progress, message: AppendResponse): void {
   const { rejectedIndex, hint, hasLost = false } = message

@@ -98,8 +98,8 @@ export class RaftState {
   /** Index of the last entry that was reported as applied. */
   applied: Index
   /**
-   * Lower bound for timestamps: log time of the state. Entries in the retained log do not suffice,
-   * because the state may be newer than all of them.
+   * Lower bound for timestamps: the timestamp up to which entries have been applied. Entries in the
+   * retained log do not suffice, because the state may be newer than all of them.
    */
   timeFloorMs: number
   /**
@@ -110,12 +110,15 @@ export class RaftState {
 
   ticks = 0
   nowMs = 0
-  /** Ticks since this node last heard from a leader, granted a vote or began an election. */
+  /**
+   * Ticks since the election timer was last reset: by a message of the leader, a granted vote or a
+   * change of role.
+   */
   electionElapsedTicks = 0
   electionDeadlineTicks = 0
   /**
-   * Ticks since the current leader's last message; until enough have passed, this node does not
-   * vote for another leader.
+   * Ticks since the current leader's last message; until enough have passed, this node votes for
+   * another leader only in a leadership transfer.
    */
   leaderSilenceTicks = 0
   heartbeatElapsedTicks = 0

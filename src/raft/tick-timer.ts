@@ -15,8 +15,8 @@ interface TickTimerDeps {
  */
 const CHECK_TICKS = 5
 /**
- * Maximum ticks counted after a stall: enough to send overdue heartbeats, and far fewer than an
- * election timeout.
+ * Maximum ticks counted after a stall: enough to send overdue heartbeats, and far fewer than the
+ * default election timeout.
  */
 const TICKS_OF_STALL_MAX = 2
 

@@ -121,8 +121,8 @@ export type MessageBody =
     }
 
 /**
- * A message between nodes. If the term of the message is higher than that of the receiver, the
- * receiver becomes a follower.
+ * A message between nodes. A receiver with a lower term adopts the term and becomes a follower,
+ * except for the messages that `receive.ts` lists, such as pre-votes.
  */
 export type Message = MessageBody & {
   readonly from: NodeId

@@ -108,7 +108,10 @@ export class RouterProgram {
   #startupTimer: NodeJS.Timeout | null = null
   #stopping: Promise<void> | null = null
 
-  /** @throws {ProgramFailure} when the identity or a configured file is unusable. */
+  /**
+   * @throws {ProgramFailure} when the identity or a file is unusable, or no controller is
+   * configured.
+   */
   constructor(deps: RouterProgramDeps) {
     this.#deps = deps
     const { config, clock, log, version } = deps
@@ -352,7 +355,7 @@ export class RouterProgram {
     })
   }
 
-  /** Addresses of controllers and other routers, which the router must be able to reach. */
+  /** Addresses that this router must reach: of controllers, the proxy and other routers. */
   #neededAddresses(): readonly string[] {
     const { controllers } = this.#controllers.membership
     const proxy = configuredProxy(this.#deps.config)
@@ -453,9 +456,7 @@ export class RouterProgram {
     this.#metrics.flush()
   }
 
-  /**
-   * Messages that no handler here accepts belong to protocols that this router does not support.
-   */
+  /** Handles requests to the router as a whole, and refuses those that it does not support. */
   #messagesOfTheRouter(): ControlMessageTable {
     const refuse: ControlMessageHandler = ({ channel }, message) => {
       channel.replyResult(message, false, 'not supported by this router')

@@ -16,8 +16,8 @@ import {
 import { toStoreError } from './errors.ts'
 
 /**
- * The blocking file calls on which durability depends. With one interface for them, tests can count
- * them, make them fail, and simulate a power failure between them. A call that fails throws a
+ * The blocking file calls on which durability depends. Through this interface, tests can count the
+ * calls, make them fail, and simulate a power failure between two calls. A call that fails throws a
  * {@link StoreError}; only `close` throws the error of the system.
  */
 export interface FileSystem {

@@ -10,7 +10,7 @@ import {
 } from '../pki/authority/enrolled-certificate.ts'
 import type { IssuedCertificate } from '../ports/certificate-issuer.ts'
 
-/** A certificate authority with its key. Only the certificate thread receives this message. */
+/** A certificate authority with its key; part of each command to the certificate thread. */
 export interface AuthorityKey {
   readonly certificatePem: string
   readonly privateKeyPem: string

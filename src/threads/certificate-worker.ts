@@ -40,8 +40,8 @@ interface CertificateWorkerDeps {
 /** Heap limit of the certificate thread. */
 const HEAP_MEGABYTES_MAX = 64
 /**
- * Maximum orders that the thread has received: enough that it never waits for the next order, and
- * few enough that the queue serves callers round robin.
+ * Maximum orders in the thread at a time: enough that it rarely waits for the next order, and few
+ * enough that the queue serves callers round robin.
  */
 const IN_THREAD_MAX = 8
 

@@ -6,10 +6,10 @@ import { runInNewContext } from 'node:vm'
 const CHECK_MS = 250
 
 /**
- * Starts a garbage collection as soon as buffers have grown by `growthBytesMax`. By default, V8
- * starts a collection because of buffers only when they contain hundreds of megabytes of garbage.
- * `minor` collects only the young generation and takes a few milliseconds for any heap size.
- * `major` collects everything, for threads with a small heap.
+ * Checks four times a second whether buffers have grown by `growthBytesMax`, and then collects
+ * garbage. By default, V8 starts a collection because of buffers only when they contain hundreds of
+ * megabytes of garbage. `minor` collects only the young generation and takes a few milliseconds for
+ * any heap size. `major` collects everything, for threads with a small heap.
  */
 export function collectBufferGarbage(type: 'minor' | 'major', growthBytesMax: number): void {
   setFlagsFromString('--expose-gc')

@@ -3,8 +3,8 @@ import type { MessagePort } from 'node:worker_threads'
 import type { ThreadChannel } from '../cluster/thread-channel.ts'
 
 /**
- * A link between threads over a message port. It sends all posts of one event loop turn as one
- * message with all their buffers, because sending a message costs far more than its content.
+ * A link between threads over a message port. It sends all posts of one callback as one message
+ * with all their buffers, because sending a message costs far more than its content.
  */
 export class MessagePortLink<In, Out> implements ThreadChannel<In, Out> {
   readonly #port: MessagePort

@@ -72,7 +72,7 @@ export function startInCallingThread(start: LogAndConsensusStart): StartedLogAnd
 /**
  * Starts log and consensus in separate threads. If a thread dies, the link delivers a `fatal` event
  * with the reason.
- * @throws {StoreError} when the log cannot be opened; both threads have then stopped.
+ * @throws {StoreError} when the log cannot be opened; no thread runs then.
  */
 export async function startThreads(start: LogAndConsensusStart): Promise<StartedLogAndConsensus> {
   const toRaft = new MessageChannel()

@@ -95,6 +95,7 @@ export class WorkerQueue<Message, Result> {
    * @param message creates the message just before it is sent to the thread; if it throws, the task
    * is rejected with that error.
    * @throws {TaskLimitError}
+   * @throws {Problem} when too many tasks wait, or the task waited too long.
    */
   run(caller: string, message: () => Message): Promise<Result> {
     return new Promise((resolve, reject) => {

@@ -9,7 +9,8 @@ export interface UsableEdgeRouter {
 }
 
 /**
- * @param shown edge routers from a client API response; those without an address are dropped.
+ * @param shown edge routers from a client API response; disabled ones and those without a name or a
+ * TLS address are dropped.
  */
 export function readEdgeRouters(shown: unknown): readonly UsableEdgeRouter[] {
   return readRecords(shown)

@@ -45,7 +45,9 @@ interface Followed {
   readonly name: string
   addresses: UsableEdgeRouter['addresses']
   open: EdgeChannel | null
-  /** Round trip of the last latency probe, ms. */
+  /**
+   * Round trip of the last latency probe, ms; before the first response, the duration of the dial.
+   */
   roundTripMs: number
   attempts: number
   failures: number

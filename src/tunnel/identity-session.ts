@@ -251,7 +251,10 @@ export class IdentitySession {
     onServices()
   }
 
-  /** All records of a list, read page by page. */
+  /**
+   * The records of a list, read page by page until there are no more, or `tunnelServicesMax` are
+   * read.
+   */
   async #all(path: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
     const found: Readonly<Record<string, unknown>>[] = []
     for (;;) {

@@ -27,8 +27,8 @@ export class ResultCounts {
 const OTHER_SERVICES = ''
 
 /**
- * Counts by service and result. Only a limited number of services, in order of first use, have
- * separate series.
+ * Counts by service and result. Only a limited number of services, in the order in which they
+ * became known, have separate series.
  */
 export class ServiceCounts {
   readonly #services = new Map<string, ResultCounts>([[OTHER_SERVICES, new ResultCounts()]])

@@ -12,7 +12,10 @@ export interface TunnelMetricValues {
   readonly routers: readonly {
     readonly name: string
     readonly isConnected: boolean
-    /** Round trip of the last latency probe, ms; Infinity before the first response. */
+    /**
+     * Round trip of the last latency probe, ms; before the first response, the duration of the
+     * dial, and before that Infinity.
+     */
     readonly roundTripMs: number
   }[]
   readonly dialableServices: number

@@ -21,6 +21,7 @@ const script = 'console.log("a script that is long enough to be worth it")'
 writeFileSync(join(folder, 'index.html'), '<!doctype html><title>page</title>')
 writeFileSync(join(folder, 'assets/main-B3xk9_2a.js'), script)
 writeFileSync(join(folder, 'assets/main-B3xk9_2a.js.gz'), gzipSync(script))
+writeFileSync(join(folder, 'assets/worker-settings.js'), script)
 writeFileSync(join(folder, 'icon.svg'), '<svg/>')
 writeFileSync(join(folder, '.secret'), 'not for anybody')
 symlinkSync('/etc/hostname', join(folder, 'link.txt'))
@@ -58,6 +59,8 @@ describe('The file server of the console', () => {
     const icon = await get('/console/icon.svg')
     expect(icon.headers['cache-control']).toBe('no-cache')
     expect(icon.headers['content-type']).toBe('image/svg+xml')
+    const named = await get('/console/assets/worker-settings.js')
+    expect(named.headers['cache-control']).toBe('no-cache')
   })
 
   test('sends the accepted content encoding, with a separate ETag', async () => {
@@ -111,7 +114,7 @@ describe('The file server of the console', () => {
 
 test('a file set reads each file in its folder, and fails if the folder is missing', () => {
   expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
-  expect(FileSet.load(folder).fileCount).toBe(3)
+  expect(FileSet.load(folder).fileCount).toBe(4)
 })
 
 test.each([

@@ -41,21 +41,24 @@ describe('The operation that sets the log level', () => {
   })
 })
 
-test('a change of the log level is logged at the old and the new level, and setting the same level logs nothing', () => {
+test('each change of the log level is logged, also to and from the level error, and setting the same level logs nothing', () => {
   const lines: string[] = []
-  const log = { level: 'info', warn: (_: object, text: string) => void lines.push(text) }
+  const log = {
+    level: 'info',
+    warn: (_: object, text: string) => void (log.level === 'error' || lines.push(text)),
+  }
   const actions = new RecordedActions()
   const levels = new LogLevelSwitch('ctrl1', log, 'info', actions)
   levels.set('error', anOperator)
   levels.set('error', anOperator)
-  expect(lines).toEqual(['log level changed from info to error; a restart resets it to info'])
+  levels.set('debug', anOperator)
+  expect(lines).toEqual([
+    'log level changed from info to error; a restart resets it to info',
+    'log level changed from error to debug; a restart resets it to info',
+  ])
+  const action = { action: 'set-log-level', target: 'ctrl1', outcome: 'done', by: 'uid:1000 (op)' }
   expect(actions.all).toEqual([
-    {
-      action: 'set-log-level',
-      target: 'ctrl1',
-      outcome: 'done',
-      reason: 'info to error',
-      by: 'uid:1000 (op)',
-    },
+    { ...action, reason: 'info to error' },
+    { ...action, reason: 'error to debug' },
   ])
 })

@@ -23,7 +23,7 @@ describe('a revocation of tokens', () => {
       id: tokenId,
       _links: { self: { href: `./revocations/${tokenId}` } },
     })
-    const endsAt = controller.clock.nowMs() + revocationLimits.lifetimeMs
+    const endsAt = controller.clock.nowMs() + revocationLimits.tokenRevocationMs
     expect((await root.get(`${revocations}/${tokenId}`)).body.data).toMatchObject({
       type: 'JTI',
       expiresAt: new Date(endsAt).toISOString(),
@@ -125,7 +125,7 @@ describe('a revocation of tokens', () => {
   })
 
   test('is removed after its expiry, when another revocation is created', async () => {
-    controller.clock.advance(revocationLimits.lifetimeMs)
+    controller.clock.advance(revocationLimits.tokenRevocationMs)
     root.token = controller.openSession('admin-id')
     const ended = 'aSession0123'
     const next = await root.call('POST', revocations, { id: ended, type: 'API_SESSION' })

@@ -8,7 +8,7 @@ import {
 } from '../../proto/gen/command_pb.ts'
 import {
   rotateSecretsAfterRemoval,
-  isClusterKeyRotationDue,
+  isSecretRotationDue,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { FEATURE_LEVEL } from '../../src/ports/feature-level.ts'
 import { SecretsCluster } from '../cluster/secrets-fixture.ts'
@@ -64,7 +64,7 @@ describe('after the removal of a compromised controller', () => {
       isCompromised: true,
     })
     expect(cluster.machine.get('admission', 'ctrl9')).toBeUndefined()
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
+    expect(isSecretRotationDue(cluster.machine)).toBe(false)
     await cluster.member('ctrl9').keyring.refresh()
     expect(cluster.member('ctrl9').keyring.clusterKeys()).toEqual([])
     await cluster.member('ctrl2').keyring.refresh()

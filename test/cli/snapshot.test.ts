@@ -293,6 +293,7 @@ test('snapshot diff shows which records a restore would restore, change and remo
   writeFileSync(file, await own.save({ publicPem: key.publicPem }))
   await using served = await serving(own)
   const words = ['diff', file, '--data', dir, '--key', keyFile]
+  await own.put('accessMark', 'i:u0', { movedAt: null, index: 1 })
   const same = await snapshot(...words)
   expect(same.code, same.stderr).toBe(0)
   expect(same.stdout).toMatch(/created +changed +deleted\napiSession +0 +0 +1\n$/)

@@ -129,9 +129,9 @@ function stewardOf(
     secrets: {
       afterRemoval: () => Promise.resolve(),
       isRotationDue: () => false,
-      membersWithExpiredTickets: () => [],
+      admittedIdsWithExpiredTickets: () => [],
       rotateIfDue: () => Promise.resolve(),
-      membersLackingSecrets: () => [],
+      admittedIdsLackingSecrets: () => [],
       wrapMissingSecrets: () => Promise.resolve(false),
     },
     featureLevel: {

@@ -265,9 +265,9 @@ test.each([
       secrets: {
         afterRemoval: () => Promise.resolve(),
         isRotationDue: () => false,
-        membersWithExpiredTickets: () => [],
+        admittedIdsWithExpiredTickets: () => [],
         rotateIfDue: () => Promise.resolve(),
-        membersLackingSecrets: () => ['n2'],
+        admittedIdsLackingSecrets: () => ['n2'],
         wrapMissingSecrets: () => {
           shares += 1
           return wrapMissingSecrets()

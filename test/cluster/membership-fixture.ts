@@ -44,7 +44,7 @@ export class ManagedCluster {
   /** ID of a controller that cannot complete removals. */
   stuckInSettling: string | null = null
   /** Admitted controllers whose ticket has expired. */
-  membersWithExpiredTickets: readonly string[] = []
+  admittedIdsWithExpiredTickets: readonly string[] = []
   readonly #admissions = new Map<string, EntityRecord>()
   readonly #managements = new Map<string, MemberManagement>()
   readonly #entrances = new Map<string, RejoinLoop>()
@@ -207,10 +207,10 @@ export class ManagedCluster {
           return Promise.resolve()
         },
         isRotationDue: () => false,
-        membersWithExpiredTickets: () =>
-          this.membersWithExpiredTickets.filter((id) => this.isAdmitted(id)),
+        admittedIdsWithExpiredTickets: () =>
+          this.admittedIdsWithExpiredTickets.filter((id) => this.isAdmitted(id)),
         rotateIfDue: () => Promise.resolve(),
-        membersLackingSecrets: () => [],
+        admittedIdsLackingSecrets: () => [],
         wrapMissingSecrets: () => Promise.resolve(false),
       },
       featureLevel: { own: 1, raise: () => Promise.resolve() },

@@ -391,7 +391,7 @@ describe('The next action of the membership reconciler', () => {
     silentMs: () => 0,
     isRotationDue: false,
     lacksSecrets: false,
-    membersWithExpiredTickets: [],
+    admittedIdsWithExpiredTickets: [],
     featureLevel: { inForce: 1, ofVoters: 1 },
     ...changes,
   })
@@ -441,17 +441,24 @@ describe('The next action of the membership reconciler', () => {
   })
 
   test('removes the admission of a controller that is still not a member long after its admission', () => {
-    const membersWithExpiredTickets = ['c1', 'c9']
-    expect(nextReconcileStep(viewOf('C1 C2', { membersWithExpiredTickets }), 1000)).toEqual({
+    const admittedIdsWithExpiredTickets = ['c1', 'c9']
+    expect(nextReconcileStep(viewOf('C1 C2', { admittedIdsWithExpiredTickets }), 1000)).toEqual({
       type: 'drop',
       id: 'c9',
+      reason: 'it never connected after its admission',
     })
-    expect(nextReconcileStep(viewOf('C1 C2 C9', { membersWithExpiredTickets }), 1000)).toBeNull()
+    expect(
+      nextReconcileStep(viewOf('C1 C2 C9', { admittedIdsWithExpiredTickets }), 1000),
+    ).toBeNull()
   })
 
-  test('removes a learner that never connected and was to become a voter, but not a voter that returns with a new disk', () => {
+  test('removes a learner that stays disconnected before its promotion, but not a voter that returns with a new disk', () => {
     const late = { out: ['c2'], silentMs: () => 1000 }
-    expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({ type: 'drop', id: 'c2' })
+    expect(nextReconcileStep(viewOf('C1 c2+', late), 1000)).toEqual({
+      type: 'drop',
+      id: 'c2',
+      reason: 'it was disconnected for too long before its promotion',
+    })
     expect(nextReconcileStep(viewOf('C1 c2+', { ...late, silentMs: () => 999 }), 1000)).toBeNull()
     expect(nextReconcileStep(viewOf('C1 c2', late), 1000)).toBeNull()
     expect(nextReconcileStep(viewOf('C1 C2', late), 1000)).toBeNull()

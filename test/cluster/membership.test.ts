@@ -357,7 +357,7 @@ test('a query distinguishes an admitted controller from a removed one, and admit
 test('the admission of a controller is removed when its ticket expired before the controller connected', async () => {
   const managed = await form(1)
   await managed.admit('n2')
-  managed.membersWithExpiredTickets = ['n1', 'n2']
+  managed.admittedIdsWithExpiredTickets = ['n1', 'n2']
   await until('it is dropped', () => managed.settled.some(({ id }) => id === 'n2'))
   expect(managed.isAdmitted('n2')).toBe(false)
   await managed.untilVoters('n1')

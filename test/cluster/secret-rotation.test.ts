@@ -3,10 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import {
   rotateSecretsAfterRemoval,
   installIssuingAuthority,
-  isClusterKeyRotationDue,
-  membersLackingSecrets,
+  isSecretRotationDue,
+  admittedIdsLackingSecrets,
   rotateClusterKey,
-  rotateClusterKeyIfDue,
+  rotateSecretsIfDue,
   wrapMissingSecrets,
 } from '../../src/cluster/secrets/secret-rotation.ts'
 import { CommandKind, SecretRotateSchema } from '../../proto/gen/command_pb.ts'
@@ -154,7 +154,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     expect(cluster.member('ctrl3').keyring.clusterKeys()).toEqual([])
     expect(keysOf('ctrl2')).toHaveLength(2)
     expect(keysOf('ctrl2')).toEqual(keysOf('ctrl1'))
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
+    expect(isSecretRotationDue(cluster.machine)).toBe(false)
   })
 
   test('revokes the previous key immediately if the controller was compromised', async () => {
@@ -205,10 +205,10 @@ describe('The rotation of secrets after the removal of a controller', () => {
       },
     }
     await expect(rotateSecretsAfterRemoval(dying, 'ctrl3', compromised)).rejects.toBe(dies)
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(true)
+    expect(isSecretRotationDue(cluster.machine)).toBe(true)
     await cluster.member('ctrl2').keyring.refresh()
-    await rotateClusterKeyIfDue(cluster.member('ctrl2').rotation, 'found due')
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
+    await rotateSecretsIfDue(cluster.member('ctrl2').rotation, 'found due')
+    expect(isSecretRotationDue(cluster.machine)).toBe(false)
     // The state records that the controller was compromised, so none of its former keys is valid.
     expect(keysOf('ctrl2')).toHaveLength(1)
   })
@@ -217,7 +217,7 @@ describe('The rotation of secrets after the removal of a controller', () => {
     await expect(
       rotateSecretsAfterRemoval(cluster.member('ctrl1').rotation, 'ctrl3', compromised),
     ).rejects.toMatchObject({ code: 'MEMBERSHIP_REFUSED' })
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
+    expect(isSecretRotationDue(cluster.machine)).toBe(false)
     expect(keysOf('ctrl3')).toHaveLength(1)
   })
 })
@@ -248,7 +248,7 @@ describe('The key that encrypts MFA secrets', () => {
     expect(versionsAt('ctrl2')).toEqual([expect.stringMatching(/^2 /)])
     expect(versionsAt('ctrl2')).toEqual(versionsAt('ctrl1'))
     expect(versionsAt('ctrl3')).toEqual([])
-    expect(isClusterKeyRotationDue(cluster.machine)).toBe(false)
+    expect(isSecretRotationDue(cluster.machine)).toBe(false)
   })
 })
 
@@ -257,10 +257,10 @@ describe('A member that lacks a shared secret', () => {
     await cluster.machine.close()
     cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'], 'ctrl3')
     expect(keysOf('ctrl3')).toEqual([])
-    expect(membersLackingSecrets(cluster.machine)).toEqual(['ctrl3'])
+    expect(admittedIdsLackingSecrets(cluster.machine)).toEqual(['ctrl3'])
     expect(await wrapMissingSecrets(cluster.member('ctrl2').rotation)).toBe(true)
     await refreshAll()
-    expect(membersLackingSecrets(cluster.machine)).toEqual([])
+    expect(admittedIdsLackingSecrets(cluster.machine)).toEqual([])
     expect(keysOf('ctrl3')).toEqual(keysOf('ctrl1'))
     expect(cluster.member('ctrl3').keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
     expect(

@@ -3,6 +3,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
 import { pageTexts } from '../../src/console/page-texts.ts'
+import { eventTitle } from '../../src/console/pages/events/event-text.ts'
 import { texts } from '../../src/console/texts.ts'
 import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
 import { consoleNetwork, shots } from './support/console-network.ts'
@@ -10,6 +11,12 @@ import { consoleNetwork, shots } from './support/console-network.ts'
 // Goal: an operator finds out who changed what, and undoes a change, without the command line.
 
 const { activity } = pageTexts
+const connectionToController = {
+  id: '1',
+  namespace: 'connect',
+  timestamp: '',
+  fields: { dst_type: 'ctrl' },
+}
 const attack = '<img src=x onerror="alert(1)">'
 const made = { policyId: '', serviceId: '', goneId: '' }
 
@@ -120,6 +127,34 @@ describe.skipIf(browserMissing !== null)('The Activity page of the console', () 
     expect(await link.getAttribute('href')).toBe(`/console/services/${id}`)
     await page.locator('.event-list', { hasText: pageTexts.events.by('Default Admin') }).waitFor()
     expect(await page.getByLabel(pageTexts.events.usage).isChecked()).toBe(false)
+  })
+
+  test('names a controller that disconnects, and hides connections to controllers until the user asks for them', async () => {
+    const [first = 1] = await network.cluster.followers()
+    const others = [1, 2, 3].filter((k) => k !== first)
+    const page = await network.open(others[0] ?? 1, 'activity/live')
+    await page.getByText(texts.news.live, { exact: true }).waitFor()
+    network.cluster.kill(first)
+    const lost = pageTexts.events.types['peer.disconnected'] ?? ''
+    const row = page.locator('.event-list li', { hasText: lost })
+    await row
+      .filter({ hasText: `ctrl${first}` })
+      .first()
+      .waitFor()
+    network.cluster.run(first)
+    const back = pageTexts.events.types['peer.connected'] ?? ''
+    await page
+      .locator('.event-list li', { hasText: back })
+      .filter({ hasText: `ctrl${first}` })
+      .first()
+      .waitFor({ timeout: 60_000 })
+    const connections = page
+      .locator('.event-list')
+      .getByText(eventTitle(connectionToController), { exact: true })
+    expect(await connections.count()).toBe(0)
+    await page.getByLabel(pageTexts.events.usage).check()
+    await connections.first().waitFor()
+    network.browser.complaints.length = 0
   })
 
   test('shows its reader only readable records, and an undo without permission shows the reason of the refusal', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { groupEvents } from '../../src/console/pages/events/event-runs.ts'
+import { groupEvents, namesInRun } from '../../src/console/pages/events/event-runs.ts'
 
 // Goal: one cause is one row among the live events, whatever number of events it has.
 
@@ -38,4 +38,21 @@ test('two events, or events at different times, keep their rows', () => {
   expect(shapes([offline('terminator', 'r1'), offline('terminator', 'r1')])).toHaveLength(2)
   const apart = [30, 20, 10].map((second) => offline('terminator', 'r1', second))
   expect(shapes(apart)).toHaveLength(3)
+})
+
+test('a row for several events names their records, or the controllers that they are about', () => {
+  const lost = (id: string) =>
+    event('cluster', 10, { eventType: 'peer.disconnected', peers: [{ id }], leaderId: 'ctrl1' })
+  const peers = [lost('ctrl3'), lost('ctrl2'), lost('ctrl3')]
+  expect(namesInRun(peers, new Map())).toEqual(['ctrl2', 'ctrl3'])
+  const connect = event('connect', 10, { src_type: 'peer', src_id: 'ctrl2', dst_type: 'ctrl' })
+  expect(namesInRun([connect, connect], new Map())).toEqual(['ctrl2'])
+  const online = ['r2', 'r1', 'r9'].map((router) =>
+    event('router', 10, { event_type: 'router-online', router_id: router }),
+  )
+  const names = new Map([
+    ['edge-routers/r1', 'router1'],
+    ['edge-routers/r2', 'router2'],
+  ])
+  expect(namesInRun(online, names)).toEqual(['router1', 'router2'])
 })

@@ -69,13 +69,15 @@ describe('an event about a changed record', () => {
     expect(eventRecords(deleted)).toEqual([{ path: 'identities', id: 'i1', name: '' }])
   })
 
-  test('is frequent if the record is a session, which other events report too', () => {
+  test('is frequent if it is about a session or a connection, which other events report too', () => {
     const kinds = ['services', 'apiSessions', 'sessions', 'apiSessionsX'].map(change)
     expect(kinds.map(isFrequentEvent)).toEqual([false, true, true, false])
     expect([event('usage', {}), event('authentication', {})].map(isFrequentEvent)).toEqual([
       true,
       false,
     ])
+    const connections = ['ctrl', 'router'].map((type) => event('connect', { dst_type: type }))
+    expect(connections.map(isFrequentEvent)).toEqual([true, false])
     const logIns = ['created', 'deleted'].map((type) => event('apiSession', { event_type: type }))
     expect(logIns.map(isFrequentEvent)).toEqual([true, false])
   })

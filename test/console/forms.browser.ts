@@ -309,6 +309,50 @@ describe.skipIf(browserMissing !== null)('The console’s form of an authenticat
   })
 })
 
+describe.skipIf(browserMissing !== null)('The console’s form of an identity', () => {
+  test('has costs and precedences of services that the user selects by name', async () => {
+    const ids = await Promise.all(
+      ['wiki', 'git'].map((name) => network.create('services', { name, encryptionRequired: true })),
+    )
+    const page = await network.open(1, 'identities/new')
+    await page.getByLabel('Name *').fill('host')
+    await page.getByText(texts.form.advanced, { exact: true }).click()
+    const costs = page.getByLabel('Service hosting costs')
+    const pick = async (label: string, name: string): Promise<void> => {
+      await page.getByLabel(label).fill(name)
+      await page.getByRole('option', { name }).click()
+    }
+    await pick('Service hosting costs', 'wiki')
+    await page.getByLabel('wiki', { exact: true }).fill('7')
+    await pick('Service hosting costs', 'git')
+    await page.getByLabel('git', { exact: true }).fill('70000')
+    await page.locator('.fault', { hasText: '0 to 65,535' }).waitFor()
+    await page.getByRole('button', { name: texts.picker.remove('git') }).click()
+    await pick('Service hosting precedences', 'git')
+    await page.getByLabel('git', { exact: true }).selectOption('failed')
+    await page.getByText(texts.form.tags).waitFor()
+    expect(await costs.count()).toBe(1)
+    expect(await axeFindings(page)).toEqual([])
+    await page.screenshot({ path: join(shots, 'identity-form.png'), fullPage: true })
+    await confirm(page, 'host')
+    const made = await recordOf('identities', 'host')
+    expect(made).toMatchObject({
+      serviceHostingCosts: { [ids[0] ?? '']: 7 },
+      serviceHostingPrecedences: { [ids[1] ?? '']: 'failed' },
+    })
+    await page.goto(network.url(1, `identities/${made.id}?tab=edit`))
+    await page.getByText(texts.form.advanced, { exact: true }).click()
+    await page.getByRole('button', { name: texts.picker.remove('wiki') }).click()
+    await page.getByRole('button', { name: texts.form.save, exact: true }).click()
+    await page.getByRole('dialog').getByRole('button', { name: texts.form.save }).click()
+    await page.getByText(texts.form.saved, { exact: true }).waitFor()
+    expect(await recordOf('identities', 'host')).toMatchObject({
+      serviceHostingCosts: {},
+      serviceHostingPrecedences: made['serviceHostingPrecedences'],
+    })
+  })
+})
+
 describe.skipIf(browserMissing !== null)('The console’s form of an enrollment', () => {
   test('takes the expiry from a preset, in the time zone of the browser', async () => {
     const identity = { name: 'new laptop', type: 'Device', isAdmin: false }

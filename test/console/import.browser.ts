@@ -70,6 +70,7 @@ describe.skipIf(browserMissing !== null)('The console’s import', () => {
     await page.getByText('+ ada may use app-01').waitFor()
     expect(await axeFindings(page)).toEqual([])
     expect(await network.rowsOf('services', 'name contains "app-"')).toEqual([])
+    await page.getByRole('link', { name: texts.cancel, exact: true }).waitFor()
     await operator.click(page.getByRole('button', { name: words.button(all) }))
     await page.getByText(words.done(all)).waitFor()
     expect(operator.effort).toEqual({ clicks: 6, keys: 0 })

@@ -280,7 +280,14 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     await network.send('PATCH', `identities/${id}`, { authPolicyId })
     const page = await network.open(1, 'auth-policies')
     expect(await cellsOf(page, 'Certificates only')).toMatchObject({ Identities: '1' })
-    await rowWith(page, 'Default').getByText(texts.cell.standard).last().waitFor()
+    const { id: defaultId } = await network.recordOf('auth-policies', 'Default')
+    // The badge would only repeat this name.
+    await rowWith(page, 'Default').waitFor()
+    expect(await rowWith(page, 'Default').locator('.badge').count()).toBe(0)
+    await network.send('PATCH', `auth-policies/${defaultId}`, { name: 'Everybody' })
+    await page.reload()
+    await rowWith(page, 'Everybody').getByText(texts.cell.standard).waitFor()
+    await network.send('PATCH', `auth-policies/${defaultId}`, { name: 'Default' })
     await page.getByRole('link', { name: 'Certificates only' }).click()
     await page.getByRole('link', { name: 'laptop', exact: true }).waitFor()
   })
@@ -324,6 +331,137 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     expect(await page.locator('thead th:visible').allInnerTexts()).toEqual(['Name'])
     expect(await axeFindings(page)).toEqual([])
     expect(await overflows(page)).toBe(false)
+    const count = page.getByRole('status').filter({ hasText: /in all/ })
+    expect(await count.innerText()).not.toContain(texts.form.semantic)
+    // The count is in one row with the menus, below the filter.
+    const boxes = [page.getByRole('searchbox'), count, page.locator('.exports')]
+    const [filter, left, right] = await Promise.all(boxes.map((one) => one.boundingBox()))
+    expect(left?.y).toBeGreaterThan((filter?.y ?? 0) + (filter?.height ?? 0))
+    expect(Math.abs((left?.y ?? 0) - (right?.y ?? 0))).toBeLessThan(12)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A narrow window of the console', () => {
+  test('shows below the name of an authentication policy what the policy allows and requires', async () => {
+    const updb = {
+      allowed: true,
+      lockoutDurationMinutes: 0,
+      maxAttempts: 0,
+      minPasswordLength: 5,
+      requireMixedCase: false,
+      requireNumberChar: false,
+      requireSpecialChar: false,
+    }
+    const id = await network.create('auth-policies', {
+      name: 'Certificate or password, and always a code of the app',
+      primary: {
+        cert: { allowed: true, allowExpiredCerts: false },
+        extJwt: { allowed: false, allowedSigners: [] },
+        updb,
+      },
+      secondary: { requireTotp: true },
+    })
+    const page = await narrowPage('auth-policies')
+    await page
+      .getByText(`Certificate, Password · ${texts.logInRules.secondary}: ${texts.cell.totp}`)
+      .waitFor()
+    const isCut = `[...document.querySelectorAll('tbody .clip')].some(
+      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
+    )`
+    expect(await page.evaluate(isCut)).toBe(false)
+    expect(await overflows(page)).toBe(false)
+    await network.send('DELETE', `auth-policies/${id}`)
+  })
+
+  test('shows below the name of a terminator its host, or its address, and beside it its state', async () => {
+    const { id } = await network.recordOf('identities', 'laptop')
+    const page = await narrowPage('terminators')
+    await page.getByText('tcp:127.0.0.1:9100').waitFor()
+    expect(await page.locator('thead th:visible').allInnerTexts()).toEqual([
+      texts.list.titles.terminators,
+      'State',
+    ])
+    await page.locator('tbody').getByText(texts.cell.online).waitFor()
+    // No tunneler hosts a service in this network.
+    await page.route('**/fabric/v1/terminators?*', async (route) => {
+      const response = await route.fetch()
+      const body = (await response.json()) as { data: readonly object[] }
+      const data = body.data.map((row) => ({ ...row, hostId: id }))
+      await route.fulfill({ response, json: { ...body, data } })
+    })
+    await page.reload()
+    await page.getByText(texts.list.hostedBy('laptop')).waitFor()
+    expect(await overflows(page)).toBe(false)
+  })
+
+  test('breaks no address of a service within its port', async () => {
+    const { id: configTypeId } = await network.recordOf('config-types', 'intercept.v1')
+    const config = await network.create('configs', {
+      name: 'long address',
+      configTypeId,
+      data: {
+        protocols: ['tcp'],
+        addresses: ['documentation.intranet.example'],
+        portRanges: [{ low: 8443, high: 8443 }],
+      },
+    })
+    const service = { name: 'documentation', encryptionRequired: true, maxIdleTimeMillis: 600_000 }
+    const id = await network.create('services', { ...service, configs: [config] })
+    const page = await narrowPage(`services/${id}`)
+    const facts = page.getByRole('region', { name: texts.record.facts })
+    await facts.getByText('documentation.intranet.example:8443').waitFor()
+    const lines = "[...document.querySelectorAll('.facts .port')].map((one) => one.offsetHeight)"
+    const [height = 0] = await page.evaluate<readonly number[]>(lines)
+    expect(height).toBeGreaterThan(0)
+    expect(height).toBeLessThan(30)
+    expect(await facts.locator('.fact', { hasText: 'Idle time' }).innerText()).toBe(
+      'Idle time\n10 minutes',
+    )
+    await network.send('DELETE', `services/${id}`)
+    await network.send('DELETE', `configs/${config}`)
+  })
+
+  test('has the port of a new service at the height of its address', async () => {
+    const { address, port, hostAddress, hostPort } = texts.wizards.fields
+    const page = await narrowPage('wizards/service')
+    for (const [host, beside] of [
+      [address, port],
+      [hostAddress, hostPort],
+    ] as const) {
+      const [left, right] = await Promise.all(
+        [host, beside].map(({ label }) => page.getByLabel(`${label} *`).boundingBox()),
+      )
+      expect(right?.y).toBe(left?.y)
+    }
+    expect(await overflows(page)).toBe(false)
+  })
+
+  test('centers the buttons of an empty list', async () => {
+    const page = await narrowPage('transit-routers')
+    const buttons = page.locator('.empty .row .button')
+    await expect.poll(() => buttons.count()).toBe(2)
+    for (const button of await buttons.all()) {
+      const { x = 0, width = 0 } = (await button.boundingBox()) ?? {}
+      expect(Math.abs(x + width / 2 - 390 / 2)).toBeLessThan(2)
+    }
+  })
+})
+
+describe.skipIf(browserMissing !== null)('A field for JSON in the console', () => {
+  test('is ten lines high for a schema, and grows with its text up to a limit', async () => {
+    const page = await network.open(1, 'config-types/new')
+    const field = page.getByLabel('Schema')
+    const height = async () => (await field.boundingBox())?.height ?? 0
+    await field.waitFor()
+    const empty = await height()
+    expect(empty).toBeGreaterThanOrEqual(160)
+    const lines = (count: number) => `{"a": [${'\n0,'.repeat(count)}\n1]}`
+    await field.fill(lines(12))
+    const filled = await height()
+    expect(filled).toBeGreaterThan(empty)
+    await field.fill(lines(60))
+    expect(await height()).toBeLessThanOrEqual(384)
+    expect(await height()).toBeGreaterThan(filled)
   })
 })
 

@@ -122,6 +122,23 @@ describe.skipIf(browserMissing !== null)('A deletion in the console', () => {
     expect((await recordOf('services', 'victim'))['configs']).toBeNull()
   })
 
+  test('joins the terminators of a service at one router that would be deleted too', async () => {
+    const router = (await recordOf('edge-routers', 'router1')).id
+    const service = await create('services', { name: 'twice hosted', encryptionRequired: true })
+    for (const port of [9201, 9202]) {
+      const address = `tcp:127.0.0.1:${port}`
+      await create('terminators', { service, router, binding: 'transport', address })
+    }
+    const page = await network.open(1, `services/${service}`)
+    await page.getByRole('button', { name: texts.record.delete }).click()
+    const dialog = page.getByRole('dialog')
+    const title = texts.list.terminatorOf('twice hosted', 'router1')
+    await dialog.getByRole('listitem').filter({ hasText: title }).getByText('×2').waitFor()
+    await dialog.getByRole('link', { name: title }).click()
+    await page.getByText(texts.list.total(2, true), { exact: true }).waitFor()
+    await network.send('DELETE', `services/${service}`)
+  })
+
   test('is refused for an authentication policy that identities use', async () => {
     const authPolicyId = await create('auth-policies', {
       name: 'in use',
@@ -166,6 +183,16 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByText(/A filter may use .*terminatorStrategy/).waitFor()
     await page.getByText(texts.list.noField('nothing')).waitFor()
     await page.locator('.outdated').getByRole('link', { name: 'wiki' }).waitFor()
+  })
+
+  test('offers to filter by role attribute only if its records have role attributes', async () => {
+    const page = await network.open(1, 'services')
+    const { filter, filterPlaceholder } = texts.list
+    const hint = async (many: string) =>
+      await page.getByLabel(filter(many)).getAttribute('placeholder')
+    expect(await hint('Services')).toBe(filterPlaceholder(true))
+    await page.goto(network.url(1, 'config-types'))
+    expect(await hint('Config types')).toBe(filterPlaceholder(false))
   })
 
   test('of identities opens the wizard, which creates an identity that can enroll', async () => {

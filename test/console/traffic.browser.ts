@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { Agent, createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 
@@ -63,6 +63,11 @@ async function fetchThroughRouters(): Promise<number | null> {
     })
     request.on('error', () => resolve(null))
   })
+}
+
+/** Waits until a connection is closed, by its end or by an error. */
+async function closed(socket: Socket): Promise<void> {
+  await new Promise<void>((resolve) => socket.once('close', () => resolve()))
 }
 
 async function onlineRouters(made: ConsoleNetwork) {
@@ -135,7 +140,7 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
     const failures = traffic.failures(totals.dialFailures)
     await chart(traffic.dialFailures).getByText(failures, { exact: true }).waitFor()
     await chart(traffic.latencyOfService)
-      .getByText(/^[\d.,]+ ms$/)
+      .getByText(/^[\d.,]+ m?s$/)
       .first()
       .waitFor()
     expect(await axeFindings(shown)).toEqual([])
@@ -189,9 +194,61 @@ describe.skipIf(browserMissing !== null)('The console’s Traffic view', () => {
     const failures = traffic.failures(totals.dialFailures)
     await chart(traffic.dialFailures).getByText(failures, { exact: true }).waitFor()
     await chart(traffic.latencyOfRouter)
-      .getByText(/^[\d.,]+ ms$/)
+      .getByText(/^[\d.,]+ m?s$/)
       .first()
       .waitFor()
+  })
+
+  test('ends all circuits of a group after a confirmation that names their number, and marks a router that is offline', async () => {
+    const { live } = texts
+    const held: Socket[] = []
+    const server = createTcpServer((socket) => held.push(socket.on('error', () => undefined)))
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const address = `tcp:127.0.0.1:${port}`
+    const terminator = { service: ids.service, router: ids.host, binding: 'transport', address }
+    const id = await network.create('terminators', terminator)
+    const [first] = readQuickstartPlan(network.cluster.folder).routers
+    const clients: Socket[] = []
+    try {
+      await until('two connections reach the server', async () => {
+        if (held.length >= 2) return true
+        const socket = connect(first?.entryPort ?? 0, '127.0.0.1')
+        clients.push(socket.on('error', () => undefined))
+        // The dial fails, and the socket is closed, if it goes to the other terminator.
+        const isOver = Promise.race([once(server, 'connection'), closed(socket)])
+        socket.write('hello')
+        await isOver
+        return held.length >= 2
+      })
+      const shown = await network.open(1, 'live/circuits')
+      const row = shown.locator('tbody tr', { hasText: 'demo' })
+      await row.getByRole('button', { name: /^\d+ circuits$/ }).waitFor()
+      expect(await row.count()).toBe(1)
+      expect(await axeFindings(shown)).toEqual([])
+      await shown.route('**/edge/management/v1/routers?*', async (route) => {
+        const response = await route.fetch()
+        const body = (await response.json()) as object
+        await route.fulfill({ response, json: { ...body, data: [{ id: ids.host }] } })
+      })
+      await row.locator('.badge.bad', { hasText: texts.cell.offline }).waitFor()
+      await shown.screenshot({ path: join(shots, 'circuits.png') })
+      await row.getByRole('button', { name: new RegExp(`^${live.end} \\d`) }).click()
+      const dialog = shown.getByRole('dialog')
+      await dialog
+        .getByRole('heading', { name: /^End the \d+ circuits of router1 to demo/ })
+        .waitFor()
+      const ended = held.map(closed)
+      for (const socket of held) socket.resume()
+      await dialog.getByRole('button', { name: new RegExp(`^${live.end} \\d`) }).click()
+      await Promise.all(ended)
+      await shown.getByText(live.none.circuits).waitFor()
+    } finally {
+      for (const socket of [...clients, ...held]) socket.destroy()
+      server.close()
+      await network.send('DELETE', `terminators/${id}`)
+    }
   })
 
   test('names a controller that does not respond, and shows the counts of the others', async () => {

@@ -79,6 +79,21 @@ describe('A reload of the configuration', () => {
     ])
   })
 
+  test('logs the error of an option that could not be applied, and can be repeated', async () => {
+    write('logLevel: debug\n')
+    let isBroken = true
+    running.onReload(() => {
+      if (isBroken) throw new Error('the disk is full')
+    })
+    const reload = opened()
+    await expect(reload.reload(SYSTEM_ACTOR)).rejects.toThrow('the disk is full')
+    expect(log.lines).toEqual([
+      expect.stringMatching(/^error configuration reload failed: the disk is full; some options/),
+    ])
+    isBroken = false
+    await reload.reload(SYSTEM_ACTOR)
+  })
+
   test('reports at each reload that an option needs a restart, until the restart', async () => {
     write('threads: false\n')
     const reload = opened()

@@ -327,6 +327,22 @@ describe('Revocations of tokens', () => {
     expect([...state.table('revocation').ids]).toEqual(['r2', 'r3'])
   })
 
+  test.each([
+    ['JTI', 91],
+    ['API_SESSION', 1],
+  ])('of the type %s are in force for %d days', (type, days) => {
+    const { log, state } = formedState()
+    log.raiseLevel()
+    log.create('revocation', 'r1', { type, id: 'r1' })
+    const lastMs = log.timeMs + days * 24 * 60 * 60_000
+    expect(state.get('revocation', 'r1')).toMatchObject({ expiresAt: lastMs })
+    log.timeMs = lastMs - 1
+    log.create('revocation', 'r2', { type: 'API_SESSION', id: 'r2' })
+    log.timeMs += 1
+    log.create('revocation', 'r3', { type: 'API_SESSION', id: 'r3' })
+    expect([...state.table('revocation').ids]).toEqual(['r2', 'r3'])
+  })
+
   test('are limited in number', () => {
     const { log, state } = formedState()
     const base = { createdAt: 1, updatedAt: 1, revision: 1, type: 'JTI' }

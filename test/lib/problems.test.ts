@@ -23,12 +23,14 @@ function table(remedies: ReadonlyMap<string, string>): string {
   })
   return `# Errors
 
-For developers of clients. Every refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is stable; people read
-the message. \`cause\` names the field and the reason, or describes the reason for the failure in a sentence.
+For developers of clients. A refusal is \`{"error": {"code", "message", "requestId", "cause"}, "meta"}\`. Programs compare the code, which is
+stable; people read the message. \`cause\`, if present, names the field and the reason, or describes the reason for the failure in a sentence.
+The OpenID provider uses other forms. Its OAuth operations answer with \`{"error", "error_description"}\`, except for status 429 and from
+status 500 on. The steps of a log-in answer with the content of \`error\` alone, or with a page for a browser.
 
 | retry | meaning |
 |---|---|
-| never | the same request gets the same answer |
+| never | the same request gets the same answer until the cause is corrected |
 | later | retry after \`Retry-After\` seconds |
 | after-election | nothing was changed; the cluster is electing a leader, which takes about a second |
 | same-request-id | the write may have taken effect; retry with the same \`net-request-id\` only |

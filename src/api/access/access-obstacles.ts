@@ -51,7 +51,7 @@ export interface AccessObstacleInputs {
   readonly ended: ExpiredGrants
   readonly ofIdentity: LimitedList<ServicePolicy>
   readonly ofService: LimitedList<ServicePolicy>
-  /** Ids of the failing posture checks; empty if some API session passes. */
+  /** Ids of the failing posture checks; empty if some API session passes, or if there is none. */
   readonly failingChecks: readonly string[]
   readonly identityRouterCount: number
   readonly serviceRouterCount: number
@@ -181,7 +181,7 @@ function ofPosture({ isGranted, type, failingChecks }: AccessObstacleInputs): Ac
   return [
     {
       code: 'POSTURE_FAILS',
-      message: `No API session of the identity passes the posture checks of a ${type} policy`,
+      message: `None of the newest API sessions of the identity passes the posture checks of a ${type} policy`,
       kind: 'postureCheck',
       ids: failingChecks.slice(0, namedMax),
     },

@@ -147,7 +147,7 @@ function tooMany(): Problem {
 
 /**
  * The records to combine with the given identity or service: all records of the other kind, or only
- * those to which a policy grants access.
+ * those for which a policy grants the identity access to the service.
  */
 function sourceOf(
   identity: Identity | null,

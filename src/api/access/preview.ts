@@ -38,7 +38,10 @@ export interface PreviewOperationsDeps {
 }
 
 export const previewResponseLimits = {
-  /** Maximum rows in one page of a preview; a larger `limit` is reduced to this value. */
+  /**
+   * Maximum rows in one page of a preview; a `limit` that is larger or below 1 is replaced by this
+   * value.
+   */
   previewRowsMax: 500,
   /**
    * Maximum service policies with changed posture checks that the response lists; the count in the
@@ -105,8 +108,9 @@ async function preview(
 
 /**
  * The effect that writes by the caller would have on records and access.
- * @throws {Problem} with the codes with which the writes would be refused; REVISION_MOVED if
- * records changed during every attempt.
+ * @throws {Problem} with the codes with which the writes would be refused; COULD_NOT_VALIDATE if
+ * they would change too many records for a preview; REVISION_MOVED if records changed during every
+ * attempt.
  */
 export async function computeAccessDifference(
   { state, processor, limits }: PreviewOperationsDeps,
@@ -209,7 +213,7 @@ export function buildPreviewResponse(
 
 /**
  * One page of the pairs of records that gain or lose a right. Contains only the rights and changes
- * in the query, in the order of `pairs`.
+ * in the query that the caller may read, in the order of `pairs`.
  */
 function rowsOf(
   call: RequestContext,

@@ -167,8 +167,8 @@ export function addChangePositionToError(error: unknown, at: number): unknown {
 
 /**
  * Permissions that a preview of a change to a kind requires: to read the kind, the kinds that its
- * records reference, and the policies that reference its records. Errors and results of the preview
- * reveal all of these records.
+ * records reference, and the kinds that select its records by roles or prevent their deletion.
+ * Errors and results of the preview reveal all of these records.
  */
 export function permissionsForPreview(kind: KindName): readonly SessionPermission[] {
   const entity = findEntity(kind)
@@ -184,7 +184,10 @@ export function permissionsForPreview(kind: KindName): readonly SessionPermissio
   return [...new Set(permissions)]
 }
 
-/** Permission to list a kind on the management API. Null: any session may read it. */
+/**
+ * Permission to list a kind on the management API. Null: any session may read the kind. `admin` if
+ * the management API has no such list.
+ */
 export function listPermissionForKind(kind: KindName): SessionPermission | null {
   const list = entityOperations(findEntity(kind)).find(
     ({ api, shape }) => api === 'management' && shape === 'list',

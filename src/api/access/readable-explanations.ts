@@ -33,12 +33,12 @@ export const explanationViewLimits = {
    */
   explainedSessionsMax: 10,
   /**
-   * Maximum common edge routers that an explanation lists, online routers first; the counts include
-   * all routers.
+   * Maximum common edge routers that an explanation lists, online routers first; the total includes
+   * all common routers.
    */
   shownRoutersMax: 25,
   /**
-   * Maximum terminators that an explanation lists, online terminators first; the counts include all
+   * Maximum terminators that an explanation lists, online terminators first; the total includes all
    * terminators.
    */
   shownTerminatorsMax: 25,
@@ -217,8 +217,8 @@ export class ReadableExplanations {
   }
 
   /**
-   * Posture checks that fail in every API session; empty if some session passes or if the identity
-   * has no session.
+   * Posture checks that fail in the newest API sessions; empty if one of these sessions has access,
+   * if the identity has no session, or if no granting policy has checks.
    */
   #failingChecks(
     { identity, service }: AccessExplanation,
@@ -319,7 +319,7 @@ export class ReadableExplanations {
         }),
       ),
     })
-    // If not all routers were checked, assumes that an unchecked router is online.
+    // If not all terminators were checked, assumes that the router of an unchecked one is online.
     const isAnyOnline = total > first.length || seen.some((one) => one.isOnline)
     return { isAnyOnline, shown }
   }

@@ -67,9 +67,9 @@ export function clusterOperations({ cluster, membership }: ClusterOperationsDeps
 }
 
 /**
- * Address of the management API of a member. OpenZiti's console sends a request to this address of
- * each member before it uses more than one controller; the console would drop the port of an
- * address such as `tls:host:port`.
+ * Address of the management API of a member; if the API address is not known, `tls:` and the mesh
+ * address. OpenZiti's console sends a request to this address of each member before it uses more
+ * than one controller; the console would drop the port of an address such as `tls:host:port`.
  */
 function addressForConsoles({ address, apiAddresses }: MemberView): string {
   const found = apiAddresses.find(({ api, url }) => api === 'edge-management' && URL.canParse(url))

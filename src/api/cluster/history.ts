@@ -20,7 +20,7 @@ export function clusterHistoryOperations({
   return [
     {
       operationId: 'clusterHistory',
-      summary: 'Show the last hour of this controller: commits, lag, disk, leader changes, log-ins',
+      summary: 'Show metrics of this controller for the last hour, with a value every ten seconds',
       tag: 'cluster',
       apis: ['fabric'],
       method: 'GET',

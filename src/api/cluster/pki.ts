@@ -103,7 +103,8 @@ function signingOperations({ pki }: PkiOperationsDeps): Operation[] {
     operationWithBody({
       ...post,
       operationId: 'pkiRenewMember',
-      summary: 'Renew the certificate of a member that expired while it was offline',
+      summary:
+        'Renew the certificate of a member that cannot renew it itself, for example after expiry',
       path: '/pki/renew-member',
       body: { schema: memberCertificateRequestSchema, isRequired: true },
       response: { kind: 'detail', schema: memberCertificateSchema },

@@ -38,7 +38,7 @@ export function adminRecoveryOperations(deps: AdminRecoveryOperationsDeps): Oper
   return [
     operationWithBody({
       operationId: 'clusterRecoverAdmin',
-      summary: 'Set the password of a locked-out administrator (admin socket only)',
+      summary: 'Restore the log-in of an administrator with a new password (admin socket only)',
       tag: 'cluster',
       apis: ['fabric'],
       method: 'POST',

@@ -19,7 +19,7 @@ export const responseTimeLimits = {
   backupMsMax: 55_000,
   /**
    * Restore: without a leader, each step waits for an election. The last step also waits until all
-   * voters have applied it.
+   * voters have applied the restore.
    */
   restoreMsMax: 115_000,
 } as const

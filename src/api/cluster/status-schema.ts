@@ -38,8 +38,11 @@ const alarm = closedObjectSchema({
 export const logTimeResetResultSchema: NamedSchema = {
   name: 'clusterLogTimeReset',
   schema: closedObjectSchema({
-    aheadMs: { ...integerSchema, description: 'how far it was brought back; 0: it was not ahead' },
-    logTime: { ...textSchema, format: 'date-time', description: 'log time from there on' },
+    aheadMs: {
+      ...integerSchema,
+      description: 'by how much log time was reduced; 0: it was not ahead',
+    },
+    logTime: { ...textSchema, format: 'date-time', description: 'log time after the reset' },
   }),
 }
 

@@ -18,13 +18,16 @@ const upgradeMember = closedObjectSchema({
   version: { ...textSchema, description: 'empty: not known yet' },
   featureLevel: {
     ...level,
-    description: 'the highest that its version supports; 0: not known yet',
+    description: 'highest level that the version supports; 0: not known yet',
   },
   holdsBack: {
     ...booleanSchema,
     description: 'this member keeps the next level from being activated',
   },
-  action: { ...textSchema, description: 'what to do about it; empty: nothing' },
+  action: {
+    ...textSchema,
+    description: 'what the operator should do about this member; empty: nothing',
+  },
 })
 
 /** Progress of a rolling upgrade and the operator's next step. */
@@ -44,7 +47,7 @@ export const upgradeStatusSchema = {
     advice: textSchema,
     notNow: {
       ...textSchema,
-      description: 'why no controller should be stopped now; empty: it can be',
+      description: 'why no controller should be stopped now; empty: one can be stopped',
     },
     members: { type: 'array', items: upgradeMember },
   }),

@@ -36,7 +36,7 @@ export function caOperations(deps: CaOperationsDeps): Operation[] {
     operationWithBody({
       ...common,
       operationId: 'verifyCa',
-      summary: 'Verify a CA by a certificate signed for its verification token',
+      summary: 'Verify a CA with a certificate that it has issued for its verification token',
       permission: 'ca.update',
       method: 'POST',
       path: '/cas/{id}/verify',

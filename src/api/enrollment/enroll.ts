@@ -314,8 +314,8 @@ function requestIn(body: EnrollBody): string | undefined {
 }
 
 /**
- * The certificate request in the body; undefined if there is none. A malformed request is refused,
- * not ignored.
+ * The certificate request in the body; undefined if there is none. An empty request is refused, not
+ * ignored.
  */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)

@@ -138,8 +138,8 @@ class OwnAuthenticators {
   }
 
   /**
-   * Changes the password and ends all other sessions of the caller; the session of this request
-   * stays valid.
+   * Changes the user name, the password or both. A new password ends all other sessions of the
+   * caller; the session of this request stays valid.
    */
   async change(
     call: RequestContext,

@@ -49,7 +49,8 @@ export function serveEventSockets(
   socketCaller: AdminSocketCallerFinder | null,
 ): void {
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // Ignores a socket error, because a client may disconnect while its request is checked.
+    // Handles a socket error without logging it, because a client may disconnect while its request
+    // is checked.
     socket.on('error', () => socket.destroy())
     const opened = { request, socket: socket as Socket, head }
     void admit(opened, deps, socketCaller).catch((error: unknown) => {

@@ -44,7 +44,7 @@ const eventStream: NamedSchema = {
   schema: {
     type: 'string',
     description:
-      'Server-sent events. Each has an id to resume from and one line of JSON; ready, gap and closed are about the stream itself',
+      'Server-sent events. Each has one line of JSON and an id from which a client can resume. The events ready, gap and closed concern the stream itself',
   },
 }
 
@@ -71,7 +71,7 @@ export function eventOperations(deps: EventOperationsDeps): Operation[] {
         {
           name: LAST_EVENT_ID,
           description:
-            'Resumes after the event with this id, on any controller; a gap event says that some are no longer kept',
+            'The stream resumes after the event with this id, at any controller; the event gap reports that later events are no longer stored',
         },
       ],
       success: 200,

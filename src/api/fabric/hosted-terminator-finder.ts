@@ -13,7 +13,7 @@ interface ApiHostedTerminatorsDeps {
   readonly state: Pick<StateView, 'get' | 'findAll' | 'routersOfIdentity'>
 }
 
-/** Finds terminators that clients of routers host, in the replicated state. */
+/** Finds the terminators that routers created for hosts, in the replicated state. */
 export class HostedTerminatorFinder implements HostedTerminators {
   readonly #deps: ApiHostedTerminatorsDeps
   readonly #records: ClientSessionRecords

@@ -62,7 +62,7 @@ const inspectResponse: NamedSchema = {
     success: booleanSchema,
     values: arraySchema(
       closedObjectSchema({
-        appId: { ...textSchema, description: 'the controller' },
+        appId: { ...textSchema, description: 'id of the controller or router' },
         name: textSchema,
         value: { description: 'an object; for metrics, text in the Prometheus format' },
       }),
@@ -85,15 +85,12 @@ interface InspectionOperationsDeps {
   readonly metrics: ControllerMetrics
 }
 
-/** Maximum routers that one request inspects. */
+/** Maximum connected routers that one request compares with `appRegex`. */
 const ROUTERS_MAX = 1000
 
 type Values = Readonly<Record<string, () => unknown>>
 
-/**
- * Operations that show the internal state of this controller and its routers, without records and
- * secrets.
- */
+/** Operations that show the internal state of this controller and its routers, without secrets. */
 export function inspectionOperations(deps: InspectionOperationsDeps): Operation[] {
   const { cluster } = deps
   const values = valuesOf(deps)

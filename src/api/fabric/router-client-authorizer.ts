@@ -137,8 +137,9 @@ export class RouterClientAuthorizer implements RouterClients {
   }
 
   /**
-   * The fields of the session that routers receive. null for a session that lacks a second factor
-   * or may manage the network, because such a session must not be sent to routers.
+   * The fields of the session that routers receive. null for a session that must not be sent to
+   * routers: it lacks a second factor, has no certificate or may manage the network, or its
+   * identity is disabled.
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps
@@ -191,8 +192,8 @@ export class RouterClientAuthorizer implements RouterClients {
   }
 
   /**
-   * The id of the session to which the token belongs; null if the token is not derived from a
-   * session id.
+   * The id of the session to which the token belongs; null if the token is not a valid token that
+   * is derived from a session id.
    */
   #sessionIdOf(token: string): string | null {
     const found = this.#deps.tokens.judge(token, this.#deps.clock.nowMs())
@@ -386,8 +387,8 @@ function endedSession({ id, before, after }: RecordChange<'session'>): EndedSess
 }
 
 /**
- * The id of a router whose role attributes changed, so that other policies may select it. A deleted
- * router is ignored, because its channel closes anyway.
+ * The id of a router that is new or whose role attributes changed, so that other policies may
+ * select it. A deleted router is ignored, because its channel closes anyway.
  */
 function movedRouter({ id, before, after }: RecordChange<'router'>): string[] {
   if (after === undefined) return []

@@ -30,8 +30,8 @@ const followed: readonly KindName[] = [
 ]
 
 /**
- * Decides whether the tunnel of a router may dial or host a service. Uses only records, as for a
- * client that has the router's identity and is connected to that router.
+ * Decides whether the tunnel of a router may dial or host a service. Needs no session. The rules
+ * are the same as for a client that has the router's identity and is connected to that router.
  */
 export class RouterTunnelAuthorizer implements RouterTunnels {
   readonly #deps: ApiRouterTunnelsDeps

@@ -65,7 +65,7 @@ export const validationLimits = {
   validatedMax: 100_000,
   /** Maximum terminators in one query to a router. */
   terminatorsAskedAtOnceMax: 50,
-  /** Routers that one validation queries at the same time. */
+  /** Maximum queries to routers that one validation sends at the same time. */
   routersAskedAtOnceMax: 8,
 } as const
 
@@ -82,8 +82,8 @@ const EDGE_DESTINATION = 'xg-edge-fwd'
 
 /**
  * Validations that one caller may run. To validate this controller's links and circuits, the caller
- * needs the permission to read events. To validate terminators, the caller must be an
- * administrator, because a filter reveals which terminator records exist.
+ * needs the permission to read events. Filters and the validation of terminators are only for
+ * administrators, because they reveal which records exist.
  */
 export function createNetworkValidations(deps: ValidationDeps, caller: Caller): NetworkValidations {
   const { state } = deps

@@ -30,8 +30,8 @@ interface MountOperationDeps {
 }
 
 /**
- * One operation that serves all files of a mount. The pages use client-side routes, so for a path
- * without a file extension the response is the index page.
+ * One operation that serves all files of a mount. The pages use client-side routes, so for a
+ * missing file without a known file extension the response is the index page.
  */
 export function fileMountOperation({ cluster }: MountOperationDeps, mount: FileMount): Operation {
   return {
@@ -98,7 +98,10 @@ function nameOf(below: string): string {
   }
 }
 
-/** The index page for a client-side route; null for a path with a file extension. */
+/**
+ * The index page for a client-side route; null for a path with a known file extension, and for a
+ * path with `.` or `..` segments.
+ */
 function fallbackOf(below: string, files: FileSet): StaticFile | null {
   const isPage = !hasKnownExtension(below) && !/(?:^|\/)(?:\.|%2e){1,2}(?:\/|$)/i.test(below)
   return isPage ? files.get(INDEX) : null

@@ -20,7 +20,8 @@ export interface FileRepresentation {
 export interface StaticFile {
   readonly mediaType: string
   /**
-   * True: the name contains a hash of the content, so the content under that name never changes.
+   * True: the name has the form of a name with a hash of the content, so a cache may store the file
+   * without revalidation.
    */
   readonly isImmutable: boolean
   readonly plain: FileRepresentation
@@ -28,9 +29,11 @@ export interface StaticFile {
 }
 
 /**
- * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of 8 characters.
+ * Matches a name such as `index-B3xk9_2a.js`, in which a bundler has put a hash of at least 8
+ * characters. A hash nearly always has a digit, a capital or `_`; the name `worker-settings.js` has
+ * none of them and may change its content.
  */
-const HASHED_NAME = /-[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
+const HASHED_NAME = /-(?=[a-z-]*[A-Z0-9_])[A-Za-z0-9_-]{8,}\.[A-Za-z0-9]+$/
 
 /**
  * The files of a folder, kept in memory and found by exact path. So no request reads the disk, and

@@ -21,8 +21,8 @@ const common = {
 /**
  * Security headers of the pages of a mount. The console may run only its own scripts, may not
  * create markup from text (Trusted Types), and may connect only to members of the cluster. Pages
- * from an operator's folder may need any feature of a browser, so their headers only forbid
- * framing.
+ * from an operator's folder may load scripts and connect anywhere; their policy forbids framing,
+ * plugins and a base URL of another origin.
  */
 export function pageSecurityHeaders(
   policy: PageHeaderPolicy,

@@ -23,20 +23,26 @@ const change = closedObjectSchema({
   kind: textSchema,
   id: textSchema,
   name: { ...textSchema, description: 'after the entry, or before the deletion' },
-  before: { ...nullableSchema(values), description: 'changed fields; null: it was created' },
-  after: { ...nullableSchema(values), description: 'changed fields; null: it was deleted' },
-  isPartial: { ...booleanSchema, description: 'fields changed whose values are never kept' },
+  before: {
+    ...nullableSchema(values),
+    description: 'changed fields; null: the record was created',
+  },
+  after: { ...nullableSchema(values), description: 'changed fields; null: the record was deleted' },
+  isPartial: {
+    ...booleanSchema,
+    description: 'the change also has fields whose values are never stored',
+  },
 })
 
 /** An entry of the audit log. */
 export const auditDetailSchema: NamedSchema = {
   name: 'auditDetail',
   schema: closedObjectSchema({
-    index: { type: 'integer', description: 'of the log' },
+    index: { type: 'integer', description: 'log index' },
     at: { type: 'string', format: 'date-time', description: 'log time' },
     actor: closedObjectSchema({
       id: textSchema,
-      name: { ...textSchema, description: 'its name at that time' },
+      name: { ...textSchema, description: 'name of the actor at that time' },
     }),
     session: textSchema,
     address: textSchema,
@@ -58,7 +64,7 @@ export const auditDetailSchema: NamedSchema = {
     changeState: {
       type: 'string',
       enum: auditedChangeStates,
-      description: 'whether the entry keeps its change',
+      description: 'whether the values of the change are stored; NONE: the entry has no change',
     },
     changes: arraySchema(change),
     omittedChanges: {

@@ -40,7 +40,7 @@ export function historyOperations(deps: UndoServiceDeps): Operation[] {
       ...about,
       operationId: 'listHistory',
       summary:
-        'List the changes of records that the caller may read, newest first; by record also when it is deleted',
+        'List the changes of records that the caller may read, newest first; can be limited to one record, also a deleted one',
       method: 'GET',
       path: '/history',
       query: [

@@ -41,7 +41,7 @@ export function controllerSettingOperations(deps: ControllerSettingOperationsDep
     {
       ...common,
       operationId: 'detailControllerSettingEffective',
-      summary: 'Show the own and the effective settings of a controller',
+      summary: 'Show the stored and the effective settings of a controller',
       permission: 'controller-setting.read',
       method: 'GET',
       path,

@@ -70,8 +70,8 @@ export class IntegrityRunner {
   }
 
   /**
-   * Carries out the requested run, or ends a run that an earlier leader started. Resolves when the
-   * run has ended.
+   * On the leader, carries out the requested run, or ends a started run that no controller
+   * continues. Resolves when the run has ended.
    */
   async look(): Promise<void> {
     const run = this.#ownRun()
@@ -132,7 +132,9 @@ export class IntegrityRunner {
     return true
   }
 
-  /** Rebuilds each faulty table once, even if it has several faults. */
+  /**
+   * Repairs the findings. Rebuilds each faulty table once, even if the table has several faults.
+   */
   async #fix(findings: readonly IntegrityFinding[]): Promise<Judged[]> {
     const rebuilt = new Map<string, boolean>()
     const judged: Judged[] = []

@@ -83,7 +83,7 @@ export function staticInfoOperations(deps: MetaOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'listEnumeratedRouterCapabilities',
-      summary: 'List the capabilities that an edge router may be shown with',
+      summary: 'List the capabilities that the record of an edge router can contain',
       apis: ['client', 'management'],
       path: '/enumerated-router-capabilities',
       response: { kind: 'list', schema: capabilitySchema },

@@ -74,7 +74,12 @@ export function specOperations(
       apis: [...both, 'fabric'],
       path: '/openapi.json',
       response: { kind: 'bare', schema: openapiSchema },
-      headers: [{ name: 'accept-encoding', description: 'gzip is sent where it is named' }],
+      headers: [
+        {
+          name: 'accept-encoding',
+          description: 'the document is compressed if the header contains gzip',
+        },
+      ],
       handle: (call) => documentAnswer(call),
     },
     {

@@ -15,8 +15,8 @@ interface BodyParserDeps {
 }
 
 /**
- * Parses the body only if the operation accepts a body, and only as the operation's content type.
- * `application/json` with an empty body means no body.
+ * Parses the body only if the operation accepts a body, and only with one of the operation's
+ * content types. `application/json` with an empty body means no body.
  */
 export function bodyParser({ limits, largeBodies }: BodyParserDeps): FastifyContentTypeParser {
   return (request, payload, done) => {

@@ -14,7 +14,7 @@ export const callerWriteLimits = {
   /** Maximum writes of one identity per window; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   identityWritesMax: 1200,
   /**
-   * Maximum writes of one kind by one identity per window; above that: 429
+   * Maximum writes of one kind by one identity per window, except service sessions; above that: 429
    * SERVER_TOO_MANY_REQUESTS.
    */
   identityWritesOfKindMax: 120,
@@ -106,8 +106,8 @@ export class CallerWriteLimiter implements Proposer {
 }
 
 /**
- * The limits that apply to a write; null for a write with a granted permission, which is not
- * limited here.
+ * The limits that apply to a write; null for a write that is not limited here: with a granted
+ * permission, by the system or host user, or by an identity that enrolls.
  */
 function allowedTo({ actor, kind }: Pick<ProposalInput, 'actor' | 'kind'>): Allowed | null {
   const caller = callerOf(actor)

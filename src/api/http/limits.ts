@@ -52,8 +52,8 @@ export const httpLimits = {
   /** If a client reads nothing of a response for this time, its connection is closed. */
   answerStallMs: 15 * SECOND_MS,
   /**
-   * Used instead of `answerStallMs` while `unsentBytesMax` is reached, because no memory is left
-   * for responses to other clients.
+   * Used instead of `answerStallMs` while all responses together have reached `unsentBytesMax`, or
+   * the source address has reached its share.
    */
   answerQuietMs: 2 * SECOND_MS,
   /**
@@ -91,8 +91,8 @@ export const httpLimits = {
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,
   /**
-   * Maximum time from the end of the headers to the response; after that: 503 TIMEOUT, or
-   * OUTCOME_UNKNOWN when a write was proposed.
+   * Maximum time from the end of the headers to the response, except for operations with a longer
+   * limit; after that: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was proposed.
    */
   handlerTimeoutMs: 10 * SECOND_MS,
   /** Maximum time until all headers have arrived. */

@@ -86,7 +86,8 @@ export interface Operation extends OperationTraits {
    */
   readonly isCompressible?: boolean
   /**
-   * True for the liveness response, which must be sent even when no other response can be sent.
+   * True for responses without data from the state, such as health checks and files; they are sent
+   * even while the state is unusable.
    */
   readonly isAlwaysServed?: boolean
   /**

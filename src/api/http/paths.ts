@@ -11,8 +11,8 @@ export const basePaths: Readonly<Record<ApiName, string>> = {
 
 const CLIENT_ALIAS = '/edge/v1'
 /**
- * First path segments that are unchanged by normalization. All other paths belong to the client
- * API, the default.
+ * First path segments of the APIs. A path with any other first segment belongs to the client API,
+ * the default.
  */
 const ROOTS = ['/edge', '/fabric', '/health-checks', '/metrics', '/oidc']
 

@@ -16,8 +16,8 @@ export const refusedWriteLogLimits = {
    */
   linesMax: 600,
   /**
-   * Length of the window. At its end, one log line shows the number of refusals that were not
-   * logged.
+   * Length of the window. At the first refusal after the window, one log line shows the number of
+   * refusals that were not logged.
    */
   windowMs: 60_000,
 } as const

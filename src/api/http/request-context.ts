@@ -145,7 +145,10 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
     }
   }
 
-  /** Whether the client has disconnected. */
+  /**
+   * Whether the client no longer waits: it has disconnected, or received a timeout before a write
+   * was proposed.
+   */
   get isGone(): boolean {
     return this.isAbandoned || this.isDisconnected()
   }
@@ -178,7 +181,7 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
 }
 
 /**
- * Origin for the writes of a request: the caller and the session.
+ * Origin for the writes of a request: the caller as the actor, the trace and the request ID.
  * @throws {AssertionError} without a caller: a request without a caller, such as an enrollment,
  * writes as another actor.
  */

@@ -355,7 +355,10 @@ export class RequestPipeline {
     )
   }
 
-  /** @returns the validated body; undefined for an operation without a body. */
+  /**
+   * @returns the validated body, or a text body that the operation validates itself; undefined for
+   * an operation without a body.
+   */
   #takeInput(
     request: FastifyRequest,
     call: OperationCall,

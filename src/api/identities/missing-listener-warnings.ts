@@ -21,7 +21,8 @@ const {
 
 /**
  * Logs that a client cannot connect to any of the edge routers in its response, because none of
- * them has an edge listener. The client itself reports only that it has found no router.
+ * those that are online has an edge listener. The client itself reports only that it has found no
+ * router.
  */
 export class MissingListenerWarnings {
   readonly #deps: MissingListenerWarningsDeps

@@ -35,9 +35,9 @@ export interface DataPathMetricsSources {
 const LINK_STATES = ['Connected', 'Pending', 'Down'] as const
 
 /**
- * Adds metrics of routers, links, circuits and services. Metrics of routers, services and links are
- * equal on every controller; metrics of circuits and dials count only the circuits and dials of
- * this controller.
+ * Adds metrics of routers, links, circuits and services. The series with the ID of a router or
+ * service are equal on every controller. All others describe the channels, links, circuits and
+ * dials of this controller.
  */
 export function addDataPathMetrics(registry: Registry, sources: DataPathMetricsSources): void {
   addRouterMetrics(registry, sources)

@@ -9,7 +9,10 @@ export const metricHistoryLimits = {
   historyPeriodMs: 10_000,
 } as const
 
-/** Metrics of one controller; each value covers the time since the previous sample. */
+/**
+ * Metrics of one controller. `appliedLag` is the value at the time of the sample; all others cover
+ * the time since the previous sample.
+ */
 export const metricHistoryNames = [
   'commitsPerSecond',
   'appliedLag',

@@ -7,7 +7,7 @@ import { addNetworkMetrics, type NetworkMetricsSources } from './network-metrics
 import { addNodeMetrics, type NodeMetricsSources } from './node-metrics.ts'
 import { createGaugeAdder } from './metric-adders.ts'
 
-/** Operation that opens sessions; its requests are counted as log-ins. */
+/** Operation that opens sessions without OIDC; only its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
  * Interval of event loop lag samples. The interval is long, because each sample wakes the thread.
@@ -77,7 +77,7 @@ export class ControllerMetrics {
     return added
   }
 
-  /** Number of requests and log-ins since the start. */
+  /** Number of requests since the start, and number of log-ins without OIDC. */
   totals(): { readonly requests: number; readonly logIns: number } {
     let requests = 0
     for (const { count } of this.#operations.values()) requests += count

@@ -71,7 +71,7 @@ export function addNetworkMetrics(
   const ends = new Map<string, number | null>()
   new Gauge({
     name: 'flotilla_certificate_not_after_timestamp_seconds',
-    help: 'Earliest expiry of the certificates of this controller, Unix time.',
+    help: 'Expiry of a certificate that this controller uses (its own, an authority or a server certificate), Unix time.',
     labelNames: ['certificate'],
     registers,
     collect() {

@@ -14,8 +14,8 @@ export interface NodeMetricsSources {
   /** Number of request ids whose outcome is stored. */
   readonly requestIds: () => number
   /**
-   * Time of the last backup, UTC ms; 0 before the first backup; null if this controller makes no
-   * backups.
+   * Time of the last scheduled backup, UTC ms; 0 before the first one; null if this controller
+   * makes no scheduled backups.
    */
   readonly lastBackupMs: () => number | null
   /**
@@ -203,8 +203,8 @@ function addMembers(registry: Registry, members: () => NodeHealth['members']): v
 }
 
 /**
- * Adds the time of the last backup, unless this controller makes no backups; otherwise an alert on
- * the backup's age would never clear.
+ * Adds the time of the last scheduled backup, unless this controller makes no scheduled backups;
+ * otherwise an alert on the backup's age would never clear.
  */
 function addLastBackup(registry: Registry, lastBackupMs: () => number | null): void {
   new Gauge({

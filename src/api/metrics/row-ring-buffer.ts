@@ -1,6 +1,6 @@
 /**
- * A table of numbers with one row for each period and one column for each figure. The table keeps
- * the newest rows, a fixed number; its memory is allocated once.
+ * A table of numbers with one row for each period and one column for each figure. The table keeps a
+ * fixed number of the newest rows; its memory is allocated once.
  */
 export class RowRingBuffer {
   readonly #length: number

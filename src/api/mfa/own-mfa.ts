@@ -176,7 +176,7 @@ function codeOperations(deps: OwnMfaDeps): Operation[] {
     operationWithBody({
       ...common,
       operationId: 'createTotpToken',
-      summary: 'Get a token for a TOTP code, which an edge router takes; sessions of OIDC only',
+      summary: 'Exchange a TOTP code for a token that edge routers accept (OIDC sessions only)',
       permission: 'session',
       tag: 'currentApiSession',
       method: 'POST',
@@ -254,8 +254,8 @@ class OwnMfa {
   }
 
   /**
-   * The recovery codes. The request proves the factor with the code in its body or, without one, in
-   * its header.
+   * The unused recovery codes. The request proves the factor with the code in its body or, without
+   * one, in its header.
    */
   async viewCodes(call: RequestContext, code = ''): Promise<Reply> {
     await this.use(call, 'view', code || (call.headers[codeHeader.name] ?? ''))

@@ -57,11 +57,11 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
     operationWithBody({
       ...ofForm,
       operationId: 'oidcDeviceAuthorization',
-      summary: 'Get the codes by which a person logs in a device',
+      summary: 'Get the codes with which a user logs in on a device',
       path: '/device_authorization',
       headers: [
         ...hostHeaderParameter,
-        { name: 'authorization', description: 'the client, without a secret' },
+        { name: 'authorization', description: 'Basic, with the client ID and no secret' },
       ],
       refusalShape: 'oauth',
       handle: (call, body) => catchOAuthError(() => begin(deps, call, body)),
@@ -69,7 +69,7 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
     {
       ...ofPage,
       operationId: 'oidcDevicePage',
-      summary: 'Show the page that takes the code of a device',
+      summary: 'Show the page on which a user enters the code of a device',
       method: 'GET',
       path: '/device',
       handle: (call) => {
@@ -80,21 +80,21 @@ export function deviceOperations(deps: DeviceOperationsDeps): Operation[] {
     operationWithBody({
       ...ofForm,
       operationId: 'oidcDeviceCode',
-      summary: 'Find the device that shows a code',
+      summary: 'Submit the code that a device shows',
       path: '/device',
       handle: (call, body) => orCodePage(call, () => enter(deps, call, body)),
     }),
     operationWithBody({
       ...ofForm,
       operationId: 'oidcDenyDevice',
-      summary: 'Refuse a device that waits to be allowed',
+      summary: 'Refuse the pending log-in of a device',
       path: '/device/deny',
       handle: (call, body) => orCodePage(call, () => deny(deps, call, body)),
     }),
     {
       ...ofPage,
       operationId: 'oidcDeviceDone',
-      summary: 'Say that a device was logged in',
+      summary: 'Show the page after the log-in of a device',
       method: 'GET',
       path: DEVICE_DONE_PATH,
       handle: () => renderHtmlPage({ title: 'Your device is logged in', content: doneText }),
@@ -155,8 +155,8 @@ async function deny(
 const unknownCode = 'No device waits under that code. Compare it, or begin again on the device.'
 
 /**
- * Runs a step of a log-in. If the user has entered too many codes, returns the page for the code
- * with the reason.
+ * Runs a step of a log-in. If too many codes were entered, by this user or by others, the browser
+ * receives the page for the code, with the reason.
  */
 async function orCodePage(call: RequestContext, run: () => Promise<Reply>): Promise<Reply> {
   try {

@@ -66,7 +66,7 @@ export function discoveryOperations({ jwt, issuers }: DiscoveryOperationsDeps): 
     {
       ...common,
       operationId: 'oidcKeys',
-      summary: 'List the keys that tokens of all controllers are verified by',
+      summary: 'List the public keys that verify the tokens of all controllers',
       path: '/keys',
       handle: () => jsonResponseWithoutEnvelope({ keys: jwt.publicJwks() }),
     },

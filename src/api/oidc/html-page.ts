@@ -27,9 +27,9 @@ const mark = `data:image/svg+xml,${encodeURIComponent(
 )}`
 
 /**
- * The style of every page, that of the console's log-in, light or dark like the system. On phones,
- * fields have a font size of 16 px, because phones zoom in on smaller ones, and touch targets are
- * 44 px high.
+ * The style of every page: as in the console's log-in, and light or dark like the system. On
+ * phones, fields have a font size of 16 px, because phones zoom in on smaller ones, and touch
+ * targets are 44 px high.
  */
 const style = `
 :root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#0e1014);--card:light-dark(#fff,#15181e);

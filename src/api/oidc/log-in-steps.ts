@@ -48,8 +48,11 @@ export const logInStepDefaults = {
   ...oidcOperationDefaults,
   alsoAnswers: 302,
   headers: [
-    { name: 'sec-fetch-site', description: 'where a form of a browser comes from' },
-    { name: 'sec-fetch-mode', description: '`navigate` for a form' },
+    {
+      name: 'sec-fetch-site',
+      description: 'set by browsers: whether the form is on a page of this origin',
+    },
+    { name: 'sec-fetch-mode', description: 'set by browsers: `navigate` for a form' },
   ],
   refusals: [401, 429],
   refusalShape: 'bare',

@@ -42,6 +42,4 @@ export const oidcOperationDefaults = {
 /** Maximum size of a form in a request body. */
 // @guard oidc/floods--size
 export const OAUTH_FORM_BYTES_MAX = 64 * 1024
-export const hostHeaderParameter = [
-  { name: 'host', description: 'decides which issuer is meant' },
-] as const
+export const hostHeaderParameter = [{ name: 'host', description: 'host of the issuer' }] as const

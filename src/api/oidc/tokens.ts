@@ -53,7 +53,7 @@ const common = {
   ...oidcOperationDefaults,
   headers: [
     ...hostHeaderParameter,
-    { name: 'authorization', description: 'the client, without a secret' },
+    { name: 'authorization', description: 'Basic, with the client ID and no secret' },
   ],
   refusals: [401, 404, 429],
   refusalShape: 'oauth',
@@ -90,7 +90,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
     ...(['GET', 'POST'] as const).map((method): Operation => ({
       ...common,
       operationId: method === 'GET' ? 'oidcUserInfo' : 'oidcUserInfoByPost',
-      summary: 'Show whose access token it is',
+      summary: 'Show the identity of an access token',
       method,
       path: '/userinfo',
       handle: (call) => userInfo(deps, call),
@@ -118,7 +118,7 @@ export function tokenOperations(deps: TokenOperationsDeps): Operation[] {
     {
       ...common,
       operationId: 'oidcLoggedOut',
-      summary: 'Say that the session has ended',
+      summary: 'Show the page after a log-out',
       method: 'GET',
       path: '/logged-out',
       handle: () => renderHtmlPage({ title: 'You are logged out', content: loggedOutText }),
@@ -263,8 +263,8 @@ function grantedAnswer(granted: MintedTokens & Partial<FlowTokens>): Reply {
 }
 
 /**
- * Token exchange response (RFC 8693, 2.2.1) for OpenZiti clients: in addition to a new access
- * token, a separate JSON field contains the refresh token.
+ * Token exchange response (RFC 8693, 2.2.1). With a new access token, a separate JSON field
+ * contains the new refresh token, if there is one, because OpenZiti clients read that field.
  */
 function exchanged(granted: FlowTokens, wanted: string): Reply {
   const { access, refresh, id, expiresInSeconds, sessionCertificate } = granted
@@ -289,8 +289,8 @@ function exchanged(granted: FlowTokens, wanted: string): Reply {
 }
 
 /**
- * Revokes a token. For an invalid token, the response is the same as for a valid one (RFC 7009,
- * 2.2).
+ * Ends the session of a token. For an invalid token, the response is the same as for a valid one
+ * (RFC 7009, 2.2).
  */
 async function revoke(
   deps: TokenOperationsDeps,
@@ -325,7 +325,7 @@ async function userInfo(
   })
 }
 
-/** @throws {Problem} UNAUTHORIZED for a token whose session has ended. */
+/** @throws {Problem} UNAUTHORIZED for a token whose session has ended or does not accept it. */
 async function identityOf(
   oidcFlow: LogInFlow,
   token: OidcToken,

@@ -52,7 +52,7 @@ export function totpEnrollmentOperations(
     operationWithBody({
       ...common,
       operationId: 'oidcEnrollTotp',
-      summary: 'Start a TOTP enrollment amid a log-in; replaces an unverified one',
+      summary: 'Start a TOTP enrollment during a log-in; replaces an unverified one',
       method: 'POST',
       path,
       success: 201,
@@ -62,7 +62,7 @@ export function totpEnrollmentOperations(
     operationWithBody({
       ...common,
       operationId: 'oidcEndTotp',
-      summary: 'Remove the TOTP enrollment amid a log-in; needs a code once verified',
+      summary: 'Remove the TOTP enrollment during a log-in; needs a code once verified',
       method: 'DELETE',
       path,
       refusals: [...logInStepDefaults.refusals, 404],

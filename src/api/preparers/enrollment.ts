@@ -48,7 +48,10 @@ async function enrollmentFields(
   }
 }
 
-/** The batch step that creates an enrollment, in the same batch as its identity or router. */
+/**
+ * The batch step that creates an enrollment, together with other writes such as that of its
+ * identity or router.
+ */
 export async function enrollmentBatchStep(
   deps: EnrollmentFieldsDeps,
   input: NewEnrollment,

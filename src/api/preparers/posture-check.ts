@@ -48,8 +48,8 @@ const someFields = new Set<string>(
 const isOfSomeType = (name: string): boolean => someFields.has(name)
 
 /**
- * The type of a stored check. The type never changes, so the write does not depend on the record's
- * revision.
+ * The type of a check: from the body of a creation, otherwise from the stored record. A stored type
+ * never changes, so the write does not depend on the record's revision.
  */
 async function typeOf(
   deps: PostureCheckPreparerDeps,

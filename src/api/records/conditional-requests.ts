@@ -68,9 +68,9 @@ export function parseIfMatch(text: string): IfMatchPrecondition {
 }
 
 /**
- * Writes under a condition: the state machine refuses the write unless the record then has one of
- * the given revisions. So the result does not depend on how far this controller has applied the
- * log.
+ * Writes under the condition of If-Match, if the request has one: the state machine refuses the
+ * write unless the record then has one of the given revisions. So the result does not depend on how
+ * far this controller has applied the log.
  * @throws {Problem} PRECONDITION_FAILED when the record has another revision, or does not exist.
  */
 export async function writeIfPreconditionHolds<T>(

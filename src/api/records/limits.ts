@@ -25,7 +25,10 @@ export const recordLimits = {
   serviceConfigsMax: 1000,
   /** Maximum posture reports in one bulk request; above that: 400 COULD_NOT_VALIDATE. */
   postureResponsesMax: 256,
-  /** Interval at which the leader looks for an integrity run whose controller has failed. */
+  /**
+   * Interval at which the leader looks for a requested integrity run, or a run whose controller has
+   * failed.
+   */
   integrityLookMs: 1500,
   /** Maximum time in one turn of the event loop for an integrity run. */
   integritySliceMs: 5,

@@ -41,8 +41,8 @@ const compiledByText = new Map<string, Compiled>()
 // only the first error, because there could be very many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats in request bodies. The function that later parses a value also checks its format, so a
- * text that passes the check never fails when it is parsed.
+ * Formats in request bodies. The functions that later parse times and UUIDs also check their
+ * formats, so a text that passes the check never fails when it is parsed.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,
@@ -137,7 +137,7 @@ function valueAt(body: unknown, steps: readonly string[]): unknown {
   return value
 }
 
-/** Replaces objects and lists, because error responses do not contain whole documents. */
+/** Omits objects and lists, because error responses do not contain whole documents. */
 function scalar(value: unknown): unknown {
   return value === null || typeof value === 'object' ? undefined : value
 }

@@ -13,8 +13,9 @@ export interface SchemaValidator {
    */
   validateSchema(schema: JsonObject, caller: string): Promise<FieldFault | null>
   /**
-   * @returns the first fault of the data: the field is `(root)` or a dotted path in the data, or
-   * `data` when validation took too long; null when the data is valid.
+   * @returns the first fault of the data: the field is `(root)` or a dotted path in the data,
+   * `data` when validation took too long or failed, or `schema` when the schema is unusable. Null
+   * when the data is valid.
    * @throws {Problem} in the same cases as `validateSchema`.
    */
   validateData(schema: JsonObject, data: Json, caller: string): Promise<FieldFault | null>

@@ -4,7 +4,7 @@ import { listQueryParameters, readListQuery } from '../http/query-parameters.ts'
 import { emptyBodySchema } from '../schemas/envelope.ts'
 import { sessionSchema } from './sessions-schema.ts'
 import { sessionView } from './session-view.ts'
-import { requireCaller, deleteCurrentSession } from './current-identity.ts'
+import { requireCaller, endApiSession } from './current-identity.ts'
 import type { StateView } from '../../ports/state-view.ts'
 import type { LinearizableReads } from '../http/linearizable-reads.ts'
 import type { SessionTracker } from '../../auth/sessions/session-tracker.ts'
@@ -83,7 +83,7 @@ export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[
       refusals: [403, 404],
       handle: async (call) => {
         const id = call.param('id')
-        await deleteCurrentSession(deps.writer, call, id)
+        await endApiSession(deps.writer, call, id)
         deps.sessions.forget(id)
         return emptyResponse()
       },

@@ -64,7 +64,7 @@ export function currentIdentityOperations(deps: CurrentOperationsDeps): Operatio
       response: { kind: 'detail', schema: emptyBodySchema },
       handle: async (call) => {
         const { session } = requireCaller(call)
-        await deleteCurrentSession(deps.writer, call, session.id)
+        await endApiSession(deps.writer, call, session.id)
         deps.sessions.forget(session.id)
         call.caller = null
         return emptyResponse()
@@ -93,8 +93,8 @@ export function currentIdentityOperations(deps: CurrentOperationsDeps): Operatio
   ]
 }
 
-/** @throws {Problem} NOT_FOUND when the session has ended meanwhile. */
-export async function deleteCurrentSession(
+/** @throws {Problem} NOT_FOUND if the session does not exist, or has ended meanwhile. */
+export async function endApiSession(
   writer: ProposalWriter,
   call: RequestContext,
   id: string,

@@ -28,7 +28,9 @@ export const apiSessionLimits = {
    * Maximum stored pairs of user name and source; the least recently used pair is dropped first.
    */
   logInSourcesMax: 10_000,
-  /** A session that was not used for this time is refused, and the leader removes it. */
+  /**
+   * A session without OIDC that was not used for this time is refused, and the leader removes it.
+   */
   sessionTimeoutMs: 30 * MINUTE_MS,
   /**
    * Maximum ended service sessions that dials and binds reopen, per API session and minute. Above
@@ -94,8 +96,9 @@ export const apiSessionLimits = {
   /** Maximum service sessions that one command ends because of failed posture checks. */
   postureEndsMax: 100,
   /**
-   * Time that a client has to report its posture again, after a new leader was elected or its
-   * reports were lost. Checks of the second factor apply during this time.
+   * Time that a client has to report its posture: after a new leader was elected, after the
+   * client's reports were lost, and after an OIDC client without reports got a service session.
+   * Checks of the second factor apply during this time.
    */
   postureGraceMs: MINUTE_MS,
   /**
@@ -123,8 +126,8 @@ export const apiSessionLimits = {
   /** Interval at which each waiting request checks its routers. */
   routerReturnPollMs: 250,
   /**
-   * Maximum `configTypes`: a log-in ignores further ones; a list request with more gets 400
-   * COULD_NOT_VALIDATE.
+   * Maximum `configTypes`: a form or authorization request of OIDC ignores further ones; any other
+   * request with more gets 400 COULD_NOT_VALIDATE.
    */
   configTypesMax: 100,
 }

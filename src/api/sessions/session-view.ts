@@ -5,7 +5,7 @@ import type { Caller } from '../../auth/principal/principal.ts'
 import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { RecordSource, StateView } from '../../ports/state-view.ts'
 import type { ApiLimits } from '../limits.ts'
-import { callerSessionExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
+import { callerAccessExpiry, type SessionTracker } from '../../auth/sessions/session-tracker.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { SessionTokenSigner } from '../../auth/sessions/session-token-signer.ts'
 
@@ -53,7 +53,7 @@ export function sessionView(
  * expiry had passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
-  const { expiresAtMs, leftSeconds } = callerSessionExpiry(
+  const { expiresAtMs, leftSeconds } = callerAccessExpiry(
     deps,
     caller.kind === 'session' ? caller : { session: caller.session },
   )

@@ -16,7 +16,9 @@ interface Interval {
 
 /** Number of least recently used records among which a record to evict is chosen. */
 const CANDIDATES = 16
-/** Bytes that count as much as one circuit or failure, when a record to evict is chosen. */
+/**
+ * Bytes that count as much as one addition to any other figure, when a record to evict is chosen.
+ */
 const BYTES_PER_EVENT = 1024
 
 const figureAt: ReadonlyMap<TrafficCounterName, number> = new Map(

@@ -41,7 +41,7 @@ const kinds = [
 
 /**
  * Operations that show the traffic of services and routers. Any controller can answer for the whole
- * cluster: it adds up the counts of all controllers.
+ * cluster: it adds up the counts of all controllers that respond in time.
  */
 export function trafficOperations(deps: TrafficOperationsDeps): Operation[] {
   // @guard traffic-of-others--flood
@@ -165,9 +165,9 @@ function orderOf(call: RequestContext): Order {
 }
 
 /**
- * Sorts records by their sum over the last hour, then over the last day. In the order by bytes,
- * records that have only circuits or failures are last; any other order omits records whose sum is
- * 0.
+ * Sorts records by the sum of the order's figures over the last hour, then over the last day. In
+ * the order by bytes, records that have only circuits or failures are last; any other order omits
+ * records whose sum over the day is 0.
  */
 function ranking(rows: readonly RecordTraffic[], by: Order): readonly RecordTraffic[] {
   const sum = (figures: readonly number[], names: readonly TrafficCounterName[]): number =>

@@ -73,8 +73,9 @@ export class CertificateAdoption {
    * Stores the certificate of a migrated router, or activates the pending certificate of a router
    * that renewed.
    * @returns null if there is nothing to do; otherwise a promise that resolves once this controller
-   * has applied the outcome, which may be a refusal.
-   * @throws {Problem} by rejecting the promise, if there is no leader to commit the change.
+   * has applied the outcome, which may be a refusal; at a feature level before these commands, it
+   * resolves at once.
+   * @throws {Problem} by rejecting the promise, for example if there is no leader.
    */
   ofRouter(chain: PresentedCertificates, address: string): Promise<void> | null {
     const router = this.#adoptableRouter(chain)
@@ -172,8 +173,8 @@ export class CertificateAdoption {
 
   async #propose(input: ProposalInput): Promise<void> {
     const { outcome } = await this.#deps.proposer.propose(input)
-    // Other refusals are not thrown: the state machine refuses if the record changed meanwhile, and
-    // the caller then checks the certificate against the changed record.
+    // All other refusals mean that the record changed meanwhile. They are not thrown, because the
+    // caller then checks the certificate against the changed record.
     if (!outcome.ok && outcome.code === 'FEATURE_LEVEL_NOT_RAISED') throw new Problem(outcome.code)
   }
 }

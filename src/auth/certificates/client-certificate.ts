@@ -41,10 +41,7 @@ export interface CertificateHolder {
    * allowed.
    */
   readonly leafTime: LeafValidity
-  /**
-   * True if the chain ends at an authority of the network that is not one of the network's trust
-   * anchors.
-   */
+  /** True if the chain ends at an intermediate authority of the network instead of a root. */
   readonly hasImproperChain: boolean
 }
 
@@ -56,8 +53,9 @@ interface NoHolder {
 
 /**
  * Finds the identity to which a certificate chain belongs, or the reason for a refusal, which only
- * operators see. The fingerprint selects a record, whose stored certificate must equal the leaf
- * byte for byte.
+ * operators see. The external id claim of a third-party CA selects the identity. If no claim does,
+ * the fingerprint selects an authenticator, whose stored certificate must equal the leaf byte for
+ * byte.
  */
 export function findCertificateHolder(
   deps: TrustDeps,
@@ -121,7 +119,10 @@ function holderBy(
   return { ...common, identity, authenticator, externalId: '' }
 }
 
-/** The external id that a CA's claim selects in a certificate; null: the CA has no claim. */
+/**
+ * The external id that a CA's claim selects in a certificate, or the reason why the claim selects
+ * none; null: the CA has no claim.
+ */
 export function externalIdFromClaim(
   { externalIdClaim }: Pick<Ca, 'externalIdClaim'>,
   leaf: Certificate,
@@ -142,8 +143,8 @@ type NetworkChain =
   | Extract<ClientChainResult, { ok: false }>
 
 /**
- * Verifies that the chain ends at a root of the network or, if that fails, at any authority that
- * this controller knows.
+ * Verifies that the chain ends at a root of the network or, if that fails, at any CA certificate of
+ * the network that this controller knows.
  */
 export function buildNetworkChain(deps: TrustDeps, question: NetworkQuestion): NetworkChain {
   const authorities = networkAuthorities(deps)
@@ -170,9 +171,9 @@ type RouterVerification =
 
 /**
  * Finds the router that owns the leaf certificate (index 0). Checks that the leaf equals the
- * certificate in the router's record, that this network issued the leaf, and that the leaf is
- * within its validity period. The other certificates of the chain do not prove possession of the
- * key.
+ * certificate in the router's record, that the router is enrolled and enabled, that this network
+ * issued the leaf, and that the leaf is within its validity period. The other certificates of the
+ * chain do not prove possession of the key.
  */
 export function verifyRouterCertificate(
   deps: TrustDeps,

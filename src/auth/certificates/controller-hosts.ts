@@ -2,10 +2,10 @@ import { CertificateError, parseCertificates } from '../../pki/certificate.ts'
 import { normalizedHosts } from '../../pki/authority/router-names.ts'
 import type { ClusterView } from '../../ports/cluster-view.ts'
 
-/** Host names at which members can be reached, and host names in the members' certificates. */
+/** IDs of the members, hosts of their addresses, and hosts in their certificates. */
 export class ControllerHosts {
   readonly #cluster: Pick<ClusterView, 'members'>
-  /** For each current member, the PEM of its certificate and the hosts in it. */
+  /** Cached hosts in the certificates of the members, by PEM. */
   #hostsByPem: ReadonlyMap<string, readonly string[]> = new Map()
 
   constructor(cluster: Pick<ClusterView, 'members'>) {
@@ -38,7 +38,7 @@ function hostsIn(pem: string): readonly string[] {
   try {
     return normalizedHosts(parseCertificates(pem)[0].names)
   } catch (error) {
-    // Ignores a member whose certificate is not known yet.
+    // The certificate of the member is not known yet.
     if (error instanceof CertificateError) return []
     throw error
   }

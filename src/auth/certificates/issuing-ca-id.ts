@@ -5,7 +5,8 @@ import type { StateView } from '../../ports/state-view.ts'
 
 /**
  * Id of the registered third-party CA that issued a certificate of an identity; null if the
- * network's own CA issued it, or if no registered CA did.
+ * network's own CA issued it, if no registered CA did, or if the certificate is missing or
+ * unreadable.
  */
 export function issuingCaId(
   state: Pick<StateView, 'count' | 'list'>,

@@ -75,7 +75,10 @@ export class RouterNamingRules implements RouterCertifier {
     return { at, allowed, reserved: this.#controllerHosts.list(), withheld: [], currentPem }
   }
 
-  /** Whether the host is in another router's certificate, or is another router's name or id. */
+  /**
+   * Whether the host is in another router's certificate, or is another router's name or id. False
+   * for loopback names and for names that the record of this router allows.
+   */
   #isOfOther(host: string, routerId: string, { allowed }: RouterHostRules): boolean {
     // Routers may share loopback names, because each machine has its own loopback interface.
     if (isLoopbackHost(host) || allowed.some((one) => normalizeHost(one) === host)) return false

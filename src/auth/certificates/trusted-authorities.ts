@@ -58,8 +58,8 @@ export function parseCaCertificate(ca: Ca): Certificate {
 }
 
 /**
- * Finds the CA that issued a certificate; null if it was issued by none of the CAs that were
- * trusted at the start of its validity.
+ * Finds the CA that issued a certificate; null if neither the network nor a verified third-party CA
+ * did. The CA must have been valid when the certificate's validity began.
  */
 export function findIssuingCa(
   parts: { readonly authorities: NetworkAuthorities; readonly state: Pick<StateView, 'findAll'> },

@@ -68,7 +68,7 @@ export class CaEnrollment {
     })
   }
 
-  /** The first CA to which the presented certificate chains. */
+  /** The first verified CA with automatic enrollment to which the presented certificate chains. */
   #issuerOf({ shown }: EnrollRequest): { readonly ca: Ca; readonly leaf: Certificate } {
     const { state } = this.#deps
     if (state.count('ca') === 0) throw new Problem('ENROLLMENT_NO_VALID_CAS')

@@ -14,7 +14,7 @@ interface TokenDeps {
 }
 
 /**
- * Finds the unused enrollment of a token; the state machine checks it again.
+ * Finds the unused enrollment of a token; the state machine checks the enrollment again.
  * @throws {Problem} COULD_NOT_VALIDATE without a token, INVALID_ENROLLMENT_TOKEN,
  * INVALID_ENROLL_METHOD, ENROLLMENT_EXPIRED.
  */
@@ -76,7 +76,10 @@ export function isUnknownTokenError(error: unknown): boolean {
   return error instanceof Problem && error.code === 'INVALID_ENROLLMENT_TOKEN'
 }
 
-/** Problem for a token that was already used with other credentials. */
+/**
+ * Problem for a token that was already used, when the request is no repetition that can be answered
+ * again.
+ */
 export function tokenAlreadyUsedProblem(): Problem {
   return new Problem('INVALID_ENROLLMENT_TOKEN', {
     detail: 'the token has been used; an administrator can create a new enrollment',

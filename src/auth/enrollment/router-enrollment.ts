@@ -119,8 +119,8 @@ export class RouterEnrollment {
   }
 
   /**
-   * A router that did not receive the response repeats its request with the same keys and gets the
-   * same certificates.
+   * Answers a router that did not receive the first response: if the request has the router's
+   * client key, the router gets its current certificates.
    */
   async #enrollAgain(
     request: EnrollRequest,
@@ -144,7 +144,8 @@ export class RouterEnrollment {
    * Issues new certificates to a router. Only the leaf certificate of the connection authenticates
    * the router, because the TLS handshake proves possession of the leaf's key. The previous
    * certificate stays valid until the router connects with the new certificate, because the
-   * response may be lost (ADR 54).
+   * response may be lost (ADR 54). At a feature level before these renewals, it is replaced at
+   * once.
    */
   async extend(request: EnrollRequest, requests: RouterRequests): Promise<RouterCertificates> {
     const { shown } = request
@@ -170,8 +171,9 @@ export class RouterEnrollment {
       actorForPrincipal(principal),
       REQUEST_ID_NOT_STORED,
     )
-    // Two requests of one router may run at the same time, on two controllers. Only one certificate
-    // can be pending, so the later request gets the certificate of the earlier request.
+    // Two requests of one router may run at the same time, on two controllers. Only one pair of
+    // certificates can be pending, so the later request gets the pair of the earlier request if
+    // both are for the same keys and hosts.
     return retryWhenRecordsChange(request.write, this.#deps.limits, async () => {
       const { id } = router
       const current = state.get('router', id) ?? router

@@ -40,8 +40,8 @@ interface TokenEnrollmentDeps {
 
 /**
  * Creates an identity for a client that presents an external JWT, if the signer's record allows
- * enrollment. As its credential, the identity gets a certificate for the key of the request, or
- * uses the JWT at later log-ins.
+ * enrollment. With a certificate request, the identity gets a certificate for the key of the
+ * request; without one, the identity logs in with JWTs of the signer.
  */
 export class TokenEnrollment {
   readonly #deps: TokenEnrollmentDeps
@@ -156,8 +156,8 @@ export class TokenEnrollment {
 }
 
 /**
- * @throws {Problem} INVALID_ENROLLMENT_JWT if a claim that the signer requires is missing or has
- * the wrong type.
+ * @throws {Problem} INVALID_ENROLLMENT_JWT if the claim of the name is missing, or the role
+ * attributes in the token are invalid.
  */
 function newHolder(
   signer: ExternalJwtSigner,

@@ -21,7 +21,7 @@ type Credential = Pick<Authenticator, 'id' | 'identityId'>
 
 /**
  * Counts password attempts for auth policies with `maxAttempts`. The count is in the log, so it
- * applies across all controllers. For a policy without `maxAttempts`, no log entry is written.
+ * applies across all controllers. Attempts under a policy without `maxAttempts` write no log entry.
  */
 export class PasswordLockout {
   readonly #deps: PasswordLockoutDeps

@@ -19,8 +19,8 @@ interface PasswordRehasherDeps {
 }
 
 /**
- * At log-in, replaces password hashes that were migrated from OpenZiti, because their parameters
- * are weaker.
+ * At log-in, replaces password hashes whose parameters are weaker than those of new hashes, as in
+ * hashes that were migrated from OpenZiti.
  */
 export class PasswordRehasher {
   readonly #deps: PasswordRehasherDeps
@@ -34,7 +34,7 @@ export class PasswordRehasher {
   /**
    * Stores a stronger hash of a password that was just verified, once per password. A failure does
    * not affect the log-in: the next log-in tries again.
-   * @returns the record with the stronger hash; on failure the given record.
+   * @returns the record with the stronger hash; the given record if its hash was not replaced.
    */
   async rehash(
     authenticator: Authenticator,

@@ -10,12 +10,13 @@ type Rules = PrimaryRules['updb']
 const UPPER = /\p{Lu}/u
 const LOWER = /\p{Ll}/u
 const DIGIT = /\p{Nd}/u
-/** Any character except a letter, a digit or whitespace. */
+/** Any character except a letter, a number character or whitespace. */
 const SPECIAL = /[^\p{L}\p{N}\s]/u
 
 /**
- * Reason why a password cannot be set, without quoting it; null if it can. Checks passwords that an
- * administrator, the identity itself or an operator on a controller's host sets.
+ * Reason why a password cannot be set; null if it can. The reason does not contain the password.
+ * Checks passwords that an administrator, the identity itself or an operator on a controller's host
+ * sets.
  */
 export function passwordFault(policy: AuthPolicy | undefined, password: string): string | null {
   const { maxLength } = passwordSchema
@@ -23,7 +24,7 @@ export function passwordFault(policy: AuthPolicy | undefined, password: string):
   return passwordReason(policy?.primary.updb ?? permissivePrimaryRules.updb, password)
 }
 
-/** Reason why a password violates an auth policy, without quoting it; null if it does not. */
+/** Reason why a password violates an auth policy; null if it does not. */
 function passwordReason(rules: Rules, password: string): string | null {
   if ([...password].length < rules.minPasswordLength) {
     return `password should be at least ${rules.minPasswordLength} chars long`

@@ -76,8 +76,8 @@ interface Turn {
 
 /**
  * Limits concurrent password hashes. A hash occupies a thread of libuv's pool for tens of
- * milliseconds and 19 MiB, so excess log-ins wait or are refused. Each caller has its own queue and
- * the queues take turns, so that one source delays only itself.
+ * milliseconds and 19 MiB, so excess log-ins wait or are refused. Each `sharer` has its own queue
+ * and the queues take turns, so that many attempts from one source do not hold up the others.
  */
 export class PasswordVerifier {
   readonly #atOnceMax: number

@@ -27,7 +27,7 @@ export function totpManualEntryText(secret: Uint8Array): string {
   return encodeBase32(secret).replace(/.{4}(?=.)/g, '$& ')
 }
 
-/** PNG of a QR code, about 256 pixels wide and high. */
+/** PNG of a QR code, at most 256 pixels wide and high. */
 export function qrCodePng(text: string): Buffer {
   const code = generate(text, { minCorrectionLevel: correction.M })
   const scale = Math.max(1, Math.floor(IMAGE_PIXELS / (code.size + 2 * QUIET_ZONE)))

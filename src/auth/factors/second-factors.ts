@@ -140,7 +140,7 @@ export class SecondFactors {
 
   /**
    * Proof that a code is correct, for the command; null if the code is neither a current time-based
-   * code nor an unused recovery code.
+   * code nor, where `kinds` is `any`, an unused recovery code.
    */
   #proofBy(
     mfa: Mfa,

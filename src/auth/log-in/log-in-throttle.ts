@@ -45,15 +45,15 @@ export function createLogInThrottle({
 }
 
 /**
- * Slows down password guessing: after `failuresMax` consecutive failures, one (user name, source)
- * pair waits 1 s, then 2 s, up to a minute. Counting by source prevents locking out other users;
- * counting in memory costs no write.
+ * Slows down password guessing: after `failuresMax` consecutive failures, one pair of user name and
+ * source waits `pauseMsMin`; each further failure doubles the pause, up to `pauseMsMax`. Counting
+ * by source prevents locking out other users; counting in memory costs no write.
  */
 export class LogInThrottle {
   readonly #limits: ThrottleLimits
   readonly #clock: Clock
   readonly #atWork: FairShare
-  /** Attempts by source, in order of last use. */
+  /** Attempts by source and user name, in order of last use. */
   readonly #sources = new Map<string, Attempts>()
 
   constructor(limits: ThrottleLimits, clock: Clock) {

@@ -144,7 +144,7 @@ export class LogInService {
   }
 
   /**
-   * @throws {Problem} for errors of this controller or cluster: CLUSTER_NO_LEADER,
+   * @throws {Problem} for errors of this controller or cluster, for example CLUSTER_NO_LEADER or
    * SERVER_TOO_MANY_REQUESTS.
    */
   async prove(
@@ -256,7 +256,10 @@ export class LogInService {
     request.onProposed(null)
   }
 
-  /** Whether the connection presented the certificate to which the session is bound. */
+  /**
+   * Whether the caller may use the session with the certificate of the connection; true if the
+   * session is bound to no key.
+   */
   isProven(session: ApiSession, shown: CallerCredentials): boolean {
     return isUsableWithCertificate(this.#deps.state, session, shown.peerChain()?.[0].sha1 ?? null)
   }

@@ -6,7 +6,10 @@ import type { VerifiedToken } from '../tokens/token-verifier.ts'
 /** A correct credential, and the identity that it proves. */
 export interface CredentialProof {
   readonly identityId: string
-  /** Undefined if the claim of a CA identifies the identity. */
+  /**
+   * Undefined if the proof is a claim of a third-party CA, an external JWT, or the existing session
+   * of an OIDC log-in.
+   */
   readonly authenticator: Authenticator | undefined
   readonly certificate?: MessageInitShape<typeof CertificateProofSchema>
   readonly token?: VerifiedToken

@@ -53,7 +53,7 @@ const checkOfReason: Readonly<Partial<Record<LogInRefusalReason, TokenCheckName>
 
 export interface TokenCheck {
   readonly check: TokenCheckName
-  /** `unchecked`: an earlier check failed, so a controller does not make this check. */
+  /** `unchecked`: another check failed first, so a controller does not make this check. */
   readonly state: 'passed' | 'failed' | 'unchecked'
   readonly reason: LogInRefusalReason | null
   /**
@@ -62,7 +62,10 @@ export interface TokenCheck {
   readonly claim: string | null
   /** The value in the token; unverified, unless the check passed. */
   readonly found: string | null
-  /** The value that the signer's record requires. */
+  /**
+   * The value that the signer's record requires; for `identity` the field of the identity that must
+   * equal the claim, for `policy` the id of the identity's auth policy.
+   */
   readonly expected: string | null
 }
 
@@ -71,11 +74,16 @@ export interface TokenTestReport {
   /** Whether a log-in with this token would succeed now. */
   readonly logsIn: boolean
   readonly signer: ExternalJwtSigner | null
-  /** The identity that the token names. */
+  /**
+   * The identity that the token names; null if there is none, or if the token itself was refused.
+   */
   readonly identity: Identity | null
-  /** Whether the token could create an identity, because no identity has its claim yet. */
+  /**
+   * Whether the token could create an identity, because its signer allows enrollment and no
+   * identity has the token's claim yet.
+   */
   readonly enrolls: boolean
-  /** Names of all claims in the token. */
+  /** Names of the first claims in the token, shortened; at most `NAMES_MAX`. */
   readonly claimNames: readonly string[]
 }
 
@@ -83,9 +91,9 @@ const NAMES_MAX = 64
 const CHARACTERS_MAX = 256
 
 /**
- * Tests a token as a log-in would verify it, without logging in: nothing is written, cached or
- * logged.
- * @param given the signer to test; null: the signer whose issuer the token names.
+ * Tests a token as a log-in would verify it, without logging in: no record is written, and the
+ * result is neither cached nor logged. The test may fetch the signer's keys, as a log-in would.
+ * @param given the signer to test; null: the signer for the issuer that the token names.
  * @throws {Problem} SERVER_TOO_MANY_REQUESTS.
  */
 export async function testToken(
@@ -121,7 +129,7 @@ function reportOf(cause: RefusedToken['cause'] | null, tested: Tested): TokenTes
   const claims = token === undefined ? {} : readUnverifiedClaims(token)
   const failed = cause === null ? null : (checkOfReason[cause.reason] ?? 'form')
   // For a signer without an audience, the audience check fails before the signer's keys are read,
-  // so later checks stay unchecked.
+  // so the checks of key, algorithm and signature stay unchecked.
   const isEarly = failed === 'audience' && signer?.audience === ''
   const reached = isEarly ? tokenChecks.indexOf('key') : tokenChecks.indexOf(failed ?? 'policy')
   const isDisabled = signer !== null && !signer.enabled
@@ -201,7 +209,7 @@ function valuesOf(
   }
 }
 
-/** The time claim that caused the refusal; for an accepted token, its expiry. */
+/** The time claim that caused the refusal; if none did, the expiry. */
 function timeOf(cause: RefusalCause | null, claims: JsonObject): Values {
   const name = cause?.claim === 'nbf' || cause?.claim === 'iat' ? cause.claim : 'exp'
   const seconds = claims[name]

@@ -8,7 +8,7 @@ import type { StateView } from '../../ports/state-view.ts'
 import type { LogInRequest, LogInService } from '../log-in/log-in.ts'
 import type { CallerCredentials } from '../principal/credentials.ts'
 import type { MintedTokens, OidcTokens } from '../sessions/oidc-tokens.ts'
-import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import {
   type StartedLogInFlow,
   type DecryptedDeviceCode,
@@ -34,7 +34,7 @@ interface DeviceFlowDeps {
 
 /**
  * Log-in flows that authorize a device (RFC 8628). A user logs in with the steps of `LogInFlow`.
- * The flow issues no code; instead, the device exchanges its device code for tokens.
+ * The flow issues no authorization code; instead, the device exchanges its device code for tokens.
  */
 export class DeviceFlow {
   readonly #deps: DeviceFlowDeps
@@ -85,7 +85,8 @@ export class DeviceFlow {
   }
 
   /**
-   * Whether the flow with this id has ended, or some user has logged in or begun to log in with it.
+   * Whether the flow with this id has expired, or its session exists because a user has approved
+   * the device or has to submit a second factor.
    */
   async isTaken(id: string): Promise<boolean> {
     const flow = await this.#deps.seals.open('request', id)
@@ -126,8 +127,10 @@ export class DeviceFlow {
 
   /**
    * Tokens for the device, issued by the controller that the device polls.
-   * @returns null while no user has approved it.
-   * @throws {OAuthError} invalid_grant when the code was used twice, which also ends the session.
+   * @returns null while this controller knows no session of the flow with all factors, usually
+   * because no user has approved the device yet.
+   * @throws {OAuthError} invalid_grant in the same cases as `FlowSessions.redeemed` and
+   * `FlowSessions.redeem`.
    */
   async redeem(
     { flow, keyRevision }: DecryptedDeviceCode,
@@ -140,7 +143,7 @@ export class DeviceFlow {
     // finds it.
     // @guard device-codes--factor
     if (flowSessions.complete(flow) === null) return null
-    const codeHash = authorizationCodeHash(deviceCode)
+    const codeHash = redeemedCodeHash(deviceCode)
     await reads.reachLatest()
     const session =
       (await flowSessions.redeemed(flow, codeHash)) ??

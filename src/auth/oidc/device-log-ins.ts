@@ -27,7 +27,8 @@ export const deviceLogInLimits = {
   devicePollsMax: 4096,
   /**
    * User codes that one source address may enter in a burst; above the limit, the response is 429.
-   * Of 25,600 million possible codes, up to three thousand are valid at the same time.
+   * Of 25,600 million possible codes, up to `deviceLogInsMax` at each controller are valid at the
+   * same time.
    */
   userCodesAtOnceMax: 20,
   /**
@@ -37,8 +38,8 @@ export const deviceLogInLimits = {
   userCodesPerSecond: 0.2,
   /**
    * User codes that all sources together may enter in a burst; above the limit, the response is
-   * 429. With `userCodesOfAllPerSecond`, users can enter about three thousand codes during the
-   * lifetime of a code.
+   * 429. With `userCodesOfAllPerSecond`, users can enter about three thousand codes at one
+   * controller during the lifetime of a code.
    */
   userCodesOfAllAtOnceMax: 200,
   /**
@@ -90,7 +91,7 @@ interface OwnDevice {
  */
 export class DeviceLogIns {
   readonly #deps: DeviceLogInsDeps
-  /** Device log-ins that this controller published, by user code, oldest first. */
+  /** Device log-ins and denials that this controller published, by user code, oldest first. */
   readonly #own = new Map<string, OwnDevice>()
   readonly #room = new FairShare(deviceLogInLimits.deviceLogInsMax)
   readonly #entries: KeyedTokenBuckets
@@ -175,14 +176,22 @@ export class DeviceLogIns {
     return { userCode: shownCode(key), id, address }
   }
 
-  /** Ends the log-in of the device, because the user denied it. */
+  /**
+   * Ends the log-in of the device, because the user denied it.
+   * @returns false if no waiting log-in has that code.
+   * @throws {Problem} SERVER_TOO_MANY_REQUESTS after many codes, and if this controller has no room
+   * to publish the denial.
+   */
   async deny(typed: string, source: string): Promise<boolean> {
     const waiting = await this.find(typed, source)
     if (waiting === null) return false
     const { topic, clock } = this.#deps
     const key = keyOf(typed)
-    topic.publish(key, topicValue('', ''))
-    if (!this.#own.has(key)) {
+    this.#forgetEnded()
+    const isOwn = this.#own.has(key)
+    if (!isOwn && !this.#room.hasRoomFor(source)) throw tooMany('too many devices wait')
+    if (!topic.publish(key, topicValue('', ''))) throw tooMany('too many devices wait')
+    if (!isOwn) {
       this.#room.take(source)
       this.#own.set(key, { source, endsAtMs: clock.nowMs() + deviceLogInLimits.deviceLogInMs })
     }

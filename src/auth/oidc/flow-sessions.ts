@@ -34,7 +34,7 @@ interface FlowSessionsDeps {
 }
 
 /** Hash of a redeemed code, as the session that the code opened stores it. */
-export function authorizationCodeHash(code: string): string {
+export function redeemedCodeHash(code: string): string {
   return createHash('sha256').update(code).digest('hex')
 }
 
@@ -119,8 +119,8 @@ export class FlowSessions {
   }
 
   /**
-   * The proof with the current record of its authenticator; null if the identity or the credential
-   * has changed.
+   * The proof with the current record of its authenticator; null if the identity was deleted or
+   * disabled, if its credential has changed, or if it now needs a second factor.
    */
   currentProof(stored: StoredCredentialProof): CredentialProof | null {
     const { state } = this.#deps
@@ -164,7 +164,7 @@ export class FlowSessions {
 
 /**
  * Error codes with which the state machine refuses to create a session, because another redemption
- * of the code, or another log-in, was applied before.
+ * of the code, another log-in, or a change of the credential was applied before.
  */
 // @guard oidc/code-flow--raced
 const lostCodes: ReadonlySet<ProblemCode> = new Set([

@@ -79,7 +79,8 @@ export class FlowStateEncryption {
   /**
    * Decrypts a text that was encrypted with the current key. Older keys are not accepted, because a
    * removed controller may know them and could forge log-ins.
-   * @returns null for an expired text, and for a text that no member encrypted for this purpose.
+   * @returns null for an expired text, for a text that was not encrypted for this purpose with the
+   * current key, and while there is no current key.
    */
   async open<P extends FlowEncryptionPurpose>(
     purpose: P,

@@ -11,7 +11,7 @@ export const LOG_IN_FLOW_TIMEOUT_MS = 10 * 60_000
 
 /**
  * A log-in flow after the authorization request. Its encrypted id contains all of these fields;
- * controllers store nothing about the flow.
+ * controllers store nothing about the flow until its session is created.
  */
 export interface StartedLogInFlow extends AuthorizationRequest {
   readonly sessionId: string

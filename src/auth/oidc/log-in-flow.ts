@@ -25,7 +25,7 @@ import { missingFactorChallenge, type ExternalJwtFactor } from '../principal/ext
 import type { SessionTracker } from '../sessions/session-tracker.ts'
 import type { RefreshTokenReuse } from '../sessions/refresh-token-reuse.ts'
 import { invalidGrantError, OAuthError } from './oauth-error.ts'
-import { type FlowSessions, authorizationCodeHash, flowSessionFields } from './flow-sessions.ts'
+import { type FlowSessions, redeemedCodeHash, flowSessionFields } from './flow-sessions.ts'
 import type { OidcTokens } from '../sessions/oidc-tokens.ts'
 import type { OidcToken } from '../../pki/oidc-token.ts'
 import { type AuthorizationRequest, matchesCodeChallenge } from './public-clients.ts'
@@ -93,16 +93,16 @@ export class LogInFlow {
   }
 
   /**
-   * Whether a user other than the given identity has already logged in with this flow. Everyone who
-   * knows a user code also knows the id of its flow, and must neither join nor end the log-in of
-   * another identity.
+   * Whether the flow of a device has a session of another identity, or one whose code was redeemed.
+   * Everyone who knows a user code also knows the id of its flow, and must neither join nor end the
+   * log-in of another identity.
    */
   #isOfOther(flow: StartedLogInFlow, { id }: Identity): boolean {
     const begun = this.#deps.flowSessions.get(flow)
     return begun !== undefined && (begun.codeHash !== '' || begun.identityId !== id)
   }
 
-  /** Primary authentication. The id must be one that `begin` returned. */
+  /** Primary authentication. The id must be one that `begin` returned, here or in `DeviceFlow`. */
   async logIn(
     id: string,
     credential: LogInCredential,
@@ -150,7 +150,7 @@ export class LogInFlow {
   }
 
   /**
-   * The principal that submits second factors of a flow; null before primary authentication, and
+   * The principal that submits second factors of a flow; null if the flow has no session yet, and
    * after its code was redeemed.
    */
   async sessionOf(id: string, shown: CallerCredentials): Promise<SessionPrincipal | null> {
@@ -212,7 +212,7 @@ export class LogInFlow {
 
   /**
    * Encrypts a completed log-in as its authorization code.
-   * @returns null for an unknown or expired log-in.
+   * @returns null for an unknown or expired log-in, and for the log-in of a device.
    */
   async code(progressId: string): Promise<AuthorizationCodeResponse | null> {
     const { seals } = this.#deps
@@ -224,9 +224,10 @@ export class LogInFlow {
   }
 
   /**
-   * Exchanges a code for tokens, and creates the session in one write.
-   * @throws {OAuthError} invalid_grant. A second use of a code indicates that it was stolen, so it
-   * also ends the session (RFC 6749, 4.1.2).
+   * Exchanges a code for tokens, and creates or completes the session in one write.
+   * @throws {OAuthError} invalid_grant. The second use of a code indicates theft and ends the
+   * session (RFC 6749, 4.1.2), unless it can be the repetition of a request whose response was
+   * lost.
    */
   async redeem(
     code: string,
@@ -244,7 +245,7 @@ export class LogInFlow {
     if (!isOfClient || !matchesCodeChallenge(flow.challenge, given.verifier)) {
       throw invalidGrantError('client, redirect_uri or code_verifier is not that of the code')
     }
-    const codeHash = authorizationCodeHash(code)
+    const codeHash = redeemedCodeHash(code)
     await this.#deps.reads.reachLatest()
     const before = await flowSessions.redeemed(flow, codeHash)
     const begun = state.get('apiSession', flow.sessionId)
@@ -272,11 +273,12 @@ export class LogInFlow {
 
   /**
    * Exchanges a refresh token or an access token for new tokens; tokens that the client gets for an
-   * access token expire together with this access token. Only the first use of a session's tokens
-   * needs a write.
+   * access token expire together with this access token. Apart from a certificate request, only the
+   * first use of a session's tokens needs a write.
    * @param certificateRequest PEM of a request for another key, which replaces the key to which the
-   * session is bound; '': none.
-   * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session.
+   * session is bound; '': none. Ignored if the session is not bound to a key.
+   * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session;
+   * invalid_request for an invalid certificate request.
    */
   async renew(
     token: OidcToken,
@@ -324,7 +326,7 @@ export class LogInFlow {
 
   /**
    * The session to which a token belongs; a session that lacks a second factor is refused.
-   * @throws {OAuthError} in the same cases as `renew`.
+   * @throws {OAuthError} invalid_grant; access_denied without the certificate of a bound session.
    */
   async holderOf(
     token: OidcToken,
@@ -353,7 +355,7 @@ export class LogInFlow {
   }
 
   /**
-   * Whether the caller presented the certificate to which the session is bound. Waits for the
+   * Whether the caller may use the session with the certificate of the connection. Waits for the
    * latest state if necessary, because another controller may have just issued the certificate.
    */
   async #isProven(session: ApiSession, shown: CallerCredentials): Promise<boolean> {

@@ -87,9 +87,10 @@ export function validateAuthorizationRequest(
 }
 
 /**
- * Accepts a redirect URI that is registered by an administrator, or whose scheme, host and path
- * equal those of a built-in one. For loopback, the port may differ (RFC 8252, 7.3). An unregistered
- * URI must have no user, query or fragment.
+ * Accepts a redirect URI that an administrator has registered, except with a scheme in
+ * `RUNNING_SCHEMES`. Also accepts a URI whose scheme, host and path equal those of a built-in one.
+ * For loopback, the port may differ (RFC 8252, 7.3). An unregistered URI must have no user, query
+ * or fragment.
  */
 export function isRedirectAllowed(
   text: string,

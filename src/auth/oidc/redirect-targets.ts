@@ -4,7 +4,7 @@ import type { StateView } from '../../ports/state-view.ts'
 
 /** Addresses to which a log-in or log-out may redirect the browser. */
 export interface RedirectTargets {
-  /** `host:port` of each console of this network. */
+  /** Addresses at which this controller serves the console, each as `host:port`. */
   readonly ownHosts: readonly string[]
   /** Complete URIs that an administrator has registered, in addition to the built-in ones. */
   readonly redirectUris: readonly string[]

@@ -20,7 +20,7 @@ const UNREADABLE = 'unreadable'
 
 /**
  * The certificate request as the encrypted authorization code contains it. The request is validated
- * when the code is redeemed.
+ * when the code is redeemed; a request that is too long then fails.
  */
 export function encodeFlowCertificateRequest(pem: string | undefined): string {
   if (pem === undefined) return ''

@@ -9,10 +9,7 @@ import type { StateView } from '../../ports/state-view.ts'
 /** A caller whose pending second factors are checked. */
 type FactorHolder = Pick<SessionWithIdentity, 'identity' | 'pendingFactors'>
 
-/**
- * Requests with a token of the required signer whose signature is valid, but whose validity period
- * has ended or not yet begun.
- */
+/** Requests with a token of the required signer whose signature is valid, but which has expired. */
 const expiredAt = new WeakSet<Pick<CallerCredentials, 'bearers'>>()
 
 /**
@@ -67,7 +64,8 @@ export class ExternalJwtFactor {
   }
 
   /**
-   * The caller with its factors recalculated from the current records and the token of its request.
+   * The caller without the pending factor that the token of its request satisfies; the unchanged
+   * caller if the token satisfies none.
    */
   completed(caller: SessionWithIdentity, token: VerifiedToken | null): SessionWithIdentity {
     const signerId = signerAsked(caller)

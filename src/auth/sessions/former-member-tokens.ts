@@ -26,10 +26,10 @@ interface FormerTokensDeps {
 
 /**
  * Accepts refresh tokens that a removed controller signed (ADR 48). The removed controller knows
- * every session that existed at its removal and can still sign tokens, so this class compares every
- * claim with the state. A client can exchange such a token for a token of a current member, but
- * only from the address or with the key of its session, and only until one refresh token lifetime
- * after the removal.
+ * every session that existed at its removal and can still sign tokens, so this class compares all
+ * claims about the session and its identity with the state. A client can exchange such a token for
+ * a token of a current member, but only from the address or with the key of its session, and only
+ * until one refresh token lifetime after the removal.
  */
 export class FormerMemberTokens {
   readonly #deps: FormerTokensDeps

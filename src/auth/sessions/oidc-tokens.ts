@@ -22,7 +22,7 @@ import type { JwtSigner } from './jwt-signer.ts'
 
 /**
  * The validity of tokens begins this much earlier, because OpenZiti verifiers allow no leeway, and
- * clocks differ by more than a second.
+ * clocks may differ by more than a second.
  */
 const EARLIER_SECONDS = 60
 /** Value of the type claim that marks TOTP tokens in OpenZiti. */
@@ -43,14 +43,20 @@ interface TokenSubject {
   readonly identity: Identity
   readonly issuer: string
   readonly scopes: readonly string[]
-  /** `nonce` of the authorization request; '' if the token is issued by a refresh. */
+  /**
+   * `nonce` of the authorization request; '' for a refresh, for a device, and if the request had
+   * none.
+   */
   readonly nonce: string
   /**
    * Number of the refresh token in its session; the log-in issues number 1, and each refresh the
    * next one.
    */
   readonly generation: number
-  /** Latest expiry of all tokens, UTC ms. If absent, only the session limits their expiry. */
+  /**
+   * Latest expiry of all tokens, UTC ms. If absent, only the session and the lifetimes of tokens
+   * limit their expiry.
+   */
   readonly endsAtMsMax?: number
 }
 
@@ -260,7 +266,8 @@ export class OidcTokens {
 
   /**
    * Fingerprints of the log-in certificate, and of the newest certificate that was issued for the
-   * session. Never empty, because any client could use a token without fingerprints.
+   * session; if there is neither, of all certificates that the client may present. Never empty,
+   * because any client could use a token without fingerprints.
    */
   #certificatesOf(session: ApiSession): readonly string[] {
     const { state } = this.#deps
@@ -291,8 +298,8 @@ export class OidcTokens {
 }
 
 /**
- * Whether a token is of the right kind for its session. A session whose code was redeemed accepts
- * only OIDC tokens; any other session accepts only the token that is derived from its id.
+ * Whether an OIDC token belongs to the session, whose code must have been redeemed. A session
+ * without OIDC accepts only the token that is derived from its id.
  */
 export function isTokenForSession(
   { identityId, clientId }: OidcToken,

@@ -29,8 +29,9 @@ export interface ServiceSessionDeps {
 
 /**
  * Opens a service session if the client's posture passes the checks of a policy that grants access.
- * If the state machine refuses the entry because a posture check has changed, evaluates the posture
- * again, `judgementsMax` times in total.
+ * For an OIDC session, the posture is not evaluated here, because the client reports it to its
+ * router. If the state machine refuses the entry because a posture check has changed, evaluates the
+ * posture again, `judgementsMax` times in total.
  */
 export async function openServiceSession(
   { state, posture, writer, limits }: ServiceSessionDeps,

@@ -48,7 +48,8 @@ export class RefreshTokenReuse {
 
   /**
    * Records the use of a token.
-   * @returns whether the token was first used so long ago that this use indicates theft.
+   * @returns whether this token or a later one of the session was first used so long ago that this
+   * use indicates theft.
    */
   isReused(sessionId: string, generation: number): boolean {
     const { clock, limits, refreshes } = this.#deps

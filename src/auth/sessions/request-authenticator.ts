@@ -111,9 +111,10 @@ export class RequestAuthenticator {
 
   /**
    * Authenticates every request, except for requests of the host user (`admitHostUser`). The result
-   * is a promise only if the authenticator must query the cluster or verify a signature: for an
-   * unknown session or a newer key version, which another controller may have just created, for an
-   * access token that is not cached, or for an external JWT that the session requires.
+   * is a promise only if the authenticator must query the cluster, write to it or verify a
+   * signature. Examples are an unknown session or a newer key version, which another controller may
+   * have just created, an access token that is not cached, and an external JWT that the session
+   * requires.
    * @throws {Problem} CLUSTER_NO_LEADER when the result depends on the cluster and no leader
    * responds; SERVER_TOO_MANY_REQUESTS.
    */
@@ -188,8 +189,8 @@ export class RequestAuthenticator {
    * entry: if its session has ended or its key has become invalid meanwhile, the caller must not
    * read the later state.
    * @param principal the principal from the earlier admission.
-   * @param permission the permission of the operation; a public operation needs no second
-   * admission.
+   * @param permission the permission of the operation; for a public operation, only the session is
+   * checked again.
    */
   admitAgain(
     shown: CallerCredentials,
@@ -345,8 +346,8 @@ export class RequestAuthenticator {
 
   /**
    * Whether the API accepts the session. Routers see the tokens of their clients and must not be
-   * able to use them. So a session of the client API is valid only on that API, and only together
-   * with the certificate that opened it.
+   * able to use them. So a session of the client API is valid only on that API; if it is bound to a
+   * key, only together with a certificate of the session or of its identity.
    */
   #isHonoredAt(shown: CallerCredentials, api: ApiName, session: ApiSession): boolean {
     const { state } = this.#parts
@@ -368,8 +369,9 @@ function isNoToken(text: string): boolean {
 }
 
 /**
- * Whether the session lacks a second factor in the local state. The latest state may contain the
- * factor, because another controller may have just accepted a code.
+ * Whether the session lacks a second factor, other than an external JWT, that the operation
+ * requires. Only the local state is read: the latest state may contain the factor, because another
+ * controller may have just accepted a code.
  */
 function lacksFactor(found: SessionLookup, permission: SessionPermission): boolean {
   if (typeof found === 'string' || permission === 'partial') return false

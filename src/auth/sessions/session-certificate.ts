@@ -21,7 +21,7 @@ export interface IssuedSessionCertificate {
   readonly payload: Uint8Array
 }
 
-/** @throws {Problem} in the same cases as {@link CertificateIssuer}. */
+/** @throws {Problem} in the same cases as `session` of {@link CertificateIssuer}. */
 export async function issueSessionCertificate(
   issuer: CertificateIssuer,
   order: Omit<SessionCertificateRequest, 'certificateId'>,

@@ -102,7 +102,8 @@ export class SessionTracker {
 
   /**
    * Looks up a session in the local state. `unknown` and `expired` may be outdated, because a
-   * log-in or a use on another controller may not have arrived yet; `refused` is final.
+   * log-in or a use on another controller may not have arrived yet; callers need not check
+   * `refused` against the latest state.
    * @throws {Problem} CLUSTER_NO_LEADER when this controller has had no contact with a leader for
    * too long to accept any session.
    */
@@ -185,7 +186,7 @@ export class SessionTracker {
 
   /**
    * Publishes the last use of each session that was used at this controller, if it is later than
-   * the published use by more than `activityMoveMs`.
+   * the published use and the use in the log by more than `activityMoveMs`.
    */
   spreadActivity(): void {
     const { state, limits, activity, cluster } = this.#parts
@@ -227,9 +228,9 @@ export class SessionTracker {
   }
 
   /**
-   * Replaces recorded uses that are later than the current time by the current time. Such uses were
-   * recorded while the local clock was ahead; they would keep their sessions alive until the
-   * recorded time, and hide later uses from the other controllers.
+   * Replaces recorded uses that are later than the current time by more than `AHEAD_MS_MAX` with
+   * the current time. Such uses were recorded while the local clock was ahead; they would keep
+   * their sessions alive until the recorded time, and hide later uses from the other controllers.
    */
   #bringBackUses(): void {
     const { activity, clock, cluster } = this.#parts
@@ -273,10 +274,10 @@ export class SessionTracker {
   }
 
   /**
-   * Removes idle sessions, if this controller has been the leader long enough to know the uses at
-   * other controllers. Each removal command contains the last use and the expiry time on which the
-   * decision is based; the state machine keeps the session if it was used since, or if log time has
-   * not reached the expiry.
+   * Removes sessions that have expired, if this controller has been the leader long enough to know
+   * the uses at other controllers. Each removal command contains the last use and the expiry time
+   * on which the decision is based; the state machine keeps the session if it was used since, or if
+   * log time has not reached the expiry.
    */
   async sweep(): Promise<void> {
     const { cluster, clock, state, limits, proposer } = this.#parts
@@ -332,7 +333,7 @@ interface EndDeps {
  * When the caller's access expires: the expiry of its access token or, without one, the expiry of
  * its session if no further request uses the session.
  */
-export function callerSessionExpiry(
+export function callerAccessExpiry(
   { sessions, clock, limits }: EndDeps,
   { session, accessToken }: Pick<SessionPrincipal, 'session' | 'accessToken'>,
 ): { readonly expiresAtMs: number; readonly leftSeconds: number } {

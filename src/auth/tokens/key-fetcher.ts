@@ -14,7 +14,7 @@ interface KeyEndpointLimits {
   readonly keyLookupsMax: number
 }
 
-/** Addresses from which keys of signers may be fetched, by configuration. */
+/** Which URLs of signers and providers may be fetched, by configuration. */
 export interface KeyFetchRules {
   /**
    * True: loopback and unspecified addresses are also allowed. Link-local and metadata addresses
@@ -23,7 +23,7 @@ export interface KeyFetchRules {
   readonly allowsReserved: boolean
   /** True: URLs without TLS are allowed. */
   readonly allowsHttp: boolean
-  /** Networks from which keys are never fetched, in the form `address/prefix`. */
+  /** Networks from which nothing is fetched, in the form `address/prefix`. */
   readonly refusedNetworks: readonly string[]
   /**
    * CA certificates that are trusted in addition to the CA certificates of the operating system; ''
@@ -32,7 +32,10 @@ export interface KeyFetchRules {
   readonly caPem: string
 }
 
-/** A failed fetch of keys. The message is for logs and administrators; clients never see it. */
+/**
+ * A failed fetch of keys, of a discovery document or of tokens. The message is for logs and
+ * administrators.
+ */
 export class KeyFetchError extends Error {
   override readonly name = 'KeyFetchError'
 }
@@ -47,9 +50,9 @@ const TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Fetches the keys of a signer from its URL. The host name is resolved once, and each address is
- * checked. The connection uses the checked addresses, so a later change of the DNS answer has no
- * effect. Redirects are not followed.
+ * Fetches the keys of a signer from its URL, and the discovery document and tokens of its provider.
+ * The host name is resolved once, and each address is checked. The connection uses the checked
+ * addresses, so a later change of the DNS answer has no effect. Redirects are not followed.
  */
 export class KeyFetcher {
   readonly #limits: KeyEndpointLimits

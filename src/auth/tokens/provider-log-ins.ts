@@ -41,7 +41,7 @@ const SIGNERS_MAX = 256
  */
 export class ProviderLogIns {
   readonly #deps: ProviderLogInsDeps
-  /** Discovery documents by signer id, in order of their first use. */
+  /** Discovery documents by signer id; the one that was fetched first is evicted first. */
   readonly #known = new Map<string, Known>()
 
   constructor(deps: ProviderLogInsDeps) {
@@ -56,7 +56,9 @@ export class ProviderLogIns {
     return (await this.#document(signer))?.authorizationEndpoint ?? null
   }
 
-  /** The token for a code; null if the provider refuses the code or does not respond. */
+  /**
+   * The token for a code; null if the provider does not return the token that the signer requires.
+   */
   async redeem(
     signer: ExternalJwtSigner,
     { code, codeVerifier, redirectUri }: ProviderAuthorizationCode,

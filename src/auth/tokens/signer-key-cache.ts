@@ -16,7 +16,7 @@ interface KeySetLimits {
   readonly keySetsMax: number
 }
 
-/** Keys that were fetched together. A fetch that finds other keys creates another object. */
+/** Keys that were fetched together. A fetch that returns another text creates another object. */
 export interface FetchedKeySet {
   readonly text: string
   readonly keys: readonly VerificationKey[]
@@ -158,7 +158,9 @@ export class SignerKeyCache {
   }
 }
 
-/** @throws {KeyFetchError} if the document is not a JWK set. */
+/**
+ * @throws {KeyFetchError} if the text is not a JWK set, is nested too deep, or has too many keys.
+ */
 export function parseFetchedKeySet(text: string, keysMax: number): FetchedKeySet {
   const document = parsed(text)
   const members = isObject(document) ? document['keys'] : null

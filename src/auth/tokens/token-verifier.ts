@@ -30,15 +30,18 @@ export interface VerifiedToken {
   readonly signerRevision: number
   /** Value of the claim that identifies the identity. */
   readonly claim: string
-  /** Expiry of the token plus the accepted clock skew, UTC ms. */
+  /**
+   * Expiry of the token plus the accepted clock skew, but at most the expiry of the signer's
+   * certificate; UTC ms.
+   */
   readonly expiresAtMs: number
 }
 
 /** A refused JWT: an error for the client, and a cause for the operator. */
 export interface RefusedToken {
   /**
-   * Error for the client. `expired`: the token is valid except for its time. Only a client that has
-   * such a token receives this error.
+   * Error for the client. `expired`: signature, issuer and audience are valid, but `exp` has
+   * passed. A token that is not valid yet gets `invalid`.
    */
   readonly error: 'invalid' | 'expired'
   /** Cause of the refusal, for the operator only. */

@@ -14,7 +14,9 @@ export interface VerificationKey {
   readonly kid: string
   readonly algorithms: ReadonlySet<string>
   readonly key: KeyObject
-  /** Validity of the certificate that contained the key, UTC ms; unlimited for a bare key. */
+  /**
+   * Validity of the certificate in the signer's record, UTC ms; unlimited for a key from a JWK set.
+   */
   readonly notBeforeMs: number
   readonly notAfterMs: number
 }
@@ -37,8 +39,8 @@ const ed25519Algorithms: ReadonlySet<string> = new Set(['EdDSA', 'Ed25519'])
 const none: ReadonlySet<string> = new Set()
 
 /**
- * The signature algorithms for a key (RFC 7518, 3.1); empty for a secret key, a key that is too
- * short, or an unsupported type.
+ * The signature algorithms for a key (RFC 7518, 3.1); empty for a key that is not public, an RSA
+ * key that is too short or too long, and an unsupported type.
  */
 export function supportedSignatureAlgorithms(key: KeyObject): ReadonlySet<string> {
   if (key.type !== 'public') return none
@@ -50,7 +52,10 @@ export function supportedSignatureAlgorithms(key: KeyObject): ReadonlySet<string
   return key.asymmetricKeyType === 'ec' ? (ecAlgorithms[namedCurve] ?? none) : none
 }
 
-/** The key in a certificate; null if its type is not supported. */
+/**
+ * The key in a certificate; null if the key's type is not supported or the certificate is
+ * unreadable.
+ */
 export function verificationKeyFromCertificate(pem: string, kid: string): VerificationKey | null {
   try {
     const certificate = new X509Certificate(pem)
@@ -65,9 +70,9 @@ export function verificationKeyFromCertificate(pem: string, kid: string): Verifi
 }
 
 /**
- * One entry of a JWK set (RFC 7517); null if the key has no `kid`, is for encryption, is symmetric,
- * or names an algorithm that does not fit the key. If the entry contains a certificate, the key of
- * the certificate is used.
+ * One entry of a JWK set (RFC 7517); null if the key has no `kid`, is not for signatures, is
+ * symmetric or unreadable, or names an algorithm that does not fit the key. If the entry contains a
+ * certificate, the key of the certificate is used.
  */
 export function verificationKeyFromJwk(jwk: Json): VerificationKey | null {
   if (!isObject(jwk)) return null

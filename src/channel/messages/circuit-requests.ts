@@ -56,7 +56,7 @@ export const controlErrorHeaderKey = {
   retryHint: 18,
 } as const
 
-/** Maximum stored length of a refusal message, for clients, the tunnel and listeners. */
+/** Maximum characters of a refusal message that a router forwards to its client. */
 const TEXT_CHARACTERS_MAX = 1024
 const REASON_BYTES_MAX = 200
 const REASON_CHARACTERS_MAX = 200
@@ -88,7 +88,7 @@ export interface ClientCircuitRequest extends WantedCircuit {
   readonly circuitId?: string
 }
 
-/** A router's request for a circuit from its own tunnel. */
+/** A router's request for a circuit from its own tunnel, or from another of its listeners. */
 export interface TunnelCircuitRequest extends WantedCircuit {
   readonly of: 'tunnel'
   /**
@@ -110,8 +110,8 @@ export interface CreatedCircuitResponse {
 }
 
 /**
- * Null for a malformed request.
- * @throws when the body of an older router's request cannot be decoded.
+ * Null if the headers of the request are malformed.
+ * @throws when a body in protobuf cannot be decoded.
  */
 export function readCircuitRequest(message: ChannelMessage): CircuitRequest | null {
   const { contentType } = message
@@ -334,7 +334,7 @@ export function tunnelCircuitRequestMessage(
   return { contentType: controlContentType.createTunnelCircuitV2, body }
 }
 
-/** A new circuit, as a router that requested it for its tunnel or a listener reads it. */
+/** A new circuit, as a router that requested it for its tunnel reads it. */
 export interface CreatedCircuit {
   readonly id: string
   readonly address: string

@@ -79,7 +79,7 @@ const kinds: ReadonlyMap<DestinationType, ForwardingEntry['kind']> = new Map([
 
 /**
  * Whether the text is a valid circuit ID or endpoint address: not empty, and within the length
- * limit. Controllers choose both.
+ * limit.
  */
 export function isValidCircuitIdOrAddress(text: string): boolean {
   return text !== '' && text.length <= messageContentLimits.circuitNameCharactersMax

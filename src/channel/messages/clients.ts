@@ -86,7 +86,7 @@ export function apiSessionHeartbeatMessage(tokens: readonly string[]): OutboundM
   }
 }
 
-/** Asks a controller which of the given API sessions still exist. */
+/** Asks a controller which of these service sessions have ended. */
 export function validateSessionsMessage(tokens: readonly string[]): OutboundMessage {
   const message = create(ValidateSessionsSchema, { sessionTokens: [...tokens] })
   return {

@@ -169,7 +169,10 @@ export function readPayload(message: ChannelMessage): Payload | null {
   return { sequence, flags, stamp, body, edgeFlags, traceId, capabilities }
 }
 
-/** False for payloads without data, which only start the stream or consume a sequence number. */
+/**
+ * False for an empty payload whose flags or capabilities show that it only starts or ends the
+ * stream. An empty payload without these counts as content.
+ */
 export function hasPayloadContent({
   body,
   flags,
@@ -263,7 +266,7 @@ export function acknowledgementMessage(
   return { contentType: circuitContentType.acknowledgement, headers, body }
 }
 
-/** Response to a route trace request; null when the control message is not such a request. */
+/** Response to a route trace request; null when the control message is not a valid request. */
 export function routeTraceResponseMessage(
   request: ChannelMessage,
   { type, id }: { readonly type: string; readonly id: string },
@@ -294,8 +297,8 @@ export function routeTraceResponseMessage(
 }
 
 /**
- * The value of a header; 0 if the header is absent. Reads the bytes without a DataView, for speed:
- * this runs for each payload.
+ * The value of a header; 0 if the header is absent, null if it has another length. Reads the bytes
+ * without a DataView, for speed: this runs for each payload.
  */
 function littleEndian(bytes: Uint8Array | undefined, length: 2 | 4): number | null {
   if (bytes === undefined) return 0

@@ -14,8 +14,7 @@ import {
  */
 export interface TraceRequest {
   /**
-   * In a request: how many hops it still travels. In a response: position of the responding router
-   * on the route.
+   * In a request: how many hops it still travels. In a response: how many of these hops remained.
    */
   readonly hops: number
   /** The requester's time, repeated in the response. */

@@ -7,8 +7,8 @@ import { configurationFailureTolerance } from './failure-tolerance.ts'
 import { quorumClockMs } from './quorum-clock.ts'
 
 /**
- * A larger offset of a member's clock raises the alarm. The Raft core has the same limit: no log
- * timestamp exceeds the median clock by more.
+ * A larger offset of a member's clock raises the alarm. The Raft core has the same limit for how
+ * far log time may advance beyond the clocks of a quorum.
  */
 const CLOCK_SKEW_MS_MAX = 2000
 /**
@@ -40,9 +40,9 @@ export const LOW_SPACE_BYTES = 512 * 1024 * 1024
 const LOW_SPACE_OVER = 1.25
 
 /**
- * Raises and clears alarms about members, clocks, the disk and a damaged log. A condition of
- * members or clocks raises its alarm after 5 s, and clears it after it has been absent for 30 s.
- * The other alarms follow their condition immediately.
+ * Raises and clears alarms about members, clocks, the disk and a damaged log. The alarm of a
+ * condition of members or clocks is raised after 5 s, and cleared once the condition has been
+ * absent for 30 s. The other alarms follow their condition immediately.
  */
 export class AlarmWatch {
   readonly #alarms: AlarmRaiser

@@ -5,8 +5,8 @@ interface Tolerance {
   readonly voters: number
   readonly votersConnected: number
   /**
-   * Number of further voters that may fail without stopping writes. If negative, the number of
-   * missing voters.
+   * Number of further voters that may fail without stopping writes. If negative, its absolute value
+   * is the number of voters that a majority lacks.
    */
   readonly spare: number
   /** Effect of the next failure, as one sentence. */

@@ -84,7 +84,7 @@ export async function requestAdmission(options: EnterOptions): Promise<Admission
 /**
  * Asks the members how they would decide about this controller. The request changes nothing: it
  * names feature level 0, so a controller that would be admitted is refused as `too-old`. The leader
- * compares feature levels last.
+ * compares feature levels before it changes anything.
  * @throws {Problem} as {@link requestAdmission}.
  */
 export async function queryAdmission(

@@ -51,7 +51,10 @@ export type AdmissionOutcome =
       readonly outcome: 'member' | 'added' | 'returning'
       readonly clusterId: string
       readonly generation: number
-      /** Encoded membership.v1.Configuration, which is committed; `index` is its log index. */
+      /**
+       * Encoded membership.v1.Configuration, which is committed; `configurationIndex` is its log
+       * index.
+       */
       readonly configuration: Uint8Array
       readonly configurationIndex: Index
     }

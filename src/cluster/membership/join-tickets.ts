@@ -76,7 +76,10 @@ export const admissionLimits = {
   lifetimeMsMax: 7 * 24 * 60 * 60_000,
   /** Maximum DNS names and IP addresses in one join request; a request with more is refused. */
   hostsMax: 32,
-  /** Maximum characters of one host, address, version or id. */
+  /**
+   * Maximum characters of the mesh address in a join request; a request with a longer one is
+   * refused.
+   */
   textCharactersMax: 300,
   /**
    * Maximum time to wait until this controller has caught up, and until a configuration is
@@ -163,8 +166,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Fabric API addresses of all members: first those of this member, then those of connected
-   * members.
+   * Fabric API addresses of members, up to a maximum: first those of this member, then those of
+   * connected members.
    */
   #addresses(): readonly string[] {
     const { cluster } = this.#deps
@@ -182,8 +185,8 @@ export class JoinTickets implements ControllerAdmission {
   }
 
   /**
-   * Admits a controller. A repeated request with the same ticket from the same controller receives
-   * the same response.
+   * Admits a controller. A repeated request with the same ticket from the same controller is not a
+   * second admission.
    * @throws {Problem} TICKET_REFUSED, MEMBERSHIP_REFUSED, COULD_NOT_VALIDATE with the field, and as
    * {@link Proposer.propose}.
    */

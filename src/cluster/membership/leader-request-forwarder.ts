@@ -35,8 +35,8 @@ const MARGIN_MS = 500
 const TIMEOUT_MS_MAX = 60_000
 
 /**
- * Sends requests that only the leader can serve from any controller to the leader. If the leader
- * fails, it sends the request to the next leader, so a request must be safe to repeat.
+ * Sends requests from any controller to the leader, for requests that only the leader can serve. If
+ * the leader fails, it sends the request to the next leader, so a request must be safe to repeat.
  */
 export class LeaderRequestForwarder {
   readonly #consensus: MembershipConsensus

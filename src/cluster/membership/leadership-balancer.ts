@@ -36,8 +36,11 @@ interface LeadershipDeps {
   readonly log: Logger
   /** Match index of a peer on this leader; null when this controller does not lead. */
   readonly matchIndex: (id: NodeId) => Index | null
-  /** @throws {Problem} when the transfer is not possible. */
-  /** @param reason one sentence for the audit. */
+  /**
+   * Transfers leadership.
+   * @param reason one sentence for the audit.
+   * @throws {Problem} when the transfer is not possible.
+   */
   readonly transfer: (to: NodeId, reason: string) => Promise<void>
 }
 
@@ -98,8 +101,8 @@ export class LeadershipBalancer {
   }
 
   /**
-   * Starts a hold of ten minutes after an operator has moved leadership, so that priorities do not
-   * move it back.
+   * Starts a hold of `manualHoldMs` after an operator has moved leadership, so that priorities do
+   * not move it back.
    */
   pin(): void {
     this.#hold('manual', this.#options.manualHoldMs)

@@ -9,7 +9,7 @@ import {
 
 /** The members and facts about them, as the leader knows them at one time. */
 export interface MembershipSnapshot {
-  /** The configuration, which is committed and not joint. */
+  /** The current configuration. A plan requires that it is committed and not joint. */
   readonly record: ConfigurationRecord
   readonly leaderId: NodeId
   /** The cluster's feature level. */

@@ -13,7 +13,7 @@ import type { Actor } from '../../ports/actor.ts'
 import type { ChangePlan, MembershipChange } from '../../ports/membership.ts'
 import type { NodeId } from '../../raft/types.ts'
 
-// Messages between controllers about members. All strings are bounded and all ids are checked, even
+// Messages between controllers about members. The strings and ids of requests are checked, even
 // though they come from controllers.
 
 const TEXT_CHARACTERS_MAX = 256

@@ -7,8 +7,8 @@ import { isReadyToVote, voterIds } from './plan.ts'
 import type { MembershipSnapshot } from './membership-snapshot.ts'
 
 /**
- * Facts from which the leader chooses its next step. All except `silentMs` are equal on the next
- * leader.
+ * Facts from which the leader chooses its next step. The next leader has the same record, but its
+ * own observations of connections and progress.
  */
 export interface ReconcilerView extends Pick<
   MembershipSnapshot,
@@ -25,7 +25,7 @@ export interface ReconcilerView extends Pick<
   /** Whether a member cannot decrypt a current shared secret. */
   readonly lacksSecrets: boolean
   /** Controllers admitted by a ticket that has expired. */
-  readonly membersWithExpiredTickets: readonly NodeId[]
+  readonly admittedIdsWithExpiredTickets: readonly NodeId[]
   /** The cluster's level, and the highest level that every voter supports. */
   readonly featureLevel: { readonly inForce: number; readonly ofVoters: number }
 }
@@ -43,9 +43,9 @@ export type ReconcileStep =
   | { readonly type: 'raise'; readonly level: number }
   /**
    * Removes a learner that was to become a voter but stays disconnected, or a controller that never
-   * connected.
+   * connected. `reason` completes "because …".
    */
-  | { readonly type: 'drop'; readonly id: NodeId }
+  | { readonly type: 'drop'; readonly id: NodeId; readonly reason: string }
 
 /**
  * The most urgent step, or null if none is needed. Pure.
@@ -74,9 +74,15 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
     ({ id, voter, promote, returning }) =>
       !voter && promote && !returning && view.silentMs(id) >= joinTimeoutMs,
   )
+  if (late !== undefined) {
+    const reason = 'it was disconnected for too long before its promotion'
+    steps.push({ type: 'drop', id: late.id, reason })
+  }
   // @guard admitted-and-never-connected--step
-  const lateId = late?.id ?? neverConnected(view)
-  if (lateId !== undefined) steps.push({ type: 'drop', id: lateId })
+  const unknownId = late === undefined ? neverConnected(view) : undefined
+  if (unknownId !== undefined) {
+    steps.push({ type: 'drop', id: unknownId, reason: 'it never connected after its admission' })
+  }
   return steps
 }
 
@@ -84,8 +90,13 @@ function dutiesOf(view: ReconcilerView, joinTimeoutMs: number): readonly Reconci
  * A controller that redeemed its ticket but never connected. No list of members shows it, and it
  * could connect at any later time.
  */
-function neverConnected({ record, membersWithExpiredTickets }: ReconcilerView): NodeId | undefined {
-  return membersWithExpiredTickets.find((id) => !record.members.some((member) => member.id === id))
+function neverConnected({
+  record,
+  admittedIdsWithExpiredTickets,
+}: ReconcilerView): NodeId | undefined {
+  return admittedIdsWithExpiredTickets.find(
+    (id) => !record.members.some((member) => member.id === id),
+  )
 }
 
 /** Learners that will become voters. */

@@ -54,9 +54,9 @@ interface MemberSecrets {
    */
   rotateIfDue(reason: string): Promise<void>
   /** Admitted members that cannot decrypt every current secret. */
-  membersLackingSecrets(): readonly NodeId[]
+  admittedIdsLackingSecrets(): readonly NodeId[]
   /** Sorted ids of controllers admitted by a ticket that has expired. */
-  membersWithExpiredTickets(): readonly NodeId[]
+  admittedIdsWithExpiredTickets(): readonly NodeId[]
   /** Wraps the missing secrets for these members. @throws {Problem} */
   wrapMissingSecrets(): Promise<boolean>
 }
@@ -202,8 +202,8 @@ export class MembershipReconciler {
       },
       silentMs: (id) => nowMs - (this.#lastContactMs.get(id) ?? this.#leadsSinceMs ?? nowMs),
       isRotationDue: secrets.isRotationDue(),
-      lacksSecrets: secrets.membersLackingSecrets().length > 0,
-      membersWithExpiredTickets: secrets.membersWithExpiredTickets(),
+      lacksSecrets: secrets.admittedIdsLackingSecrets().length > 0,
+      admittedIdsWithExpiredTickets: secrets.admittedIdsWithExpiredTickets(),
       featureLevel: {
         inForce: state.featureLevel,
         ofVoters: commonVoterFeatureLevel(voterIds(now.record), known),
@@ -243,8 +243,7 @@ export class MembershipReconciler {
       }
     }
     if (step.type !== 'drop') return
-    const reason = 'it never connected after admission'
-    const target = step.id
+    const { id: target, reason } = step
     await actions.note({ action: 'member-remove', target, outcome: 'done', reason }, SYSTEM_ACTOR)
   }
 
@@ -269,7 +268,7 @@ export class MembershipReconciler {
         await this.#deps.featureLevel.raise(step.level)
         return `raised the feature level to ${step.level}; versions that do not support it can no longer join`
       case 'drop':
-        return await this.#drop(step.id)
+        return await this.#drop(step)
     }
   }
 
@@ -287,7 +286,7 @@ export class MembershipReconciler {
   }
 
   /** Removes the member in the same way as an operator's request. */
-  async #drop(id: NodeId): Promise<string> {
+  async #drop({ id, reason }: Extract<ReconcileStep, { type: 'drop' }>): Promise<string> {
     const { consensus, state } = this.#deps
     await this.#change(`dropping ${id}`, (record) => {
       const now = { ...takeMembershipSnapshot(consensus, state), record }
@@ -295,7 +294,7 @@ export class MembershipReconciler {
       if (!planned.ok) throw new Problem(planned.code, { detail: planned.reason })
       return planned.target
     })
-    return `${id} never connected after admission; removed. Join again with a new ticket`
+    return `removed ${id}, because ${reason}; join it again with a new ticket`
   }
 
   async #change(

@@ -71,8 +71,8 @@ const HEARD_MS = 3_000
 
 /**
  * Membership changes that operators request, on every controller. The leader plans and applies all
- * changes. If a change removes the leader or its vote, the leader first transfers leadership, and
- * its successor applies the change.
+ * changes. If a change removes the leader or its vote, and a voter that stays is connected, the
+ * leader first transfers leadership, and its successor applies the change.
  */
 export class MembershipService implements MembershipControl {
   readonly #deps: MembershipServiceDeps

@@ -45,9 +45,9 @@ export const ADDRESS_CLAIM_LIMITS = {
 const DOMAIN = 'flotilla address claim 1'
 
 /**
- * Addresses of members. Keys identify members, so an address is only a hint. It comes from the
- * member itself over mutual TLS, or from another source if the member's pinned key signed it. Works
- * without a quorum.
+ * Addresses of members. Keys identify members, so an address is only a hint. A claim from any
+ * source counts only if the member's pinned key signed it. Seed probing, hints and the member
+ * records supply further addresses. Works without a quorum.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions

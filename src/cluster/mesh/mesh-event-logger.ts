@@ -45,7 +45,10 @@ export function grpcFailureReason(reason: string, address: string): string {
   return caWords.test(named) ? `its certificate is of another CA (${named})` : named
 }
 
-/** Logs events about peers for an operator, each only once or at a limited rate. */
+/**
+ * Logs events about peers for an operator. Refusals, failed connections and different options are
+ * logged only once or at a limited rate.
+ */
 export class MeshEventLogger {
   readonly #clock: Clock
   readonly #log: Logger

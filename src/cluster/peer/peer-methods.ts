@@ -20,7 +20,10 @@ import {
 } from '../../../proto/gen/peer_pb.ts'
 import { SnapshotChunkSchema } from '../../../proto/gen/mesh_pb.ts'
 
-/** All methods between controllers. Those with the prefix `membership.` run on the leader. */
+/**
+ * All methods between controllers. Those with the prefix `membership.` run on the leader, except
+ * `membership.reach`, which the leader calls on voters.
+ */
 export const peerMethods = {
   plan: {
     name: 'membership.plan',

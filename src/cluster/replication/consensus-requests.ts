@@ -18,7 +18,7 @@ export class ConsensusRequests {
 
   /**
    * Requests a leadership transfer.
-   * @returns null when the leader has started the transfer, or the reason for the refusal.
+   * @returns null when this controller no longer leads, or why the transfer was refused or failed.
    */
   async transferLeadership(target: NodeId | null): Promise<string | null> {
     return await this.#ask((id) => ({ type: 'transferLeadership', id, target }))

@@ -164,8 +164,8 @@ export class Keyring implements TokenKeys {
       if (!isRandomKey(name) || secret.length === CLUSTER_KEY_BYTES) return secret
       log.error({ secret: name, version }, 'ignoring a shared secret of the wrong length')
     } catch (error) {
-      // A member that joined again with a new key finds secrets encrypted for its former key in its
-      // state until it has caught up.
+      // The state of a member that joined again with a new key contains secrets encrypted for its
+      // former key until the member has caught up.
       log.warn(
         { secret: name, version, err: error },
         'cannot decrypt a shared secret with the key of this controller; harmless while it catches up after it has joined again',

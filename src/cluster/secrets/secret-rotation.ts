@@ -67,7 +67,7 @@ function versionsOf(state: StateView, name: SharedSecretName): readonly SecretVe
  * Whether a rotation is due, because a removed controller could decrypt the current cluster key or
  * factor key, or there is no factor key. Depends only on the state.
  */
-export function isClusterKeyRotationDue(state: StateView): boolean {
+export function isSecretRotationDue(state: StateView): boolean {
   return isFactorKeyDue(state) || exposureOf(state, 'clusterKey') !== 'none'
 }
 
@@ -88,7 +88,7 @@ function exposureOf(state: StateView, name: SharedSecretName): SecretExposure {
 }
 
 /** Sorted ids of admitted controllers that cannot decrypt every current secret. */
-export function membersLackingSecrets(state: StateView): readonly NodeId[] {
+export function admittedIdsLackingSecrets(state: StateView): readonly NodeId[] {
   return admissionsOf(state)
     .filter(({ id }) => lacking(state, id).length > 0)
     .map(({ id }) => id)
@@ -99,7 +99,7 @@ export function membersLackingSecrets(state: StateView): readonly NodeId[] {
  * without writes, so the clocks of a majority are used as well.
  * @param majorityMs UTC; null when too few clocks are known.
  */
-export function membersWithExpiredTickets(
+export function admittedIdsWithExpiredTickets(
   state: StateView,
   majorityMs: number | null,
 ): readonly NodeId[] {
@@ -153,8 +153,9 @@ async function rotateFactorKey(deps: SecretRotationDeps, reason: string): Promis
 }
 
 /**
- * Replaces the issuing authority. Leaves of the previous one stay valid until they expire: their
- * chains contain its certificate, and verification does not need its key.
+ * Replaces the issuing authority. Leaf certificates that the previous authority issued stay valid
+ * until they expire: their chains contain the certificate of that authority, and verification does
+ * not need the key of that authority.
  * @throws {CertificateError} when key and certificate do not match.
  * @throws {Problem} like `rotateClusterKey`.
  */
@@ -231,8 +232,9 @@ export async function wrapMissingSecrets(deps: SecretRotationDeps): Promise<bool
 
 /**
  * Called after a member was removed. Deletes its admission, which marks the secrets that the member
- * could decrypt, and rotates the cluster key if it is marked. Each step depends only on the state,
- * so the caller may repeat the call at any time.
+ * could decrypt, and rotates the cluster key and the factor key if they are marked. After a
+ * compromise, also ends the overlap of exposed versions and revokes access. Each step depends only
+ * on the state, so the caller may repeat the call at any time.
  * @throws {Problem}
  */
 export async function rotateSecretsAfterRemoval(
@@ -242,7 +244,7 @@ export async function rotateSecretsAfterRemoval(
 ): Promise<void> {
   // @guard join-after-a-compromise--again
   if (!isAdmittedAgain) await deleteAdmission(deps, id, isCompromised)
-  await rotateClusterKeyIfDue(deps, `${id} was removed`)
+  await rotateSecretsIfDue(deps, `${id} was removed`)
   if (!isCompromised) return
   await endExposed(deps, `${id} is reported as compromised`)
   // @guard access-after-a-compromise--leader
@@ -250,7 +252,7 @@ export async function rotateSecretsAfterRemoval(
   // Admitted controllers that are not members yet could decrypt the new version, so the key rotates
   // after their admissions are revoked.
   // @guard join-after-a-compromise--rotation
-  await rotateClusterKeyIfDue(deps, `${id} is reported as compromised`)
+  await rotateSecretsIfDue(deps, `${id} is reported as compromised`)
 }
 
 /**
@@ -317,10 +319,7 @@ async function endExposed(deps: SecretRotationDeps, reason: string): Promise<voi
  * removed controller could decrypt it or there is none.
  * @throws {Problem}
  */
-export async function rotateClusterKeyIfDue(
-  deps: SecretRotationDeps,
-  reason: string,
-): Promise<void> {
+export async function rotateSecretsIfDue(deps: SecretRotationDeps, reason: string): Promise<void> {
   const { state } = deps
   const exposure = exposureOf(state, 'clusterKey')
   if (exposure !== 'none') {

@@ -107,7 +107,7 @@ export class SnapshotStoreWorker {
     return this.#receiving?.chunks ?? null
   }
 
-  /** Aborts the incoming snapshot and reports that to its sender. */
+  /** Aborts the incoming snapshot and reports that to the consensus thread. */
   dropReceived(): void {
     const receiving = this.#receiving
     if (receiving === null) return

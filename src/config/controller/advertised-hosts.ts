@@ -5,8 +5,8 @@ const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1']
 
 /**
  * DNS names and IP addresses at which peers, routers and clients reach this controller. The
- * controller's certificate must contain all of these hosts. A client on the same host may use any
- * loopback name.
+ * controller's certificate must contain all of these hosts. If one of them is a loopback host, the
+ * result contains all loopback hosts, because a client on the same host may use any of them.
  */
 export function advertisedHosts({
   cluster,

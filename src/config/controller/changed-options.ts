@@ -6,11 +6,11 @@ import { type ControllerConfig, controllerOptions } from './options.ts'
 /** An option whose value in the file differs from the running controller's value. */
 export interface ChangedOption {
   /**
-   * For example `raft.tickMs` or `web[0].names`. If the length of a list has changed, the key names
-   * the whole list, for example `web`.
+   * For example `raft.tickMs` or `web[0].names`. The key names the whole list, for example `web`,
+   * if the length of the list has changed, or if a reload replaces the list as a whole.
    */
   readonly key: string
-  /** Values in readable form, with secrets redacted; null for a list of sections. */
+  /** Values in readable form, with secrets redacted; null for a section or a list of sections. */
   readonly from: string | null
   readonly to: string | null
   /** False if the new value takes effect only after a restart. */

@@ -18,7 +18,10 @@ export function clusterScopeOptions(config: ControllerConfig): ReadonlyMap<strin
   return new Map(collected(controllerOptions, config).map(({ name, value }) => [name, value]))
 }
 
-/** SHA-256 over {@link clusterScopeOptions}. Peers compare this hash when they connect. */
+/**
+ * SHA-256 over {@link clusterScopeOptions}, without later options that have their defaults. Peers
+ * compare this hash when they connect.
+ */
 export function clusterScopeOptionsSha256(config: ControllerConfig): Uint8Array {
   const counted = collected(controllerOptions, config).filter((one) => !isLaterDefault(one))
   const text = canonicalJson(Object.fromEntries(counted.map(({ name, value }) => [name, value])))

@@ -53,7 +53,8 @@ export function composeConfig(composed: ComposedConfig): string {
 }
 
 /**
- * Sets options and keeps comments, order and all other keys.
+ * Sets options and keeps the order and all other keys. Comments are kept, except within replaced
+ * lists and empty sections.
  * @param text a configuration that loads without faults.
  * @param values by key, such as `cluster.seeds`.
  */

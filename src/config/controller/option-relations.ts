@@ -63,8 +63,8 @@ function judgeTokens({ oidc }: ControllerConfig, fault: ReportFault): void {
 }
 
 /**
- * Files that other options name must not be in the data folder, because operators and recovery
- * move, replace and delete that folder as a whole.
+ * The log file, the event file and the backup folder must not be in the data folder, because
+ * operators and recovery move, replace and delete that folder as a whole.
  */
 function judgePlaces({ data, ...config }: ControllerConfig, fault: ReportFault): void {
   const places: Readonly<Record<string, string | null>> = {

@@ -35,15 +35,16 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
   enabled: defineOption(booleanType(), {
     default: true,
     scope: 'cluster',
-    why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and each client then works with one controller.',
+    why: 'Serves the OpenID provider. If false, clients can use only the REST log-in, and programs with an OpenZiti SDK then use only one controller.',
   }),
-  // Routers remember that a session has ended for only one hour, so no access token may be valid
+  // After one hour, routers forget that a session has ended, so no access token may be valid
   // longer.
   accessTokenMs: defineOption(integerType(MINUTE_MS, 50 * MINUTE_MS), {
     default: 30 * MINUTE_MS,
     scope: 'cluster',
     why: 'Lifetime of access and id tokens. While no controller can be reached, a client can work until its access token expires.',
   }),
+  // The revocation of one token lasts 91 days, so no refresh token may be valid longer.
   refreshTokenMs: defineOption(integerType(2 * MINUTE_MS, 90 * DAY_MS), {
     default: DAY_MS,
     scope: 'cluster',
@@ -56,7 +57,10 @@ const oidcOptions = defineSection('Sessions of OpenID Connect (OIDC).', {
   }),
 })
 
-/** Destinations of events. Clients of HTTP streams have their own subscriptions instead. */
+/**
+ * Destinations of events, and intervals of periodic events. Clients of HTTP streams subscribe for
+ * themselves instead.
+ */
 const eventOptions = defineSection('Stream of events of the network; see events.md.', {
   file: defineSection('File of events, one line of JSON each.', {
     path: defineOption(nullableType(pathType()), {
@@ -337,7 +341,7 @@ export const controllerOptions = {
     sessionTimeoutMs: defineOption(integerType(MINUTE_MS, 7 * DAY_MS), {
       default: 30 * MINUTE_MS,
       scope: 'cluster',
-      why: 'A session ends after this long without a request.',
+      why: 'A session ends after this long without a request. Sessions of OpenID Connect end by the options of `oidc` instead.',
     }),
     staleSessionMaxMs: defineOption(integerType(0, DAY_MS), {
       default: 15 * MINUTE_MS,
@@ -384,11 +388,11 @@ export const controllerOptions = {
     }),
     certificateDays: defineOption(integerType(1, 10 * 365), {
       default: 365,
-      why: 'Lifetime of the certificates issued to identities and routers; limited by the expiry of the issuing authority.',
+      why: 'Lifetime of the certificates issued to identities and routers, and of session certificates issued at log-in; limited by the expiry of the issuing authority.',
     }),
     sessionCertificateMinutes: defineOption(integerType(5, 7 * 24 * 60), {
       default: 12 * 60,
-      why: 'Lifetime of a certificate that is issued for one API session.',
+      why: 'Lifetime of a certificate that is issued for one API session after its log-in.',
     }),
   }),
   limits: defineSection('Limits of one controller.', {

@@ -38,10 +38,7 @@ function choicesFrom<C extends string>(itemsMin: 0 | 1, of: readonly C[]): Value
   }
 }
 
-/**
- * A pattern of literal text and the regular expression operators `.`, `.*`, `^`, `$` and `|`; ''
- * matches everything.
- */
+/** A pattern in the syntax of {@link parsePattern}; '' matches everything. */
 export function patternType(): ValueType<string> {
   return {
     expected: 'a pattern of text, ".", ".*", "^", "$" and "|", at most 256 characters',
@@ -105,7 +102,10 @@ export function hostPortTextsType(itemsMax: number): ValueType<readonly string[]
   return distinctTexts(itemsMax, 'host:port, each once', isHostPort)
 }
 
-/** One `host:port`, or a list of them; null or an empty value means an empty list. */
+/**
+ * One `host:port`, or a list of them; null, no value, or an empty environment variable means an
+ * empty list.
+ */
 export function hostPortOrListType(itemsMax: number): ValueType<readonly string[]> {
   const expected = `host:port with a port from 1 to 65535, an IPv6 address in brackets; a list of up to ${itemsMax} of them, each once; or null`
   const many = listType(hostPortTextType(), { expected, itemsMax, isDistinct: true })

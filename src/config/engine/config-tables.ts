@@ -13,8 +13,9 @@ type Column = 'key' | 'expected' | 'default' | 'scope' | 'change' | 'purpose' | 
 type Row = Readonly<Record<Column, string>>
 
 /**
- * Columns of the tables for a program whose keys environment variables cannot override. Otherwise,
- * the tables also show the scope of a key, and whether a reload applies a change.
+ * Columns of the tables for a program whose keys environment variables cannot override. For other
+ * programs, the tables also show the scope of a key, whether a reload applies a change, and the
+ * environment variable.
  */
 const columns: readonly Column[] = ['key', 'expected', 'default', 'purpose']
 const allColumns: readonly Column[] = [

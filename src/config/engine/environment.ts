@@ -24,10 +24,16 @@ interface Filled {
 
 const VARIABLE = /\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))/g
 const temporary: ReadonlySet<string> = new Set(['TMP', 'TEMP', 'TMPDIR'])
-/** Maximum characters of one value after its variables are replaced. */
+/**
+ * Maximum characters of one value with its variables replaced; variables that would exceed it are
+ * replaced by an empty string.
+ */
 const FILLED_CHARACTERS_MAX = 256 * 1024
 
-/** Replaces `$NAME` and `${NAME}`. There is no syntax for defaults or escapes. */
+/**
+ * Replaces `$NAME` and `${NAME}`. There is no syntax for defaults or escapes. TMP, TEMP and TMPDIR
+ * mean the temporary folder of the system if they are unset.
+ */
 export function substituteVariables(text: string, environment: Environment): Filled {
   const names: string[] = []
   const missing: string[] = []

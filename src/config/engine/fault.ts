@@ -4,7 +4,10 @@ export interface ConfigFault {
   readonly source: string
   /** Line number, counted from 1; null for a fault without a line. */
   readonly line: number | null
-  /** For example `raft.tickMs` or `web[0].bind`; empty if the fault concerns the whole file. */
+  /**
+   * For example `raft.tickMs` or `web[0].bind`; empty if the fault concerns the whole file, its
+   * YAML syntax, a duplicate key or an unknown variable.
+   */
   readonly key: string
   readonly problem: string
 }

@@ -26,7 +26,7 @@ export interface ConfigTable<T> {
   readonly overridePrefix: string | null
   /**
    * Whether unknown and duplicate keys are faults or warnings. A file that is also for other
-   * programs may contain both.
+   * programs may contain both. In some sections, misspelled keys are always faults.
    */
   readonly unknownKeys: UnknownKeys
   /**
@@ -54,8 +54,8 @@ export type LoadedConfig<T> =
     }
 
 /**
- * Reads and validates a whole configuration: the YAML file, then the environment. Returns all
- * faults together; it does not throw for an invalid file.
+ * Reads and validates a whole configuration: the YAML file, then the environment. Returns up to
+ * `CONFIG_FAULTS_MAX` faults together; it does not throw for an invalid file.
  */
 export function loadConfig<T>(
   table: ConfigTable<T>,

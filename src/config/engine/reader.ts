@@ -22,7 +22,10 @@ type ValueSource =
   | { readonly kind: 'file'; readonly line: number }
   | {
       readonly kind: 'environment'
-      /** Line in the file; null if the value comes from an environment variable. */
+      /**
+       * Line in the file if the value there contains variables; null if a variable overrides the
+       * key.
+       */
       readonly line: number | null
       readonly names: readonly string[]
     }
@@ -144,17 +147,23 @@ export class ConfigReader {
     return this.#places.has(key)
   }
 
-  /** Whether the key is absent and not misspelled; a misspelled key is already a fault. */
+  /** Whether the key is absent; false if a fault already reports a misspelling of it. */
   isMissing(key: string): boolean {
     return !this.#places.has(key) && !this.#isMeant(key)
   }
 
-  /** Whether the value of the key was rejected; rules that depend on it are then skipped. */
+  /**
+   * Whether a fault reports the key or a misspelling of it; rules that depend on its value are then
+   * skipped.
+   */
   isFaulty(key: string): boolean {
     return this.#isMeant(key) || this.faults.some((fault) => fault.key === key)
   }
 
-  /** Source and line for a fault; for an absent key, the source and line of its section. */
+  /**
+   * Source and line for a fault; for an absent key, the source and line of the nearest section that
+   * is present.
+   */
   #placeOf(key: string): Pick<ConfigFault, 'source' | 'line'> {
     for (let at = key; at !== ''; at = parentOf(at)) {
       const place = this.#places.get(at)
@@ -394,8 +403,8 @@ export class ConfigReader {
     siblings: Readonly<Values>,
   ): Values {
     const kind = siblings[node.by]
-    // Skips the fields, because the kind determines which fields are valid. The wrong or missing
-    // kind is already a fault.
+    // Skips the fields, because the kind determines which fields are valid. A rejected or missing
+    // kind is already a fault; the rules between keys report an unknown one.
     if (typeof kind !== 'string' || !Object.hasOwn(node.fieldsOf, kind)) return {}
     const map = tree === undefined || isNothing(tree) ? emptyMap(tree?.line ?? 1) : tree
     return this.#readFields(map, {

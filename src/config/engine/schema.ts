@@ -52,10 +52,7 @@ interface OptionSettings<T> extends Effective {
   readonly isSecret?: boolean
   /** Alternative names that the file may use for the key. */
   readonly aliases?: readonly string[]
-  /**
-   * Set for a deprecated key: the warning that is reported when the key is present. The warning
-   * names the replacement.
-   */
+  /** Set for a deprecated key: the text of the warning that is reported when the key is present. */
   readonly deprecated?: string
 }
 
@@ -75,8 +72,8 @@ interface SectionSettings {
   readonly isPresentWhenEmpty?: boolean
   readonly deprecated?: string
   /**
-   * True if a misspelled key is a fault although unknown keys are only warnings. Otherwise the
-   * default would apply, and the program would be less strict than the operator wrote.
+   * True if a misspelled key is a fault although unknown keys are only warnings. If it were only a
+   * warning, the default would apply, and the program would be less strict than the operator wrote.
    */
   readonly refusesMisspellings?: boolean
 }
@@ -165,8 +162,8 @@ export function defineOption<T>(
 }
 
 /**
- * A section that has default values when it is absent. If the section has required keys, they are
- * faults then.
+ * A section that has default values when it is absent. Each required key of an absent section is a
+ * fault unless an environment variable sets it.
  */
 export function defineSection<F>(
   why: string,
@@ -185,8 +182,8 @@ export function defineRequiredSection<F>(
 }
 
 /**
- * A section that is null when it is absent from the file; environment variables for its keys are
- * then ignored.
+ * A section that is null when it is absent from the file, or has no value and no
+ * `isPresentWhenEmpty`; environment variables for its keys are then ignored.
  */
 export function defineOptionalSection<F>(
   why: string,
@@ -196,7 +193,7 @@ export function defineOptionalSection<F>(
   return { kind: 'section', absence: 'null', why, fields, ...settings }
 }
 
-/** A list of any number of sections; empty when absent. */
+/** A list of at most `itemsMax` sections; empty when absent. */
 export function defineSectionList<F>(
   itemsMax: number,
   why: string,

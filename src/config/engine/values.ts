@@ -5,7 +5,7 @@ import { parseDuration } from '../../lib/text/duration.ts'
 import type { RawValue, ValueType } from './schema.ts'
 import { DAY_MS } from './units.ts'
 
-// Value types that any table can use. Types for a single table are in that table's folder.
+// Value types that any table can use.
 
 const TEXT_CHARACTERS_MAX = 4096
 const LIST_ITEMS_MAX = 64
@@ -91,7 +91,10 @@ export function isTextValue(raw: RawValue): raw is string {
   )
 }
 
-/** Like `type`, but also accepts an empty value, which means null. */
+/**
+ * Like `type`, but also accepts null, no value, or an empty environment variable; each of them
+ * means null.
+ */
 export function optionalType<T>(type: ValueType<T>): ValueType<T | null> {
   const { expected, read, fromText, show, redacted } = type
   return {
@@ -130,7 +133,7 @@ export function listType<T>(item: ValueType<T>, settings: ListSettings): ValueTy
   }
 }
 
-/** A list of strings; an empty value means an empty list. */
+/** A list of strings; null or no value means an empty list. */
 export function textListType(
   expected = 'a list of texts',
   isValid: (text: string) => boolean = () => true,

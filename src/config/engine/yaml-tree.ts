@@ -74,8 +74,8 @@ type YamlParsed =
 const parserOptions = { schema: 'core', resolveKnownTags: false, uniqueKeys: false } as const
 
 /**
- * Parses YAML 1.2; never throws. A tag that is not in the core schema is a fault, because its value
- * would be used as if it had no tag.
+ * Parses YAML 1.2; never throws. A tag that is not in the core schema is a fault, because the
+ * parser would ignore the tag.
  * @param duplicates whether a duplicate key in a section is a fault, or its last value is used.
  */
 export function parseYamlTree(
@@ -231,7 +231,7 @@ const TEMPLATE =
   'the file is a template with {{ }} or {% %}; render it first, and use the rendered file'
 
 /**
- * The first syntax faults, one per line of the file. Omits further faults, which are often
+ * The first syntax faults, at most one per line of the file. Omits further faults, which are often
  * consequences of the first ones.
  */
 function syntaxFaults(
@@ -262,7 +262,7 @@ function syntaxSentence(code: string, message: string): string {
   return sentences[code] ?? plain(message)
 }
 
-/** Faults for duplicate keys, one per line of the file. */
+/** The first faults for duplicate keys, one per line of the file. */
 function duplicateFaults(
   duplicates: readonly YamlDuplicate[],
 ): { line: number; problem: string }[] {

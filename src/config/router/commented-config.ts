@@ -5,7 +5,8 @@ import { ROUTER_CONFIG_VERSION } from './table.ts'
 /**
  * `edge` serves clients and accepts links from other routers. `private` serves the clients of its
  * own network; it dials links but accepts none, so it needs no open port to the outside. `tunnel`
- * serves no clients: it hosts services, and offers services to programs on its own host.
+ * serves no clients: it hosts services and, except in mode `host`, offers services to programs on
+ * its own host.
  */
 export const routerTypes = ['edge', 'private', 'tunnel'] as const
 export type RouterType = (typeof routerTypes)[number]

@@ -80,7 +80,7 @@ function withOneAddressing(config: RouterConfig, reader: RelationReader): Router
   if (settled.endpoint !== null && settled.endpoints !== null) {
     reader.warn('ctrl.endpoints', 'is ignored: ctrl.endpoint is given')
   } else if (settled.endpoint === null && settled.endpoints === null) {
-    // A configuration without both keys is valid: `router enroll` uses the addresses in the
+    // A configuration with neither key is valid: `router enroll` uses the addresses in the
     // enrollment token.
     if (isMissing('endpoint') && isMissing('endpoints')) return { ...config, ctrl: settled }
     const name = isMissing('endpoint') ? 'endpoints' : 'endpoint'
@@ -114,7 +114,10 @@ function withCsr(config: RouterConfig, reader: RelationReader): RouterConfig {
   return { ...config, csr }
 }
 
-/** A link listener without an advertised address advertises the address that it binds. */
+/**
+ * A link listener without an advertised address advertises the address that it binds. A wildcard
+ * address or port 0 is then a fault.
+ */
 function withLinkAddresses(config: RouterConfig, reader: RelationReader): RouterConfig {
   if (config.link === null) return config
   const listeners = config.link.listeners.map((listener, at) => {
@@ -178,8 +181,8 @@ function checkAddress(
 }
 
 /**
- * Checks the name of a binding. A misspelled binding is a fault. A binding that only other routers
- * have is a warning, because its entry is skipped and the other entries work.
+ * Checks the name of a binding. A misspelled binding is a fault. Any other unknown binding is a
+ * warning, because its entry is skipped and the other entries work.
  * @returns whether this router has the binding.
  */
 function checkBinding(
@@ -199,7 +202,8 @@ function checkBinding(
 }
 
 /**
- * Hints for bindings that this router does not have, but OpenZiti's routers or other versions do.
+ * Hints for unknown bindings: those of OpenZiti's routers or other versions, and bindings of
+ * listeners in `dialers`.
  */
 const bindingHints: Readonly<Record<string, string>> = {
   udp: 'transport_udp is the binding for datagrams',
@@ -269,7 +273,10 @@ function checkProxy(config: RouterConfig, reader: RelationReader): RouterConfig 
   return config
 }
 
-/** The HTTP proxy for connections to controllers; null if the router connects directly. */
+/**
+ * The HTTP proxy for connections to controllers and other routers; null if the router connects
+ * directly.
+ */
 export function configuredProxy({ proxy }: RouterConfig): HttpProxy | null {
   if (proxy?.type !== 'http' || proxy.address === null) return null
   const { address, username, password } = proxy

@@ -2,8 +2,8 @@ import type { RouterConfig } from './table.ts'
 import { transportsWithoutEffect } from './table-transport.ts'
 
 /**
- * One sentence for each absent section; it names the function that the router lacks without the
- * section.
+ * One note for each absent or empty key without which the router lacks a function; the note names
+ * that function.
  */
 export function missingSectionNotes(config: RouterConfig): readonly string[] {
   const effects: readonly (readonly [boolean, string])[] = [
@@ -45,7 +45,10 @@ function openPortNotes(config: RouterConfig): readonly string[] {
   })
 }
 
-/** One sentence for each section that is checked but has no effect in this version. */
+/**
+ * One note that names the sections of `transport` for protocols that this router does not have;
+ * none if there is no such section.
+ */
 function unusedSectionNotes(config: RouterConfig): readonly string[] {
   const others = transportsWithoutEffect(config.transport)
   const sections: readonly (readonly [boolean, string, string])[] = [

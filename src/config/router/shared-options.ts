@@ -138,7 +138,7 @@ export const flowControlOptions = {
   }),
   txPortalIncreaseScale: defineOption(numberType(0, 1000), {
     default: 1,
-    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the last increase.',
+    why: 'At an increase, the limit of bytes in flight grows by this factor times the bytes acknowledged since the limit was last reduced.',
   }),
   txPortalRetxThresh: defineOption(integerType(1, 1_000_000), {
     default: 64,
@@ -303,7 +303,7 @@ export const listenerOptions: Readonly<Record<string, SchemaFields>> = {
       ),
       {
         default: 'host',
-        why: 'host: hosts the services that Bind policies grant. proxy: like host, and opens a listener for each of `services`. tproxy: like host, and intercepts connections from this host to addresses and names of the services that Dial policies grant; the program after the colon is not called.',
+        why: 'host: hosts the services that Bind policies grant. proxy: like host, and opens a listener for each of `services` and for each service with a config proxy.v1 that Dial policies grant. tproxy: like host, and intercepts connections from this host, and from hosts in the networks of `lanIf`, to addresses and names of the services that Dial policies grant; the program after the colon is not called.',
       },
     ),
     services: defineOption(

@@ -71,8 +71,8 @@ export function parseAddress(written: string): Address | null {
 }
 
 /**
- * Whether a text is an IP address or a host name. Digits and dots that form no IPv4 address are not
- * a host name either.
+ * Whether a text is an IP address or a host name. Digits and dots that form no IPv4 address are no
+ * host name.
  */
 function isHost(host: string): boolean {
   return isIP(host) !== 0 || (!/^[0-9.]+$/.test(host) && !host.includes(':'))
@@ -113,8 +113,8 @@ export function hostPortType(): ValueType<HostPort> {
 }
 
 /**
- * An advertised address: `<host>:<port>`, optionally preceded by a protocol, as OpenZiti's routers
- * require.
+ * An advertised address: `<host>:<port>`, optionally preceded by a protocol, which OpenZiti's
+ * routers require for links.
  */
 export function advertisedAddressType(protocols: readonly string[]): ValueType<HostPort> {
   const whole = addressType(protocols, true)

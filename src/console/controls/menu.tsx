@@ -58,7 +58,7 @@ export function Menu(props: {
         {icon === undefined ? null : <Icon name={icon} />}
         {label}
         {note === '' ? null : <span class="count">{note}</span>}
-        <Icon name="down" size={12} />
+        <Icon name="down" />
       </button>
       {isOpen.value ? (
         <div

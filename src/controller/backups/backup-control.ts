@@ -19,8 +19,8 @@ import {
 } from './start-backup.ts'
 
 /**
- * Maximum concurrent backups. Only one, because each backup reads the whole state on the thread
- * that serves requests.
+ * Maximum concurrent backups that operators request. Only one, because each backup reads the whole
+ * state on the thread that serves requests.
  */
 const BACKUPS_MAX = 1
 
@@ -94,9 +94,9 @@ async function handedOut(
 }
 
 /**
- * Records the requester of a backup with secrets, which include the cluster's issuing authority.
- * The caller returns no byte before the log contains this record, except for a backup that must
- * work without a quorum.
+ * Records who requests a backup, which may contain the cluster's issuing authority. The caller
+ * returns no byte before the log contains this record, except for a backup that must work without a
+ * quorum.
  */
 async function recordRequest(
   { actions, ...deps }: ControlDeps,

@@ -142,8 +142,9 @@ export class BackupSchedule {
   }
 
   /**
-   * Creates a backup of the latest state. Without a leader, backs up the state that this controller
-   * has applied, because backups are needed most in such a failure.
+   * Creates a backup of the latest state. Without a leader, or if this controller does not reach
+   * that state in time, backs up the state that this controller has applied, because backups are
+   * needed most in such a failure.
    */
   async #takeLatest(recipient: BackupRecipient): Promise<StartedBackup> {
     const { backups, log } = this.#deps

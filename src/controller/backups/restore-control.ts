@@ -64,7 +64,7 @@ export function createRestoreControl(deps: RestoreDeps): RestoreControl {
 /**
  * Checks that all voters can take part in a restore.
  * @throws {Problem} if this controller cannot serve its state, the feature level is too low, or a
- * voter is unreachable.
+ * voter is unreachable or failing.
  */
 function requireReady(deps: RestoreDeps): void {
   requireServableState(deps)

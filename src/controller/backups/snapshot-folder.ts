@@ -14,7 +14,7 @@ import { STATE_FOLDER_NAME } from '../../store/state/level-state-store.ts'
 import { type BackupDeps, streamBackupBytes, startBackup } from './start-backup.ts'
 
 export const snapshotFileLimits = {
-  /** Minimum ms between the end of one snapshot and the start of the next. */
+  /** Minimum ms between the end of one successful snapshot and the start of the next. */
   pauseMsMin: 60_000,
   /** Maximum number of automatically named snapshots; the oldest is removed when there are more. */
   unnamedMax: 8,
@@ -155,8 +155,8 @@ export class SnapshotFolder implements DatabaseSnapshots {
   }
 
   /**
-   * Checks before writing whether enough space is free. A snapshot is usually no larger than the
-   * state on disk.
+   * Checks whether enough space is free, before and while a snapshot is written. A snapshot is
+   * usually no larger than the state on disk.
    */
   async #requireSpace(neededBytes: number): Promise<void> {
     const wantedBytes = 2 * this.#deps.freeBytesMin + neededBytes

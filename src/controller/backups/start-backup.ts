@@ -83,7 +83,10 @@ export async function startBackup(
   }
 }
 
-/** The bytes of a backup. Throws if the state is found to be damaged while the bytes are read. */
+/**
+ * The bytes of a backup. Throws if this controller must no longer answer from its state while the
+ * bytes are read.
+ */
 export async function* streamBackupBytes(
   deps: Pick<BackupDeps, 'refusal'>,
   { writer, close }: StartedBackup,

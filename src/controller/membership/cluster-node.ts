@@ -48,7 +48,8 @@ interface ClusterNodeSources {
 }
 
 /**
- * Starts the Raft and WAL threads on the data folder.
+ * Starts Raft and WAL on the data folder, each in a separate thread unless the configuration turns
+ * threads off.
  * @returns the node, which is not started yet, and the commit index of its log.
  */
 export async function openClusterNode(

@@ -11,11 +11,11 @@ import { proposeFeatureLevel } from '../../cluster/feature-level.ts'
 import { createMemberManagement, type MemberManagement } from '../../cluster/membership/manage.ts'
 import type { Keyring } from '../../cluster/secrets/keyring.ts'
 import {
-  membersWithExpiredTickets,
+  admittedIdsWithExpiredTickets,
   rotateSecretsAfterRemoval,
-  isClusterKeyRotationDue,
-  membersLackingSecrets,
-  rotateClusterKeyIfDue,
+  isSecretRotationDue,
+  admittedIdsLackingSecrets,
+  rotateSecretsIfDue,
   wrapMissingSecrets,
 } from '../../cluster/secrets/secret-rotation.ts'
 import type { ControllerConfig } from '../../config/controller/options.ts'
@@ -131,14 +131,14 @@ function openManagement(deps: MembershipDeps): MemberManagement {
     log,
     secrets: {
       afterRemoval: (id, removal) => rotateSecretsAfterRemoval(rotation, id, removal),
-      isRotationDue: () => isClusterKeyRotationDue(machine),
-      rotateIfDue: (reason) => rotateClusterKeyIfDue(rotation, reason),
-      membersWithExpiredTickets: () =>
-        membersWithExpiredTickets(
+      isRotationDue: () => isSecretRotationDue(machine),
+      rotateIfDue: (reason) => rotateSecretsIfDue(rotation, reason),
+      admittedIdsWithExpiredTickets: () =>
+        admittedIdsWithExpiredTickets(
           machine,
           earlierOfLocalAndQuorumNowMs({ cluster: clusterNode, clock: systemClock }),
         ),
-      membersLackingSecrets: () => membersLackingSecrets(machine),
+      admittedIdsLackingSecrets: () => admittedIdsLackingSecrets(machine),
       wrapMissingSecrets: () => wrapMissingSecrets(rotation),
     },
     featureLevel: { own: FEATURE_LEVEL, raise: (level) => proposeFeatureLevel(clusterNode, level) },

@@ -32,8 +32,8 @@ export async function findReachableMembers(
 
 /**
  * Tests in a TLS handshake which controller listens at an address.
- * @returns the id that the peer proved; null when no program answers, or the peer is not a member
- * of this cluster.
+ * @returns the id that the peer proved; null when no program answers, or its certificate is not
+ * that of a controller of this trust domain.
  */
 function controllerAt(
   address: string,

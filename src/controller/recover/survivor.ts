@@ -19,14 +19,14 @@ export interface SurvivingMemberFacts {
   readonly term: number
   /** Position of the last entry in the log. */
   readonly last: Position
-  /** Log time of the last entry, UTC ms. */
+  /** Timestamp of the last entry, UTC ms. */
   readonly lastMs: number
   /** Highest index that this member had recorded as committed. */
   readonly commit: Index
-  /** Members in the newest configuration in this member's log or state. */
+  /** Members in the newest configuration in this member's log, state or membership cache. */
   readonly members: readonly SurvivorMember[]
   readonly configurationIndex: Index
-  /** Damage of the log; null if there is none. */
+  /** Damage of the log, or that its tail may be missing; null if there is neither. */
   readonly finding: string | null
   /**
    * Generation in which the cluster continued without this folder; null if the folder has no FENCE

@@ -46,7 +46,7 @@ export function createNetworkAuthorities(
 
 /**
  * Signs tokens for third parties with this controller's key, and verifies tokens with the keys of
- * all members.
+ * all members and of recently removed members.
  */
 export function createJwtSigner(
   clusterNode: Pick<ClusterNode, 'members' | 'configuration' | 'formerMembers'>,

@@ -80,8 +80,8 @@ export class ControllerCertificates {
   }
 
   /**
-   * Checks immediately whether certificates must be renewed. Called when the issuing authority has
-   * changed.
+   * Checks immediately whether certificates must be renewed. Called when the shared secrets have
+   * changed, which include the issuing authority.
    */
   look(): void {
     void this.#renewer.look()

@@ -387,7 +387,7 @@ export class RouterService {
     this.#listener?.renew(credentials)
   }
 
-  /** Closes every channel. The routers then connect to another controller. */
+  /** Closes every channel. The routers keep their channels to the other controllers. */
   async close(): Promise<void> {
     this.#stopPresenceLog()
     await this.#listener?.close()

@@ -23,8 +23,8 @@ import type { StartCheckReport } from './check-report.ts'
 import { errorCode, errorMessage } from '../../lib/error-code.ts'
 
 /**
- * Checks the folder of the log file. It checks only the permissions, because a check must create no
- * file.
+ * Checks the log file and its folder. It tries no write, because a check must not leave a log file
+ * behind.
  */
 export function checkLogFile(
   { logFile: { path } }: ControllerConfig,

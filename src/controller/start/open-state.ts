@@ -20,7 +20,8 @@ interface OpenedState {
  * Opens the state of a data folder whose lock the caller holds. Replaces a damaged state with an
  * empty one. The log fills the empty state, or if the log starts later, the peers do.
  * @param hasOtherVoters whether there are peers that can fill the empty state.
- * @throws {StoreError} and {StateDamaged} if the state is damaged and there are no such peers.
+ * @throws {StoreError} or {StateDamagedError}, for example if the state is damaged and there are no
+ * such peers.
  */
 export async function openState(
   dir: string,

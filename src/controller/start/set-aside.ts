@@ -17,8 +17,8 @@ export function hasNoData(dataFolder: string): boolean {
  * Renames a file or folder to `<name>.set-aside-<UTC time>` in the same parent folder, and keeps
  * only the two newest with this name. No program may be using it.
  * @returns the new path.
- * @throws the file system's error, with nothing changed. An older one that cannot be removed is not
- * an error.
+ * @throws the file system's error; nothing has changed unless only the sync of the folder failed.
+ * An older one that cannot be removed is not an error.
  */
 export function setAside(path: string, nowMs: number): string {
   const parent = dirname(path)

@@ -36,8 +36,8 @@ export const apiSession = defineEntity({
     identityId: idReferenceField('identity', 'cascade', { required: true }),
     authenticatorId: idReferenceField('authenticator', 'cascade'),
     /**
-     * Third-party CA that issued the client certificate of the log-in; deleting the CA ends the
-     * session.
+     * Third-party CA whose external ID claim identified the identity at log-in; '' for every other
+     * log-in. Deleting the CA ends the session.
      */
     caId: idReferenceField('ca', 'cascade', hidden),
     /**
@@ -53,16 +53,16 @@ export const apiSession = defineEntity({
     hasImproperChain: booleanField(hidden),
     ipAddress: textField({ settable: 'never' }),
     /**
-     * API on which the session was opened, which limits its use; '' if it was created before this
-     * field existed.
+     * API on which the session was opened, or which used an OIDC session first; limits the use of
+     * the session. '' for an unused OIDC session, and for a session from before this field existed.
      */
     api: choiceField(['client', 'management'], { since: 2, ...hidden }),
     /** OIDC client ('': none), and SHA-256 of the redeemed code, hex. */
     clientId: textField({ since: 2, ...hidden }),
     ...markHiddenFromEvents({ codeHash: textField({ since: 2, ...hidden }) }),
     /**
-     * Log time of the redemption. Until a token of the session is used, the client may redeem the
-     * code again.
+     * Log time of the redemption; null without a code, and once a token of the session was used.
+     * Until then, the client may redeem the code again within some seconds.
      */
     ...markHiddenFromEvents({ codeRedeemedAt: timestampField({ since: 2, ...hidden }) }),
     /**
@@ -79,8 +79,8 @@ export const apiSession = defineEntity({
     token: computedField({ from: 'field', field: 'id' }, textShape),
     cachedLastActivityAt: computedField({ from: 'field', field: 'lastActivityAt' }, dateTimeSchema),
     /**
-     * Empty in the descriptor; the API fills in the factors that the identity's auth policy
-     * requires.
+     * Empty in lists. In the caller's own session, the API shows the factors that the session still
+     * lacks.
      */
     authQueries: constantField([], authQueryListSchema),
     isMfaRequired: constantField(false, booleanSchema),

@@ -14,7 +14,11 @@ export const auditEntry = defineEntity({
     at: timestampField(),
     /** Index of the log entry. */
     index: integerField(),
-    /** Identity id, `controller:ID` for a controller, or `uid:N (name)` for a user of its host. */
+    /**
+     * The identity id; for a caller without a session, the presented credential, such as
+     * `enrollment:ID`; otherwise `controller:ID`, `uid:N (name)` for a user of a controller's host,
+     * `bootstrap` or `restore`.
+     */
     actor: textField(),
     /** Name that the actor had when the entry was written. */
     actorName: textField(),

@@ -54,7 +54,7 @@ export const authenticator = defineEntity({
     ...markHiddenFromEvents({
       /**
        * SHA-256 of the one-time token that created the authenticator, hex. A repeated enrollment
-       * with this token gets the same response.
+       * with this token and the same key gets the same response.
        */
       enrolledBy: optionalTextField({ ...hidden, unique: 'a token is used once' }),
       /** Certificate that replaces `certPem` once its holder has used it. */

@@ -11,7 +11,7 @@ import { markShownInEvents, markHiddenFromEvents } from '../event-visibility.ts'
 
 /**
  * A third-party certificate authority. After its verification, certificates that it issued may be
- * used to enroll and log in.
+ * used to enroll and log in, as far as its flags permit.
  */
 export const ca = defineEntity({
   name: 'ca',

@@ -31,7 +31,7 @@ const whenSet = { shown: 'whenSet' } as const
 
 /**
  * A one-time token with which an identity or a router obtains its credential; valid until it is
- * used or deleted.
+ * used, deleted or expired.
  */
 export const enrollment = defineEntity({
   name: 'enrollment',

@@ -16,8 +16,9 @@ const derived = { settable: 'proposer' } as const
 const audienceMember = { type: ['string', 'null'], maxLength: 4096 } as const
 
 /**
- * A third party whose tokens are accepted at log-in. Tokens are verified with one certificate or
- * with the keys at a JWKS address.
+ * A third party whose tokens are accepted, while the signer is enabled, for log-in, as a second
+ * factor and for enrollment. Tokens are verified with one certificate or with the keys at a JWKS
+ * address.
  */
 export const externalJwtSigner = defineEntity({
   name: 'externalJwtSigner',

@@ -25,7 +25,10 @@ export const integrityRun = defineEntity({
     runId: textField(hidden),
     isFixing: booleanField(hidden),
     isInProgress: booleanField(hidden),
-    /** Id of the controller that runs the check; '' until a controller has started the check. */
+    /**
+     * Ids of the controller and of its process that run the check, separated by a space; '' until a
+     * controller has started the check.
+     */
     runner: textField(hidden),
     startedAt: timestampField(hidden),
     endedAt: timestampField(hidden),

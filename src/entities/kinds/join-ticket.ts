@@ -4,8 +4,8 @@ import { booleanField, textField, timestampField } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * A single-use permission to join, stored as a digest; not served by any API. The fields `usedBy…`
- * are '' until the ticket is used.
+ * A single-use permission to join, stored as a digest; not served by any API. `usedByNodeId` is ''
+ * until the ticket is used.
  */
 export const joinTicket = defineEntity({
   name: 'joinTicket',

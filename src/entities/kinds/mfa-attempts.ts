@@ -4,8 +4,8 @@ import { integerField, idReferenceField, timestampField } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Wrong TOTP codes of one identity since the last correct code. The record's id is the identity's
- * id, so there is at most one record per identity; not served by any API.
+ * Number of submitted codes of one identity since the last correct code. The record's id is the
+ * identity's id, so there is at most one record per identity; not served by any API.
  */
 export const mfaAttempts = defineEntity({
   name: 'mfaAttempts',
@@ -15,7 +15,7 @@ export const mfaAttempts = defineEntity({
   fields: {
     identityId: idReferenceField('identity', 'cascade', { ...hidden, required: true }),
     count: integerField(hidden),
-    /** Log time of the last recorded attempt; the pause between attempts is counted from it. */
+    /** Log time of the last recorded attempt, at which a pause after too many attempts begins. */
     lastAt: timestampField(hidden),
   },
   symbols: [],

@@ -23,8 +23,8 @@ export const mfa = defineEntity({
   fields: markShownInEvents({
     identityId: idReferenceField('identity', 'cascade', { ...hidden, required: true }),
     /**
-     * False until a first correct code proves that the user has the secret; until then, no session
-     * requires codes.
+     * False until a first correct code proves that the user has the secret; until then, the factor
+     * counts as missing.
      */
     isVerified: booleanField({ settable: 'never' }),
     ...markHiddenFromEvents({
@@ -37,11 +37,16 @@ export const mfa = defineEntity({
       /** Secret and recovery codes, encrypted with version `keyVersion` of the factor key. */
       sealed: textField({ ...hidden, charactersMax: encryptedFactorCharactersMax }),
       keyVersion: integerField(hidden),
-      /** The latest accepted time step; codes of this step and of earlier steps are refused. */
+      /**
+       * Codes of this time step and of earlier steps are refused, except that the session
+       * `stepSessionId` may repeat the code of this step. It is the step of the last used
+       * time-based code, or the step before if that code verified the factor, because clients log
+       * in with the same code.
+       */
       lastStep: integerField(hidden),
       /**
-       * The session that passed the second factor with the code of `lastStep`; empty if that code
-       * was used for another purpose since.
+       * The session that passed the second factor with the code of `lastStep`; empty if another use
+       * of a code, even of a recovery code, came last.
        */
       stepSessionId: textField({ ...hidden, since: 3 }),
       /** Positions of the used recovery codes, in order of use. */

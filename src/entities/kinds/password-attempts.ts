@@ -4,9 +4,9 @@ import { integerField, idReferenceField, timestampField } from '../fields.ts'
 const hidden = { settable: 'never', shown: 'never' } as const
 
 /**
- * Wrong passwords for one authenticator since the last success, if the auth policy limits wrong
- * passwords. The record's id is the authenticator's id, so there is at most one record per
- * authenticator; not served by any API.
+ * Number of password attempts for one authenticator since the last success, if the auth policy
+ * limits wrong passwords. The record's id is the authenticator's id, so there is at most one record
+ * per authenticator; not served by any API.
  */
 export const passwordAttempts = defineEntity({
   name: 'passwordAttempts',
@@ -16,7 +16,7 @@ export const passwordAttempts = defineEntity({
   fields: {
     authenticatorId: idReferenceField('authenticator', 'cascade', { ...hidden, required: true }),
     count: integerField(hidden),
-    /** Log time of the last recorded attempt; a lockout is counted from it. */
+    /** Log time of the last recorded attempt, at which a lockout begins. */
     lastAt: timestampField(hidden),
   },
   symbols: [],

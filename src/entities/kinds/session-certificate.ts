@@ -6,7 +6,8 @@ const made = { settable: 'never' } as const
 
 /**
  * A short-lived certificate of one API session, with which the session's client connects to
- * routers. The certificate is deleted together with the session.
+ * routers, and which tokens of OIDC can require. The certificate is deleted together with the
+ * session.
  */
 export const sessionCertificate = defineEntity({
   name: 'sessionCertificate',

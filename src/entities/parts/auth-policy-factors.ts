@@ -4,7 +4,7 @@ import { booleanSchema, openObjectSchema } from '../response-schemas.ts'
 /** Minimum length of any password; an auth policy cannot allow shorter ones. */
 export const passwordLengthMin = 5
 
-/** Schema for a number of attempts or minutes; a negative number means unlimited. */
+/** Schema for a number of attempts or minutes; 0 and negative numbers mean unlimited. */
 const count = { type: 'integer', maximum: 52_560_000 } as const
 const signerId = { type: 'string', maxLength: 128 } as const
 

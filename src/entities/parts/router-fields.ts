@@ -73,9 +73,10 @@ export const commonRouterFields = {
   ctrlChanListeners: objectField(listeners, {}, { shown: 'whenSet' }),
   configs: idReferencesField('config', 'strip', { nullIfEmpty: true }),
   /**
-   * Hosts that the router's server certificate may contain, even hosts of other routers. If the
-   * list is empty, the certificate may contain the hosts in the router's enrollment request, except
-   * hosts of other routers. Only administrators can set this field.
+   * If the list is not empty, the router's server certificate may contain only these hosts and
+   * loopback names; the list may name hosts of other routers and of controllers. If it is empty,
+   * the certificate may contain the hosts in the router's enrollment request, except hosts of other
+   * routers, hosts of controllers and wildcards. Only administrators can set this field.
    */
   allowedNames: textListField(hosts),
   /** Hosts in the router's server certificate, each normalized. */
@@ -148,8 +149,8 @@ export const versionInfoField = computedField(
 )
 
 /**
- * Rules of the field `fingerprint`, which contains the SHA-1 of the router's enrolled certificate;
- * null before enrollment.
+ * Rules of the field `fingerprint`, which contains the SHA-1 of the router's certificate; null
+ * before enrollment, unless the fabric API set it.
  */
 export const routerFingerprintFieldRules = {
   settable: 'proposer',

@@ -38,7 +38,10 @@ export class FileSink {
     this.#deps = deps
   }
 
-  /** Number of events that were evicted from the ring before they could be written. */
+  /**
+   * Number of events, in all namespaces, that were evicted from the ring before they could be
+   * written.
+   */
   get lost(): number {
     return this.#reader?.lost ?? 0
   }

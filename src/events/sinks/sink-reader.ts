@@ -7,7 +7,7 @@ import {
 import type { EmittedEvent } from '../emitted-event.ts'
 import type { EventBus } from '../event-bus.ts'
 
-/** Lines for a sink, and the number of events that were lost before the first line. */
+/** Lines for a sink, and the number of events in them; the line that marks a gap does not count. */
 interface SinkBatch {
   readonly lines: string
   readonly events: number
@@ -46,7 +46,7 @@ export class SinkReader {
     this.#unwant()
   }
 
-  /** The next lines; null when there is no event. */
+  /** The next lines; null when there is nothing to write. */
   take(bytesMax: number): SinkBatch | null {
     const { ring } = this.#bus
     let [lines, events] = [this.#gapLine(), 0]
@@ -96,7 +96,7 @@ export function endOfStreamLine(selfId: string, at: EventPosition): string {
 }
 
 /**
- * A line that marks missing events in a file.
+ * A line that marks missing events in the output of a sink.
  * @param count number of missing events in all namespaces, so the reader's filter may match fewer;
  * undefined if unknown.
  */

@@ -17,11 +17,15 @@ export const authenticationSubject: EventSubject = {
   ],
   fields: [
     { name: 'event_type', type: 'string', meaning: 'Type of the event, from the table above.' },
-    { name: 'type', type: 'string', meaning: 'The method: `password`, `cert` or `ext-jwt`.' },
+    {
+      name: 'type',
+      type: 'string',
+      meaning: '`password`, `cert` or `ext-jwt`; for `fail`, the method that the client named.',
+    },
     {
       name: 'authenticator_id',
       type: 'string',
-      meaning: 'ID of the authenticator; empty if none matched.',
+      meaning: 'ID of the authenticator; empty if the log-in failed, or used none.',
     },
     {
       name: 'external_jwt_signer_id',
@@ -55,7 +59,8 @@ export const authenticationSubject: EventSubject = {
     {
       name: 'improper_client_cert_chain',
       type: 'boolean',
-      meaning: 'Whether the client sent its certificate without the intermediate certificates.',
+      meaning:
+        'Whether the client sent its certificate without the intermediate certificates; false if the log-in failed.',
     },
   ],
 }

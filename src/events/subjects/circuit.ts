@@ -40,7 +40,8 @@ export const circuitSubject: EventSubject = {
     {
       name: 'path',
       type: 'object',
-      meaning: '`nodes` (routers), `links`, `ingress_id`, `egress_id`.',
+      meaning:
+        '`nodes` (IDs of routers), `links` (IDs); `ingress_id` and `egress_id` are always empty.',
     },
     { name: 'link_count', type: 'number', meaning: 'Number of links on the path.' },
     { name: 'path_cost', type: 'number', meaning: 'Cost of the path.', isOptional: true },

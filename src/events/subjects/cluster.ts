@@ -42,7 +42,7 @@ export const clusterSubject: EventSubject = {
       name: 'peers',
       type: 'objects',
       meaning:
-        'For `members.*` all members, for `peer.*` only the other controller, each with `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader`.',
+        'For `members.*` all members, for `peer.*` only the other controller, each with `id`, `addr`, `version`, `apiAddresses` {name: [{`url`, `version`}]}, `isPreferredLeader` (always false).',
       isOptional: true,
     },
     {

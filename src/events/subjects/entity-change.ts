@@ -58,7 +58,7 @@ export const entityChangeSubject: EventSubject = {
       name: 'metadata',
       type: 'object',
       meaning:
-        '`author` {`type`, `id`, `name`}, `source` {`type`, `auth`, `localAddr`, `remoteAddr`, `method`}, `raft_index`.',
+        '`author` {`type`, `id`, `name`}, `source` {`type`, `auth`, `localAddr`, `remoteAddr`, `method`} (`auth` and `localAddr` are always empty), `raft_index`.',
       isOptional: true,
     },
   ],

@@ -30,7 +30,7 @@ export const usageSubject: EventSubject = {
       name: 'source_id',
       type: 'string',
       meaning:
-        'ID of the router that counted the bytes. All other fields contain what this router reported.',
+        'ID of the router that counted the bytes. The following fields contain what this router reported.',
     },
     { name: 'circuit_id', type: 'string', meaning: 'ID of the circuit.' },
     { name: 'usage', type: 'number', meaning: 'Number of bytes.' },

@@ -18,7 +18,8 @@ import { peerDataKey } from '../../channel/messages/peer-data.ts'
 import { edgeErrorCode } from '../../channel/messages/edge.ts'
 
 /**
- * Session ID of the circuits that routers' tunnels dial: empty, because a tunnel has no session.
+ * Session ID of the circuits that routers dial with their own identity, for a tunnel or another
+ * listener: empty, because they have no session.
  */
 export const NO_SERVICE_SESSION = ''
 
@@ -42,8 +43,9 @@ export interface DialChecks {
 export interface AdmittedDial {
   readonly client: AdmittedClient
   /**
-   * Whether the dial is still permitted. The controller calls it once the path is set up, because
-   * the permissions of a tunnel end without an event. Always true for a client.
+   * Returns whether the dial is still permitted; called once the path is set up, because no session
+   * ends when the permissions of a router's identity end. Always true for a client: its dial is
+   * canceled when its session ends.
    */
   readonly isGranted: () => boolean
 }
@@ -53,7 +55,11 @@ export interface RequestingRouter {
   readonly evaluatesPosture: boolean
 }
 
-/** Checks whether the client may dial. @throws {CircuitRefusedError} if it may not. */
+/**
+ * Checks whether the client, or the router with its own identity, may dial.
+ * @throws {CircuitRefusedError} if not, if the service does not exist, or if the service requires
+ * encryption and the request contains no public key.
+ */
 export async function admitDial(
   judges: DialChecks,
   by: RequestingRouter,

@@ -8,7 +8,7 @@ export interface HostCandidate {
 
 export interface HostChoiceRules {
   readonly strategy: HostedService['strategy']
-  /** Random number from 0 to 1, for the random and weighted strategies. */
+  /** Random number, at least 0 and less than 1, for the random and weighted strategies. */
   readonly drawn: number
   /**
    * ID of the terminator that the client used before, for the sticky strategy; '' if there is none.

@@ -82,13 +82,13 @@ export interface CircuitHandlerDeps extends DialChecks {
   readonly links: LiveLinks
   readonly connection: (routerId: string) => RouterConnection | undefined
   readonly clock: Clock
-  /** Returns a random number from 0 to 1. */
+  /** Returns a random number, at least 0 and less than 1. */
   readonly draw: () => number
   readonly log: RouterLogger
   readonly publishFact?: ObservationSink
   /** Absent if identities are not traced. */
   readonly traces?: Pick<TracedIdentities, 'of' | 'sweep'>
-  /** Absent if this is the only controller. */
+  /** Absent: circuits are not shared with other controllers. */
   readonly shared?: SharedCircuits
   /** Called when the router of a terminator reports that it does not know the terminator. */
   readonly onInvalidHost?: (host: ServiceHost) => void
@@ -106,8 +106,8 @@ interface Attempt {
   /**
    * Ends the attempt.
    * @param fault null if the path was set up.
-   * @param isOfHost true if the terminator's router reported the fault, which then counts against
-   * the terminator.
+   * @param isOfHost true if the terminator's router reported the fault or did not answer; the fault
+   * then counts against the terminator.
    */
   readonly settle: (fault: RouteFault | null, isOfHost: boolean) => void
 }
@@ -235,7 +235,7 @@ export class CircuitHandler implements ChannelHandler {
     this.#deps.traces?.sweep()
   }
 
-  /** Ends the circuits of clients whose sessions have ended for any reason. */
+  /** Ends the circuits of ended service sessions, including circuits that are being created. */
   onSessionsEnded(sessionIds: ReadonlySet<string>): void {
     for (const lay of this.#lays.values()) if (sessionIds.has(lay.sessionId)) lay.isOver = true
     this.upkeep.onSessionsEnded(sessionIds)
@@ -415,8 +415,8 @@ export class CircuitHandler implements ChannelHandler {
   }
 
   /**
-   * Waits until a host can be reached. A restarted controller knows the hosts of a service before
-   * their routers have reconnected and reported links; without this wait, dials would fail.
+   * Chooses a host; soon after the start, waits for one that can be reached. A restarted controller
+   * knows the hosts of a service before their routers have reconnected and reported links.
    * @throws {CircuitRefusedError} when the client loses the permission to dial.
    */
   async #awaited(
@@ -477,7 +477,7 @@ export class CircuitHandler implements ChannelHandler {
     const there = service.hosts.filter(
       (host) => host.instanceId === instanceId && connection(host.routerId) !== undefined,
     )
-    // If every host has failed, tries the failed ones again, because the path may have been the
+    // If every host has failed, tries those again that did not refuse: the path may have been the
     // cause.
     const fresh = there.filter(({ terminatorId }) => !failed.has(terminatorId))
     const isOpen = ({ terminatorId }: ServiceHost): boolean => {

@@ -41,7 +41,7 @@ export interface CircuitMaintenanceDeps {
   readonly publishFact?: ObservationSink
   /** Returns whether a path of this circuit through this router is being set up. */
   readonly isLaid: (routerId: string, circuitId: string) => boolean
-  /** Absent if this is the only controller. */
+  /** Absent: circuits are not shared with other controllers. */
   readonly shared?: SharedCircuits
   readonly isGranted: TunnelAccessCheck
   readonly clock: Clock
@@ -97,14 +97,17 @@ export class CircuitMaintenance {
     }
   }
 
-  /** Answers a router that asks whether its idle circuits still exist. */
+  /**
+   * Called when a router asks whether its idle circuits still exist; makes it drop those that do
+   * not.
+   */
   *onConfirmation(
     { router, channel }: RouterConnection,
     { body }: ChannelMessage,
   ): Generator<void, void> {
     const { circuitIds, idleTimes } = yield* decodeIncrementally(CircuitConfirmationSchema, body)
-    // No controller knows a circuit if its controller restarted, or ended it while the router was
-    // disconnected. The router must then drop the circuit.
+    // No controller knows a circuit that ended while the router was disconnected, or that no other
+    // controller took over when its owner failed. The router must drop such a circuit.
     for (const id of circuitIds) {
       const idleNs = Object.hasOwn(idleTimes, id) ? (idleTimes[id] ?? 0n) : 0n
       const circuit = this.#answeredFor(router.id, id)
@@ -141,8 +144,8 @@ export class CircuitMaintenance {
 
   /**
    * The circuit that a router reports about, if this controller owns it or can become its owner.
-   * The second case occurs when another controller became the owner while this controller
-   * restarted.
+   * The second case occurs, for example, when another controller became the owner while this
+   * controller restarted.
    */
   #answeredFor(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     return this.carriedBy(routerId, id) ?? this.#deps.shared?.claim(routerId, id, hasEnded)
@@ -301,7 +304,8 @@ export class CircuitMaintenance {
   }
 
   /**
-   * Chooses another path between the same endpoints; ends the circuit if there is no other path.
+   * Moves the circuit to the cheapest path between its endpoints, which may be the present one;
+   * ends the circuit if there is no path.
    */
   #reroute(circuit: Circuit): void {
     const { hosts, links } = this.#deps

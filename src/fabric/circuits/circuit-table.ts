@@ -16,7 +16,7 @@ export interface Circuit {
   readonly ends: CircuitEndpointAddresses
   readonly hostId: string
   readonly instanceId: string
-  /** True if the tunnel of the ingress router dialed the circuit. */
+  /** True if the ingress router dialed the circuit with its own identity. */
   readonly isOfTunnel: boolean
   /** True if the tunnel of the egress router hosts the terminator, as identity `hostId`. */
   readonly isHostedByTunnel: boolean
@@ -26,7 +26,7 @@ export interface Circuit {
 }
 
 export interface CircuitListener {
-  /** Called for a new circuit, and when a circuit gets a new path. */
+  /** Called for a new or replaced circuit, and when a circuit gets a new path. */
   onKept(circuit: Circuit): void
   onDropped(id: string): void
 }

@@ -47,9 +47,10 @@ interface Claimed {
 
 /**
  * The circuits that all controllers publish to each other. Each circuit has one owner. If the owner
- * fails, the next controller in the order of IDs becomes the owner. If two controllers consider
- * themselves the owner, for example after a partition, the one with the higher number of takeovers
- * wins; for equal numbers, the one with the smaller ID.
+ * fails, the next controller in the order of IDs becomes the owner, unless a router on the path
+ * reports the circuit to another controller first. If two controllers consider themselves the
+ * owner, for example after a partition, the one with the higher number of takeovers wins; for equal
+ * numbers, the one with the smaller ID.
  */
 export class SharedCircuits {
   readonly #deps: SharedCircuitsDeps
@@ -61,7 +62,10 @@ export class SharedCircuits {
   readonly #claimed = new Map<string, Claimed>()
   #isTakingOver = false
   #warnedMs = -Infinity
-  /** Called for each circuit that this controller has taken over and added to its table. */
+  /**
+   * Called for each circuit that this controller has taken over and added to its table, except a
+   * circuit with an ended endpoint.
+   */
   onTakenOver: (circuit: Circuit) => void = () => undefined
   /**
    * Called when another controller also claims to own a circuit, and this controller stays its
@@ -91,9 +95,9 @@ export class SharedCircuits {
   /**
    * Makes this controller the owner of a circuit because a router on its path reports to it, for
    * example because it was the owner before a restart.
-   * @param hasEnded true if one endpoint is gone, so that no routes must be sent.
-   * @returns undefined if no controller knows the circuit, the router is not on its path, or the
-   * circuit table is full.
+   * @param hasEnded true if one endpoint is gone, so that no routes are sent.
+   * @returns undefined if no controller knows the circuit, the router is not on its path, the
+   * circuit table is full, or the takeover has ended the circuit.
    */
   claim(routerId: string, id: string, hasEnded = false): Circuit | undefined {
     const record = this.#recordOf(id)

@@ -26,7 +26,7 @@ export class ConnectionHandler implements ChannelHandler {
 
   /**
    * @param publishFact publishes an event for the first connect and the last disconnect of an
-   * identity, and for each connection.
+   * identity, and for each newly reported connection.
    */
   constructor(publishFact: ObservationSink = discardObservation) {
     this.#publishFact = publishFact

@@ -30,10 +30,11 @@ export interface EndedAccessSweeperDeps {
 }
 
 /**
- * Removes terminators of clients whose service sessions have ended. Routers receive each ended
- * session and remove its terminators, but a faulty router that keeps a terminator would still
- * receive traffic. Also ends circuits of clients at routers that they may no longer use according
- * to the policies, because routers do not know this for OIDC clients.
+ * Removes terminators of clients that may no longer host the service or use the router, for example
+ * because their service sessions have ended. Routers receive each ended session and remove its
+ * terminators, but a faulty router that keeps a terminator would still receive traffic. Also ends
+ * circuits of clients at routers that they may no longer use according to the policies, because
+ * routers do not know this for OIDC clients.
  */
 export class EndedAccessSweeper implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers'] = new Map()

@@ -36,7 +36,10 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
     this.#refused = new RefusedAccessCounter(clock)
   }
 
-  /** @throws {Problem} when too many log entries of the client were rejected recently. */
+  /**
+   * @throws {Problem} for a request to host, when too many log entries of the client were rejected
+   * recently.
+   */
   async judge(claim: ClientAccessRequest): Promise<ClientAccessDecision> {
     if (claim.type === 'Bind') this.#refused.beginEntry(claim)
     const judged = await evaluateAgainBeforeRefusal(
@@ -67,7 +70,7 @@ export class PresentedSessionTokens implements Pick<RouterClients, 'judge' | 're
     return isTaken
   }
 
-  /** Called when the log rejected the entry of a request that had been granted. */
+  /** Called when the entry of a granted request was rejected, or is too large for the log. */
   onEntryRefused(claim: Pick<ClientAccessRequest, 'routerId' | 'apiSessionToken'>): void {
     this.#refused.chargeEntry(claim)
   }

@@ -51,9 +51,10 @@ interface Look {
 }
 
 /**
- * Asks each router some time after it has connected which of the terminators that it created still
- * exist, and removes the others. A router that restarted, or was disconnected when a session ended,
- * hosts fewer terminators than the records contain, and dials to the missing ones would fail.
+ * On the leader, asks each router some time after it has connected which of the terminators that it
+ * created still exist, and removes the others. A router that restarted, or was disconnected when a
+ * session ended, hosts fewer terminators than the records contain, and dials to the missing ones
+ * would fail.
  */
 export class RouterTerminatorValidator implements ChannelHandler {
   readonly handlers: ChannelHandler['handlers']

@@ -10,7 +10,7 @@ export class SentSessionIndex<R extends object> {
   readonly #free: number[] = []
   readonly #byReader = new Map<R, Uint32Array>()
 
-  /** Readers to which at least one session was sent. */
+  /** Readers for which `setAll` was called, also those without any sessions. */
   readers(): IterableIterator<R> {
     return this.#byReader.keys()
   }

@@ -19,7 +19,10 @@ import type { PresentedSessionTokens } from './presented-session-tokens.ts'
 import { SentSessionIndex } from './sent-session-index.ts'
 
 const { wholeSessionsEveryMs } = routerLimits
-/** Maximum sessions in one message. Routers use a list only after its last message has arrived. */
+/**
+ * Maximum sessions that one message adds. Routers use a full list only after its last message has
+ * arrived.
+ */
 const CHUNK_SESSIONS = 100
 /**
  * Maximum checks before other work runs. One check determines whether one router may know one
@@ -247,8 +250,9 @@ export class SessionHandler implements ChannelHandler {
   }
 
   /**
-   * Reports ended sessions to each router that knows the API session or presented the service
-   * session. The router ends its remaining circuits and terminators of these sessions.
+   * Reports ended service sessions to each router to which this controller sent the API session, or
+   * at which a client presented the service session. The router ends its remaining circuits and
+   * terminators of these sessions.
    */
   #reportEnded(): void {
     if (this.#ended.size === 0) return
@@ -298,7 +302,7 @@ export class SessionHandler implements ChannelHandler {
   /**
    * Called after policies or attributes have changed. Sends sessions that a router may know now,
    * and removes those that it may not know any more. Works in slices, because there may be many
-   * sessions of both kinds.
+   * sessions.
    */
   async #sendMoved(): Promise<void> {
     this.#isMoving = true

@@ -41,9 +41,9 @@ interface LinkHandlerDeps {
    */
   readonly onLinksReported?: (routerId: string, ids: DialedLinkIds) => Iterable<void> | undefined
   /**
-   * Whether one of the fingerprints (hex SHA-1) is that of the router's current certificate. The
-   * decision depends only on replicated records, so any controller can answer for a router that is
-   * connected to another controller.
+   * Whether one of the fingerprints (hex SHA-1) is that of the router's current or pending
+   * certificate. The decision depends only on replicated records, so any controller can answer for
+   * a router that is connected to another controller.
    */
   readonly isCertificateOf: (routerId: string, fingerprints: readonly string[]) => boolean
 }
@@ -121,8 +121,8 @@ export function createLinkHandler(deps: LinkHandlerDeps): ChannelHandler {
 }
 
 /**
- * Message that makes a router close a link that the other router has lost or an administrator has
- * removed.
+ * Message that makes a router close a link, for example because the other router has lost it or an
+ * administrator has removed it.
  */
 export function closeLinkMessage({ id, iteration }: LiveLink): OutboundMessage {
   const fault = create(FaultSchema, { subject: FaultSubject.LINK, id, iteration })

@@ -41,7 +41,7 @@ interface LinkTableDeps {
   readonly isBarred: (routerId: string) => boolean
   /** Makes a router close its side of a link that is gone. */
   readonly sendGone: (routerId: string, link: LiveLink) => void
-  /** Called when a link is new, was reported again, or has more or fewer sockets. */
+  /** Called when a link is new or was reported again, or its sockets were reported. */
   readonly onSeen?: (link: LiveLink, how: 'new' | 'known' | 'connectionsChanged') => void
   /**
    * Called when a link was lost or removed. Not called when only the router that reported it has
@@ -140,7 +140,10 @@ export class LinkTable implements LiveLinks {
     this.#deps.onSeen?.(this.#view(kept), 'connectionsChanged')
   }
 
-  /** Called when one of a link's two routers has reported it as lost; informs the other router. */
+  /**
+   * Called when one of a link's two routers has reported it as lost. Informs the other router if
+   * both are connected.
+   */
   lost(routerId: string, id: string, iteration: number): void {
     const kept = this.#links.kept(id)
     if (kept === undefined || kept.link.iteration > iteration) return

@@ -29,7 +29,7 @@ interface ModelHandlerDeps {
   readonly model: RouterModel
   /**
    * ID that changes whenever the history of the model is replaced, for example by a restore. A
-   * router discards a model with another timeline ID.
+   * router that receives another timeline ID discards its model.
    */
   readonly timelineId: () => string
   readonly isLeader: () => boolean

@@ -36,8 +36,8 @@ export function createAccessChangeRecorder(): RecordChanges {
 }
 
 /**
- * Returns and clears the recorded changes. A record outside the scope of its kind counts as
- * missing.
+ * Returns and clears the recorded changes. A record outside the scope of its kind, or an expired
+ * policy, counts as missing.
  */
 export function takeAccessChanges(
   writes: RecordChanges,

@@ -219,8 +219,8 @@ export class AccessClasses {
   }
 
   /**
-   * Applies a plan. `onBecame` is called for each access class whose members all move to another
-   * class, before the old class is removed.
+   * Applies a plan. `onBecame` is called for each access class whose members all move to the same
+   * new class, once they belong to that class.
    */
   commit(
     { entered, left, moves }: AccessClassChanges,

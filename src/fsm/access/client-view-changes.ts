@@ -103,8 +103,8 @@ export class ClientViewChanges {
   }
 
   /**
-   * Marks the views of all identities that one of the policies selects, before or after the
-   * changes, as changed.
+   * Marks the views of all identities that one of the policies selects as changed; `side`: whether
+   * it selects them before or after the changes.
    */
   #moveAll(policies: Iterable<ServicePolicy>, side: BeforeOrAfter): void {
     for (const { id } of policies) {
@@ -396,8 +396,8 @@ function sameServices(a: ServicePolicy, b: ServicePolicy): boolean {
 }
 
 /**
- * Whether two versions of a policy grant different rights or have different conditions, regardless
- * of the records that they select.
+ * Whether two versions of a policy differ in the rights that they grant, in the services or in the
+ * posture checks. Their identity roles are not compared.
  */
 export function isPolicyEffectChanged(
   a: ServicePolicy | undefined,

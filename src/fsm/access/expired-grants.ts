@@ -55,7 +55,7 @@ export function findExpiredGrants(
 
 /**
  * Time at which the last of the granting policies stops granting the right to the identity, UTC ms;
- * null: the right does not expire.
+ * null: the right does not expire, or there are no granting policies.
  */
 export function grantExpiryMs(
   identity: Identity,

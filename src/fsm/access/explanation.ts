@@ -25,7 +25,8 @@ import { type NearestPolicy, nearestPolicy, nearestPolicyLimits } from './neares
 
 /**
  * Limits for the lists in an explanation of the access of one identity to one service. The counts
- * next to the lists are not limited.
+ * next to the lists are not limited, except that router policies are counted only if they allow one
+ * of the first `explainedRoutersMax` routers.
  */
 export const explanationLimits = {
   /** Maximum policies in each list of one explanation; further policies are only counted. */
@@ -69,7 +70,7 @@ export interface ExplainedRight {
   readonly isGranted: boolean
   /**
    * Time at which the last of the granting policies stops granting the right to the identity, UTC
-   * ms; null: the right does not expire.
+   * ms; null: the right does not expire, or no policy grants it.
    */
   readonly endsAtMs: number | null
   /** Expiries because of which the right was lost; empty if the right is granted. */

@@ -37,7 +37,7 @@ export function toPolicyWithPostureChecks(
   }
 }
 
-/** The service policies that select an identity. */
+/** The service policies that select an identity and have not expired. */
 export function policiesForIdentity(state: State, identity: EntityRecord): ServicePolicy[] {
   const table = state.table('servicePolicy')
   return activePoliciesSelecting(table, 'identityRoles', identity)

@@ -18,7 +18,8 @@ type Condition = (records: RecordSource, identity: Identity) => boolean
 /**
  * Reason why a change would leave the network without a usable administrator; null if an
  * administrator remains. The change must not remove the last administrator, the last enabled one,
- * or the last one who can log in to a fully authenticated session.
+ * or the last one whose password is sufficient for a fully authenticated session (with a TOTP code
+ * if required).
  */
 export function adminLossReason(state: State, change: AdminChange, atMs: number): string | null {
   const isEnabled: Condition = (_records, identity) => !isDisabled(identity, atMs)

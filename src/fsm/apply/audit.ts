@@ -24,7 +24,7 @@ export interface AuditedWrite {
   readonly action: 'create' | 'replace' | 'patch' | 'delete'
   readonly entity: string
   readonly id: string
-  /** Names of the changed fields; empty for a creation. */
+  /** Names of the changed fields; empty for a creation or a deletion. */
   fields: readonly string[]
 }
 
@@ -45,8 +45,8 @@ const unaudited: ReadonlySet<number> = new Set([
 const recordedWhenWritten: ReadonlySet<number> = new Set([
   CommandKind.PASSWORD_ATTEMPT,
   CommandKind.MFA_ATTEMPT,
-  // This command may only announce expiries, or may be applied twice. It is audited when it ends
-  // access.
+  // Such a command may announce expiries without ending access, and may be applied twice. It is
+  // audited only when it ends access.
   CommandKind.ACCESS_END,
 ])
 
@@ -143,8 +143,8 @@ function recordName(
 }
 
 /**
- * The action of a command that writes no record itself, but reports an action that is planned or
- * done; null for other commands.
+ * The action of a command whose audit record describes an action on the cluster, or ended access,
+ * and not the write of one record; null for other commands.
  */
 function recordedAction(
   { kind, payload }: Command,

@@ -70,8 +70,8 @@ const askingFields: Readonly<Record<PendingFactor['kind'], keyof SecondaryRules>
 
 /**
  * Second factors that an identity must provide under its current policy and MFA: a TOTP code if it
- * has MFA or if its policy requires TOTP. Null: without a policy the required factors are unknown,
- * so no factor is sufficient.
+ * has MFA or if its policy requires TOTP, and a JWT if its policy requires one from a signer. Null:
+ * without a policy the required factors are unknown, so no factor is sufficient.
  */
 export function requiredFactors(
   records: RecordSource,
@@ -203,9 +203,9 @@ export interface LockoutRules extends Pick<PrimaryRules['updb'], 'maxAttempts'> 
 type Attempts = Pick<PasswordAttempts, 'count' | 'lastAt'>
 
 /**
- * Lockout rules for an identity. The lockout of an administrator always expires; otherwise anyone
- * who can write auth policies could let strangers lock out every administrator. Undefined: the
- * identity cannot log in.
+ * Lockout rules for an identity. From feature level 2 on, the lockout of an administrator always
+ * expires; otherwise anyone who can write auth policies could let strangers lock out every
+ * administrator. Undefined: the identity cannot log in.
  */
 export function identityLockoutRules(
   records: RecordSource,
@@ -252,7 +252,8 @@ export function passwordLockPeriod(
 }
 
 /**
- * Number that the next attempt gets: 1 if a lock with the duration in the auth policy has expired.
+ * Number that the next attempt gets: 1 for the first attempt, and after a lock with the duration in
+ * the auth policy has expired.
  */
 export function nextAttemptNumber(
   attempts: Attempts | undefined,

@@ -65,7 +65,7 @@ export interface KindRules<R extends EntityRecord = EntityRecord> {
  */
 export interface CommandContext {
   readonly index: Index
-  /** Log time, UTC ms; never decreases along the log. */
+  /** Log time, UTC ms. It decreases along the log only when an operator resets log time. */
   readonly logTimeMs: number
   /** The API session in which the request was made; '' without a session. */
   readonly sessionId: string
@@ -85,7 +85,8 @@ export interface CommandContext {
 }
 
 /**
- * `full`: an administrator, a session that acts on its own identity, or the system. `limited`: an
- * identity with permissions, which cannot act on identities with more rights.
+ * `full`: an administrator, a session that acts on its own identity, the system, or a caller with
+ * an enrollment credential. `limited`: an identity with permissions, which cannot act on identities
+ * with more rights.
  */
 export type CommandAuthority = 'full' | 'limited'

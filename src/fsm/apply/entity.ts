@@ -114,8 +114,8 @@ function decode(state: State, write: EntityWrite, isCreate: boolean): DecodedWri
 }
 
 /**
- * The refusal for a missing required field; null if none is missing. Without this check, the zero
- * value of the field would look like a given value.
+ * The refusal for a missing required text field; null if none is missing. Without this check, the
+ * zero value of the field would look like a given value.
  */
 function requiredFault(entity: Entity, fields: JsonObject, isCreate: boolean): Outcome | null {
   for (const name in entity.fields) {

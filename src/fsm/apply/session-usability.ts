@@ -27,8 +27,8 @@ export function canUseRouters(session: ApiSession, identity: Identity | undefine
 }
 
 /**
- * Whether a session's token is useless without a private key: that of the certificate that opened
- * the session, or of one that was issued during the log-in.
+ * Whether a session's token is useless without a private key: the key of the certificate that
+ * opened the session, or of a certificate that was issued during the log-in.
  */
 export function isKeyBound({ certFingerprint, certificateRequest }: ApiSession): boolean {
   // @guard oidc/session-keys--bound

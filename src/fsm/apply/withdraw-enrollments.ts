@@ -45,8 +45,9 @@ export function withdrawPrivilegedEnrollments(state: State, context: CommandCont
 }
 
 /**
- * Removes these enrollments when the cluster is raised to that feature level: below it, an identity
- * that gained rights kept its enrollments.
+ * Calls `withdrawPrivilegedEnrollments` when the cluster is raised to
+ * `ENROLLMENT_WITHDRAWAL_FEATURE_LEVEL`: below that level, an identity that gained rights kept its
+ * enrollments.
  */
 export function withdrawPrivilegedEnrollmentsAtLevel(
   state: State,

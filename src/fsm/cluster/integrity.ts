@@ -79,7 +79,7 @@ export function assignIntegrityRun(
   return acceptedOutcome(runId)
 }
 
-/** Records the result of an integrity check. */
+/** Records the result of an integrity run. */
 export function endIntegrityRun(
   state: State,
   payload: Uint8Array,

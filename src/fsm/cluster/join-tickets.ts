@@ -294,9 +294,9 @@ export function deleteAdmission(
 }
 
 /**
- * Removes everything with which a controller could still become a member: unused tickets, and the
- * admissions of controllers that are not members yet, with the secrets encrypted for these
- * controllers. A compromised controller may have created tickets and admissions.
+ * Removes everything with which a controller could still become a member: tickets that no member
+ * has used, and the admissions of controllers that are not members yet, with the secrets encrypted
+ * for these controllers. A compromised controller may have created tickets and admissions.
  */
 export function revokePendingJoins(state: State, context: CommandContext): void {
   for (const id of Array.from(state.table('joinTicket').ids)) {

@@ -10,10 +10,10 @@ import { upgradeConfigTypeSchema } from '../seed/superseded-schemas.ts'
 import type { NormalizedRecord } from '../records/record-blocks.ts'
 
 /**
- * Kinds that a restore does not replace: admissions and shared secrets of the controllers,
- * revocations, the log-time reset, announced expiries of access, and the last integrity run.
- * Restoring them would admit revoked controllers or accept revoked tokens. Identity types belong to
- * the feature level, and backups contain no others.
+ * Kinds that a restore does not replace: join tickets, admissions and shared secrets of the
+ * controllers, revocations, the log-time reset, announced expiries of access, and the last
+ * integrity run. Restoring them would admit revoked controllers or accept revoked tokens. Identity
+ * types belong to the feature level, and backups contain no others.
  */
 const keptKinds: ReadonlySet<KindName> = new Set<KindName>([
   'accessEnd',

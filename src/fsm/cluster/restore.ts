@@ -116,7 +116,10 @@ function notStaged(): Outcome {
   return refusedOutcome('RESTORE_REFUSED', 'it is not staged, or no longer; begin again')
 }
 
-/** Ends a restore: replaces all records with the staged ones, or drops the staged records. */
+/**
+ * Ends a restore: replaces the records of all `restoredKinds` with the staged ones and ends all
+ * sessions, or drops the staged records.
+ */
 export function endRestore(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(RestoreEndSchema, payload)
   const { staged } = state

@@ -21,7 +21,11 @@ import { acceptedOutcome, fieldFaultOutcome, refusedOutcome } from '../apply/out
 
 /** Limits for shared secrets. */
 export const secretLimits = {
-  /** Maximum versions of one secret; adding another version removes the oldest. */
+  /**
+   * Maximum versions of one secret; adding another version removes the oldest. A version of the
+   * factor key is removed only when no second factor uses it; if all are used, the rotation is
+   * refused.
+   */
   versionsMax: 8,
   /** Maximum characters of one wrapped secret, a compact JWE; a longer one counts as missing. */
   wrappedCharactersMax: 32 * 1024,
@@ -141,7 +145,8 @@ export function removeWrappedSecrets(
 /**
  * Makes the next version of a secret the current one. A version that a compromised controller knew
  * is removed immediately, regardless of the proposed overlap. Versions whose overlap has ended are
- * removed too.
+ * removed too. Only for the factor key, every version with which second factors are encrypted
+ * stays.
  */
 export function rotateSecret(state: State, payload: Uint8Array, context: CommandContext): Outcome {
   const message = fromBinary(SecretRotateSchema, payload)

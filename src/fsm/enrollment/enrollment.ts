@@ -191,9 +191,9 @@ function addAuthenticator(
 }
 
 /**
- * Maximum certificate authenticators of an identity. An identity has one of them for each machine
- * on which it enrolled. The limit is far above normal use, and far below the number that would fill
- * the state.
+ * Maximum authenticators of an identity; beyond it, an enrollment is refused. An identity has a
+ * certificate authenticator for each machine on which it enrolled. The limit is far above normal
+ * use, and far below the number that would fill the state.
  */
 export const authenticatorsPerIdentityMax = 100
 

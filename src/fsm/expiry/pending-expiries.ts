@@ -62,8 +62,8 @@ export function* pendingExpiries(kind: KindName, record: EntityRecord): Iterable
 }
 
 /**
- * The future expiries of service policies and role attributes, in order. They are derived from the
- * records alone and are not part of the state.
+ * The expiries of service policies and role attributes that have not been applied yet, in order.
+ * They are derived from the records alone and are not part of the state.
  */
 export class PendingExpiryIndex implements DerivedIndex {
   readonly #state: State

@@ -126,7 +126,8 @@ export class QueryCompiler {
   }
 
   /**
-   * Adds the cost to a test: a comparison costs one unit, the search of a long text costs more.
+   * Adds the cost of searching long texts to a `contains` test. (The list counts one unit for each
+   * tested term in advance.)
    */
   #charged({ type }: Comparison, test: ValueTest): ValueTest {
     // @guard costly-texts--charge

@@ -7,8 +7,8 @@ import { invalidFilterProblem, queryLimits } from './scanner.ts'
 const turnUnits = 2000
 
 /**
- * Counts the cost of one response: the number of terms evaluated plus the number of related records
- * visited.
+ * Counts the cost of one response: the number of terms evaluated, plus the number of related
+ * records visited, plus one for each 32 characters that a `contains` test searches.
  */
 export class QueryCostCounter {
   readonly #max: number

@@ -57,7 +57,7 @@ function positionOf(values: SortedIds, value: string, isPassedOver: boolean): nu
 
 /**
  * The range of values within the bounds; null if records without an indexed value may also be
- * within the bounds.
+ * within the bounds, or if the values are not indexed in order.
  */
 export function indexRange(
   table: Records,

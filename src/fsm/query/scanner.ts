@@ -3,10 +3,10 @@ import { dateTimeMs } from '../../lib/text/date-time.ts'
 import type { Literal } from './ast.ts'
 
 /**
- * Limits for a query: its length, its nesting, and the cost of one response. The cost is the number
- * of terms evaluated plus the number of related records visited; `workMax` takes about a second of
- * processor time. Callers who are not administrators get `workOfOthersMax`, about 25 ms, and
- * `charactersOfOthersMax`, which limits the cost of parsing.
+ * Limits for a query: its length, its nesting, and the cost of one response. `QueryCostCounter`
+ * explains the cost; `workMax` takes about a second of processor time. Callers who are not
+ * administrators get `workOfOthersMax`, about 25 ms, and `charactersOfOthersMax`, which limits the
+ * cost of parsing.
  */
 export const queryLimits = {
   /**
@@ -30,8 +30,9 @@ export const queryLimits = {
   /** Maximum subqueries in one filter; more fail with 400 INVALID_FILTER. */
   subQueriesMax: 16,
   /**
-   * Maximum cost of an administrator's query: the number of terms evaluated plus the number of
-   * related records visited; a higher cost fails with 400 INVALID_FILTER.
+   * Maximum cost of an administrator's query: the number of terms evaluated, plus the number of
+   * related records visited, plus one for each 32 characters that a `contains` test searches; a
+   * higher cost fails with 400 INVALID_FILTER.
    */
   workMax: 20_000_000,
   /**

@@ -16,7 +16,10 @@ function mismatch(name: string, type: SymbolType, operation: string, literal: st
   )
 }
 
-/** Whether the literal has the symbol's type. A symbol of type `any` accepts every literal. */
+/**
+ * Whether the literal has the symbol's type. A symbol of type `any` accepts every literal except
+ * null.
+ */
 function accepts(type: SymbolType, literal: Literal): boolean {
   if (literal.type === 'null') return false
   if (type === 'any') return true

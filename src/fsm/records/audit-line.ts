@@ -14,11 +14,12 @@ export const auditLimits = {
   recordsMax: 100_000,
   /** Maximum age of an audit record in log time, ms. */
   ageMsMax: 30 * 24 * 60 * 60_000,
-  /** Audit records per block. A block is stored, hashed and dropped as a whole. */
+  /** Audit records per block. A block is stored and hashed as a whole. */
   blockRecords: 64,
   /**
-   * If an actor has more than 1/`actorPartMax` of all records, or of the characters of all changes,
-   * the oldest records or changes of this actor are dropped first.
+   * If an actor has more than 1/`actorPartMax` of `recordsMax` records, or of
+   * `changesCharactersMax` characters of changes, the oldest records or changes of this actor are
+   * dropped first.
    */
   actorPartMax: 8,
   /**

@@ -238,8 +238,8 @@ interface RequestMoment {
 }
 
 /**
- * Deduplication of requests from callers: outcomes by caller and request id, oldest first. Log time
- * alone determines when an outcome is dropped.
+ * Deduplication of requests from callers: outcomes by caller and request id, oldest first. Only log
+ * time, or its reset by an operator, determines when an outcome is dropped.
  */
 export class RequestDeduplication {
   readonly #records = new DeduplicationRecords()

@@ -20,8 +20,8 @@ function shownInterface({ flags, addresses, ...rest }: RouterInterface): JsonObj
 }
 
 /**
- * Live data about a router for details and filters. The value is empty while the router has no
- * channel to any controller.
+ * Live data about a router for details and filters. Only the online and synchronization status have
+ * a value while the router has no channel to any controller; other data is then empty.
  */
 export function readLiveRouterField(status: RouterStatus | null, fact: LiveRouterField): Json {
   switch (fact) {

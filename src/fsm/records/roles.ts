@@ -270,7 +270,7 @@ export function identitiesGrantedService(state: State, service: EntityRecord): P
   return { bind, dial, any: union(bind, dial, state.table('identity').rows.size) }
 }
 
-/** The policies that link the two records, sorted by id. */
+/** The effective service policies that link the two records, sorted by id. */
 export function linkingPolicies(
   state: State,
   identity: EntityRecord,

@@ -212,7 +212,7 @@ export class StagedRestore {
     }
   }
 
-  /** Hash lanes (32-bit parts of a SHA-256) of the staged chunks, for the state digest. */
+  /** Hash lanes (32-bit parts of a SHA-256) of all stored values, for the state digest. */
   *lanes(): Generator<DigestLanes> {
     yield* this.#stored.values()
   }

@@ -52,7 +52,7 @@ const CLUSTER_KEY = 'm/cluster'
  */
 export interface DerivedIndex {
   /**
-   * Called after each write.
+   * Called after each write, except in `wholesale`.
    * @param before the previous record; undefined: the record was created.
    */
   note(kind: KindName, id: string, before: EntityRecord | undefined): void

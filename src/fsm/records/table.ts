@@ -19,7 +19,7 @@ interface Member {
   readonly since: number
 }
 
-/** The records of one kind with their indexes. Only `State` modifies a table. */
+/** The records of one kind with their indexes. Only `State` modifies the tables of a state. */
 export class Table<R extends EntityRecord = EntityRecord, N extends string = KindName> {
   readonly entity: Entity<N>
   ids: SortedIds

@@ -39,8 +39,9 @@ const SHOWN_IDS_MAX = 20
 /**
  * Reason why a check may not be deleted (`after` is null) or changed; null when it may. A service
  * policy that selects the check by attribute would then require less of devices. Only callers who
- * may change policies may cause this, by changing the policy itself. If a policy selects a check by
- * id, the reference already prevents the deletion.
+ * may change policies may cause this, and the last check of a policy can be removed only by a
+ * change of the policy itself. If a policy selects a check by id, the reference already prevents
+ * the deletion.
  */
 function judgeLoss(
   state: State,

@@ -1,5 +1,6 @@
 import type { Enrollment } from '../../entities/kinds/enrollment.ts'
 import type { Revocation } from '../../entities/kinds/revocation.ts'
+import { TOKEN_REVOCATION_FEATURE_LEVEL } from '../../ports/feature-level.ts'
 import type { Outcome } from '../../ports/proposer.ts'
 import type {
   CommandContext,
@@ -14,18 +15,23 @@ import type { State } from '../records/state.ts'
 
 export const revocationLimits = {
   /**
-   * Lifetime of a revocation: longer than that of any token that a revocation can name, except for
-   * session tokens, which expire with their session.
+   * Lifetime of a revocation of an identity or a session, whose API sessions it ends. It exceeds
+   * the lifetime of every access token.
    */
   lifetimeMs: 24 * 60 * 60_000,
+  /**
+   * Lifetime of a revocation of one token by its `jti`. It exceeds the maximum of
+   * `oidc.refreshTokenMs`, because the session of a refresh token continues.
+   */
+  tokenRevocationMs: 91 * 24 * 60 * 60_000,
   /**
    * Maximum stored revocations other than those of API sessions; further ones are refused with 429
    * SERVER_TOO_MANY_REQUESTS.
    */
   revocationsMax: 10_000,
   /**
-   * Lifetime of a session's revocation: longer than that of any access token, because routers must
-   * refuse these tokens until they expire.
+   * Lifetime of a session's revocation: longer than the lifetime of any access token, because
+   * routers must refuse the session's tokens until these expire.
    */
   sessionRevocationMs: 60 * 60_000,
   /**
@@ -87,9 +93,11 @@ function settle(
   { before, after }: CompletedWrite<Revocation>,
   consequences: WriteConsequences,
 ): void {
-  const { context, put } = consequences
+  const { state, context, put } = consequences
   if (before === undefined) endRevoked(after, consequences)
-  const expiresAt = context.logTimeMs + revocationLimits.lifetimeMs
+  const { lifetimeMs, tokenRevocationMs } = revocationLimits
+  const isLong = after.type === 'JTI' && state.featureLevel >= TOKEN_REVOCATION_FEATURE_LEVEL
+  const expiresAt = context.logTimeMs + (isLong ? tokenRevocationMs : lifetimeMs)
   put('revocation', after.id, { ...after, expiresAt })
   removeExpired(consequences)
 }
@@ -101,8 +109,8 @@ function removeExpired({ state, context, remove }: WriteConsequences): void {
 }
 
 /**
- * Expired revocations are removed only with every 256th revocation, because thousands of sessions
- * may end one by one.
+ * When a session ends, expired revocations are removed only if the number of stored ones is a
+ * multiple of this, because thousands of sessions may end one by one.
  */
 const PURGE_EVERY = 256
 

@@ -14,7 +14,10 @@ export interface ConnectionBounds {
    * `maxConnections` does not count connections that another server accepted for it.
    */
   readonly connectionsMax?: number
-  /** Maximum time from the first packet to the end of the TLS handshake; null for plain HTTP. */
+  /**
+   * Maximum time from accepting the connection to the end of the TLS handshake; null for plain
+   * HTTP.
+   */
   readonly handshakeTimeoutMs: number | null
   /**
    * Maximum handshakes in progress, in total and per source address. If one source reaches its
@@ -46,9 +49,10 @@ interface Handshake {
 }
 
 /**
- * Limits how many connections one source address opens and holds, and how long a TLS handshake may
- * take. The deadline counts from the first packet: Node's own handshake timeout restarts with each
- * byte, and leaves the connection open when it expires.
+ * Limits how many connections the server holds, how many one source address opens and holds, and
+ * how long a TLS handshake may take. The deadline counts from the acceptance of the connection:
+ * Node's own handshake timeout restarts with each byte, and leaves the connection open when it
+ * expires.
  *
  * Call this function after the server has all its other listeners, so that they do not see refused
  * connections.
@@ -93,7 +97,8 @@ export function limitConnections(server: Server, bounds: ConnectionBounds): void
 
 /**
  * Connections that must authenticate before a deadline. If one source has too many, its oldest
- * connection is closed.
+ * connection is closed. If there are too many in total, the oldest one of the source with the most
+ * is closed.
  */
 export class PendingConnections {
   readonly #bounds: PendingBounds

@@ -19,8 +19,8 @@ export const descriptorLimits = {
 /** @returns the descriptor limit of this process; null when the system does not report it. */
 export function fileDescriptorsMax(): number | null {
   try {
-    // The limit is read only once: Node raises the soft limit to the hard limit at start, so it
-    // does not change afterwards.
+    // Node raises the soft limit to the hard limit at start, so the limit does not change
+    // afterwards.
     const line = /^Max open files +(\d+|unlimited) /m.exec(
       readFileSync('/proc/self/limits', 'utf8'),
     )

@@ -120,8 +120,8 @@ export class ProcessorShare {
    * Starts the work immediately, or when it is the caller's turn, and runs all its steps. The work
    * is never refused: if the queue is full, it waits for space there. A caller must therefore not
    * start a second one before the first has ended. After long work, the caller pauses for as long
-   * as the work took. Otherwise a caller with endless work would use all remaining processor time,
-   * even that of other processes.
+   * as the work took, at most `REST_MS_MAX`. Otherwise a caller with endless work would use all
+   * remaining processor time, even that of other processes.
    * @returns a promise that resolves after the work and the pause; null when the work is already
    * complete.
    */

@@ -13,7 +13,10 @@ export const interceptTargetLimits = {
    * ports of a service are exhausted.
    */
   redirectedNetworkAddressesMax: 16,
-  /** Maximum addresses of one config that are checked. */
+  /**
+   * Maximum members of each list of one config, such as its addresses; with more, the service is
+   * not intercepted.
+   */
   interceptRulesMax: 4096,
   /**
    * Maximum reasons that a response lists for one config that no tunnel can intercept; further

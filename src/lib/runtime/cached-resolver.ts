@@ -211,8 +211,8 @@ export class CachedResolver {
 }
 
 /**
- * Writes a file completely or not at all. If root writes it in the folder of another user, the file
- * belongs to that user.
+ * Writes a file completely or not at all. If root writes it in a folder of another user that is not
+ * writable for everyone, the file belongs to that user.
  */
 async function writeWhole(path: string, text: string): Promise<void> {
   const partial = `${path}.new`

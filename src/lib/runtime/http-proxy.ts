@@ -58,7 +58,8 @@ export async function connectThroughProxy(
  * Asks the proxy to which a socket is connected to open a connection to a server. The socket is
  * paused afterwards.
  * @returns bytes received after the head of the response.
- * @throws {ProxyRefusal}
+ * @throws {ProxyRefusal}, or another error when the connection ends, the signal aborts, or the
+ * response is too long.
  */
 export async function requestProxyTunnel(
   socket: Socket,
@@ -123,7 +124,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 /**
  * The proxy in HTTPS_PROXY, unless NO_PROXY excludes the server. Both variables have the syntax
  * that other programs use. Null if no proxy applies. No proxy ever applies to this host itself.
- * @throws {Error} when HTTPS_PROXY is not `http://host:port`.
+ * @throws {Error} when HTTPS_PROXY is not the address of an HTTP proxy.
  */
 export function proxyFromEnvironment(environment: Environment, server: HostPort): HttpProxy | null {
   const text = environment['HTTPS_PROXY'] ?? environment['https_proxy'] ?? ''

@@ -63,7 +63,7 @@ export function formatIpNetwork(network: IpNetwork): string {
 
 /**
  * Translates an address from one network to another: the host bits stay the same. null when the
- * address is not in the first network.
+ * address is not in the first network, or the networks differ in size or IP version.
  */
 export function translateAddress(
   address: IpAddress,

@@ -1,8 +1,8 @@
 import { assert } from '../assert.ts'
 
 /**
- * Converts a 64-bit integer to a number.
- * @throws {RangeError} when the value is not a safe integer.
+ * Converts a non-negative 64-bit integer to a number.
+ * @throws {RangeError} when the value is negative or not a safe integer.
  */
 export function toSafeInteger(value: bigint): number {
   if (value < 0n || value > BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -15,7 +15,7 @@ export function toSafeInteger(value: bigint): number {
 
 /**
  * Checks all integers of a decoded message, so that later readers can convert each of them.
- * @throws {RangeError} when one is not a safe integer.
+ * @throws {RangeError} when one is negative or not a safe integer.
  */
 export function assertSafeIntegers(value: unknown): void {
   if (typeof value === 'bigint') toSafeInteger(value)

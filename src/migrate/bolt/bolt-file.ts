@@ -54,7 +54,10 @@ export class BoltFile {
   readonly meta: BoltMeta
   readonly #source: ByteSource
 
-  /** @throws {MigrationFault} when neither of the file's two meta pages is intact. */
+  /**
+   * @throws {MigrationFault} when neither of the file's two meta pages is intact, or the file is
+   * cut off or too large.
+   */
   constructor(source: ByteSource) {
     this.#source = source
     this.meta = readBoltMeta(source)
@@ -65,7 +68,7 @@ export class BoltFile {
   }
 
   /**
-   * Reads every page, and checks that each page is either used once or free.
+   * Reads every page in use, and checks that each page of the file is either used once or free.
    * @param onProgress called with the fraction of the file that was read, 0 to 1.
    * @throws {MigrationFault} DAMAGED.
    */

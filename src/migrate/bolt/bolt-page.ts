@@ -65,7 +65,7 @@ export class BoltPage {
     return this.#view.getBigUint64(offset, this.#isLittleEndian)
   }
 
-  /** @throws {MigrateFault} DAMAGED. */
+  /** @throws {MigrationFault} DAMAGED. */
   leafElements(): LeafElement[] {
     const elements: LeafElement[] = []
     const table = this.#table()
@@ -83,7 +83,7 @@ export class BoltPage {
     return elements
   }
 
-  /** @throws {MigrateFault} DAMAGED. */
+  /** @throws {MigrationFault} DAMAGED. */
   branchElements(): BranchElement[] {
     const elements: BranchElement[] = []
     const table = this.#table()
@@ -101,7 +101,7 @@ export class BoltPage {
 
   /**
    * Ids of the free pages.
-   * @throws {MigrateFault} DAMAGED.
+   * @throws {MigrationFault} DAMAGED.
    */
   freePages(): number[] {
     const isLong = this.count === 0xffff

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Masks for the encoding of device numbers in Linux. */
+/** Mask and shift for the encoding of device numbers in Linux. */
 const MINOR_LOW = 0xff
 const MAJOR_SHIFT = 8
 

@@ -20,7 +20,7 @@ export interface StoredEntry {
   readonly entries: readonly StoredEntry[] | null
 }
 
-/** Key under which a map stores the length of a list. */
+/** Key under which the bucket of a list stores the list's length. */
 const LIST_SIZE = Buffer.from('__list__size__36484231-110c-4767-afe2-01b6e3db107a')
 
 /** Remaining number of entries and bytes that the record may have. */
@@ -31,8 +31,8 @@ interface Allowance {
 
 /**
  * Reads a record into memory.
- * @param isSkipped selects names that are skipped: links, which are derived from other records and
- * may be long.
+ * @param isSkipped selects the paths of buckets that are skipped: links, which are derived from
+ * other records and may be long.
  * @throws {MigrationFault} TOO_LARGE, DAMAGED.
  */
 export function readStoredEntries(
@@ -78,7 +78,10 @@ export function decodeTextSet(entries: readonly StoredEntry[]): string[] | null 
   return texts
 }
 
-/** Converts a map, list or value to JSON; undefined if the entry is none of these. */
+/**
+ * Converts a map, list, set or value to JSON; undefined if JSON cannot represent it, or if it is
+ * nested too deep.
+ */
 export function decodeJson(entry: StoredEntry, depth = 0): Json | undefined {
   if (depth > migrateLimits.valueDepthMax) return undefined
   const { entries } = entry

@@ -4,7 +4,10 @@
  */
 import { Buffer } from 'node:buffer'
 
-/** A decoded value with its type; `unknown` if the bytes are not valid for their type. */
+/**
+ * A decoded value with its type; `unknown` if the bytes are not valid for their type, or the type
+ * is unknown.
+ */
 export type TypedValue =
   | { readonly type: 'boolean'; readonly value: boolean }
   | { readonly type: 'int32'; readonly value: number }

@@ -85,7 +85,9 @@ export async function migrateAuthorities(
   return { trustDomain, caPem: certificatesPem(anchors), issuing, controllers }
 }
 
-/** All root and intermediate certificates of all controllers, without duplicates. */
+/**
+ * The CA certificates in `identity.ca` and in the signers of all controllers, without duplicates.
+ */
 function bundleOf(configurations: readonly OpenZitiConfiguration[]): Certificate[] {
   const found = new Map<string, Certificate>()
   for (const { identity, signer, path } of configurations) {

@@ -124,8 +124,8 @@ function clusterOf(first: WebListener, { routers, path }: OpenZitiConfiguration)
 }
 
 /**
- * The advertised address for routers; if none is configured, the host of the cluster address with
- * the port of `bind`.
+ * The option `advertise` for routers. It is omitted if the advertised port is that of `bind`,
+ * because its default is then the same address.
  */
 function advertiseOf({ bind, advertise }: NonNullable<OpenZitiConfiguration['routers']>) {
   const isUsual = parseHostPort(bind)?.port === parseHostPort(advertise)?.port

@@ -84,7 +84,7 @@ export interface OpenZitiConfiguration {
 const PEM_BYTES_MAX = 1024 * 1024
 
 /**
- * Reads a configuration and the files to which it refers.
+ * Reads a configuration, and the certificates and keys to which it refers.
  * @throws {MigrationFault} CONFIGURATION, one sentence.
  */
 export function readOpenZitiConfiguration(

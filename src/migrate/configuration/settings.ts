@@ -77,7 +77,7 @@ export class OpenZitiSettings {
     throw this.fault(name, `the environment variable ${variable} is not set`, tree)
   }
 
-  /** @throws {MigrationFault} CONFIGURATION if the value is absent. */
+  /** @throws {MigrationFault} CONFIGURATION if the value is absent or empty. */
   requiredText(name: string): string {
     const found = this.text(name)
     if (found !== null) return found

@@ -230,8 +230,8 @@ export const externalJwtSignerStore: StoreTable = {
 
 /**
  * The claim as a JSON pointer. Versions before 2.0 store a plain name, in which `~` and `/` have no
- * special meaning. Version 1.7.2 has the same schema version as 2.0, so for that schema version a
- * leading slash decides.
+ * special meaning. Version 1.7.2 has the same schema version as 2.0, so from that schema version
+ * on, a leading slash decides.
  */
 function pointerOf(property: string, { version }: Conversion): string {
   if (version >= CLAIM_POINTERS_VERSION && property.startsWith('/')) return property
@@ -240,8 +240,8 @@ function pointerOf(property: string, { version }: Conversion): string {
 }
 
 /**
- * Reports addresses from which Flotilla does not fetch keys: it uses only HTTPS, and fetches from
- * its own host only if an option allows that.
+ * Reports invalid addresses, and those from which Flotilla does not fetch keys unless an option
+ * allows it: addresses without TLS, and loopback addresses.
  */
 function noteAddress(record: StoredRecord): void {
   const text = record.text('jwksEndpoint') ?? ''

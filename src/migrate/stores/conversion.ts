@@ -45,9 +45,16 @@ export interface Conversion {
    * @returns the fields that store the encrypted factor.
    */
   sealFactor(identityId: string, factor: FactorSecrets): Readonly<Record<string, Json>>
-  /** Writes the migrated form of a record, with the record's id, times and tags. */
+  /**
+   * Writes the migrated form of a record, with the record's id, times and tags. Reports the record
+   * as lost instead if it has no name, or if another record has its id or one of its unique values;
+   * only a name gets a suffix instead.
+   */
   put<K extends KindName>(kind: K, from: StoredRecord, fields: OwnFields<K>): void
-  /** Writes a record for data that OpenZiti stores as a field of another record. */
+  /**
+   * Like `put`, but with another id, and without tags if OpenZiti stores the data as a field of
+   * another record.
+   */
   putOther<K extends KindName>(kind: K, from: StoredRecord, id: string, fields: OwnFields<K>): void
 }
 
@@ -62,7 +69,7 @@ export interface StoreTable {
   readonly convert: (record: StoredRecord, conversion: Conversion) => void
 }
 
-/** A store whose records are not migrated, because nothing is lost without them. */
+/** A store whose records are not migrated, for the reason `why`. */
 export function unmigratedStore(store: string, why: string): StoreTable {
   return { store, kind: null, why, rows: {}, convert: () => undefined }
 }
@@ -90,10 +97,7 @@ export function readChoiceOrFirst<const T extends string>(
   return (isUnset ? null : readChoiceOrNull(record, name, values)) ?? values[0]
 }
 
-/**
- * The value of the field if `values` contains it; otherwise null, and a finding unless the field is
- * empty.
- */
+/** The value of the field if `values` contains it; otherwise null, and a finding. */
 export function readChoiceOrNull<const T extends string>(
   record: StoredRecord,
   name: string,

@@ -256,8 +256,8 @@ function convertCertificate(record: StoredRecord, conversion: Conversion): void 
 }
 
 /**
- * Fields of a certificate authenticator; null, with a finding, if the record has neither a
- * certificate nor its SHA-1.
+ * Fields of a certificate authenticator; null, with a finding, if the record has an unreadable
+ * certificate, or neither a certificate nor the SHA-1 of one.
  */
 function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   const pem = record.text('certPem') ?? ''

@@ -44,9 +44,9 @@ export function readCertificateWithSha1(
 }
 
 /**
- * Parses a certificate without Node. Null if its SHA-1 differs from the stored one, which proves
- * that OpenZiti could parse it, or if its key is not encoded as in the keys with which this
- * program compares it.
+ * Parses a certificate without Node. The stored SHA-1 proves that OpenZiti could parse the
+ * certificate. Null if the SHA-1 differs, if the certificate is unreadable, or if its key is not
+ * encoded as in the keys with which this program compares it.
  */
 function recordedCertificate(pem: string, stored: string): StoredCertificate | null {
   const [block] = readPemBlocks(pem, CHAIN_CERTIFICATES_MAX)
@@ -121,8 +121,8 @@ export function issuingAuthorityId(
 
 function hasSigned({ contents, der }: StoredCertificate, { native }: Certificate): boolean {
   const algorithm = readableOrNull(() => readSignatureAlgorithm(contents.signatureAlgorithm))
-  // The certificate counts as issued by the CA, even though its signature algorithm is not accepted
-  // at a log-in.
+  // Such a signature algorithm is not accepted at a log-in. Node verifies the signature, so that
+  // the certificate still counts as issued by the CA.
   if (algorithm === null || typeof algorithm === 'string') {
     return parseCertificate(der).native.verify(native.publicKey)
   }
@@ -150,7 +150,10 @@ export function noteIssuer(
   record.note('decide', 'certPem', reason)
 }
 
-/** Whether a certificate names this authority and this authority's key as its issuer. */
+/**
+ * Whether a certificate names this authority as its issuer and, if both state a key id, this
+ * authority's key.
+ */
 function isNamedAsIssuer(
   { contents }: Pick<StoredCertificate, 'contents'>,
   authority: Pick<StoredCertificate, 'contents'>,

@@ -26,11 +26,12 @@ export type StoredFieldType =
 /** A field in a store, and how the migration handles it. */
 export interface StoredFieldRule {
   readonly type: StoredFieldType
-  /** OpenZiti version that introduced the field, if later than 1.5. */
+  /** OpenZiti version that introduced the field; `1.5` also for older fields. */
   readonly since: string
   readonly fate: 'carried' | 'converted' | 'dropped' | 'derived'
   /**
-   * How the field is converted, or the reason why it is dropped; '' if it is migrated unchanged.
+   * How the field is converted, or the reason why it is dropped or not read; '' if it is migrated
+   * unchanged.
    */
   readonly how: string
   /** Fields inside this field, if it is a section; otherwise empty. */

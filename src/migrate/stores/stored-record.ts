@@ -92,7 +92,7 @@ export class StoredRecord {
     return otherwise
   }
 
-  /** A time, UTC ms; null if it is absent or unreadable. */
+  /** A time, UTC ms; null if it is absent, Go's zero time, or unreadable. */
   time(name: string): number | null {
     const value = this.#value(name, 'time')
     return value?.type === 'time' ? value.value : null
@@ -131,7 +131,7 @@ export class StoredRecord {
     )
   }
 
-  /** A section of the record; null if it is absent. */
+  /** A section of the record; null if it is absent, or a value instead of a bucket. */
   section(name: string): StoredRecord | null {
     const entries = this.#bucket(name, 'section')
     return entries === null ? null : this.#inner(name, entries)
@@ -186,7 +186,7 @@ export class StoredRecord {
   }
 }
 
-/** Decodes a key for display, even if the key is not text. */
+/** The first 32 bytes of a key in hexadecimal digits, for a key that is not text. */
 export function decodeKeyForDisplay(key: Uint8Array): string {
   return `0x${Buffer.from(key.subarray(0, 32)).toString('hex')}`
 }

@@ -49,7 +49,10 @@ export const storeTables: readonly StoreTable[] = [
   ),
 ]
 
-/** Root buckets that are not stores: they contain derived data, or information about the file. */
+/**
+ * Buckets that are not stores: they contain the stores, derived data, or information about the
+ * file.
+ */
 export const nonStoreBuckets: ReadonlySet<string> = new Set([
   'meta',
   'zdb',

@@ -26,8 +26,8 @@ export class ChunkJoiner {
   }
 
   /**
-   * @returns the whole payload, 'incomplete', or 'malformed' for more bytes than announced or
-   * allowed.
+   * @returns the whole payload, 'incomplete', or 'malformed' for an invalid length, or more bytes
+   * than announced or allowed.
    */
   push(chunk: Payload): Payload | 'incomplete' | 'malformed' {
     let { body } = chunk

@@ -27,7 +27,7 @@ export interface CircuitApplication {
   /**
    * Called once, as the last callback.
    * @param reason why the circuit has closed, as a clause for a message.
-   * @param isWhole false: data was lost in one of the directions, so the application must not
+   * @param isWhole false: data of one of the directions may be missing, so the application must not
    * report a regular end of the stream to its peer.
    */
   onClosed(reason: string, isWhole: boolean): void
@@ -38,8 +38,9 @@ export interface CircuitEndpoint {
   readonly circuitId: string
   readonly isClosed: boolean
   /**
-   * @returns false if the application must wait for `onWritable` before it sends the next piece;
-   * this piece was accepted.
+   * Sends a piece. It is accepted, except after `finish` and when the other endpoint accepts no
+   * more data.
+   * @returns false if the application must wait for `onWritable` before it sends the next piece.
    */
   send(piece: PayloadContent): boolean
   /** Ends the application's stream; the application can still receive. */
@@ -142,8 +143,7 @@ export interface TerminatorDialer {
 }
 
 /**
- * The target of a terminator could not be reached. The error has a code that controllers and
- * clients understand.
+ * A terminator could not be dialed. The error has a code that controllers and clients understand.
  */
 export class DialFailure extends Error {
   readonly code: DialErrorCode

@@ -112,7 +112,9 @@ export class PayloadOutbox {
     return isTaken && this.#unsentBytes <= circuitLimits.xgressUnsentBytesMax
   }
 
-  /** Sends a payload before all waiting payloads, even if the send window is full. */
+  /**
+   * Adds a payload that `transmit` sends before all waiting payloads, even if the window is full.
+   */
   pushAhead(flags: number, capabilities: number | null): void {
     this.#ahead ??= []
     this.#ahead.push({

@@ -15,7 +15,10 @@ export class ReceiveBuffer {
   #highest = -1
   #bytes = 0
 
-  /** @param bytesMax above this number of bytes, only payloads that fill gaps are accepted. */
+  /**
+   * @param bytesMax above this number of bytes, only the next payload and payloads that fill gaps
+   * are accepted.
+   */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
   }
@@ -24,7 +27,7 @@ export class ReceiveBuffer {
     return this.#bytes
   }
 
-  /** Whether payloads with smaller sequence numbers are missing. */
+  /** Whether payloads with smaller sequence numbers are not delivered yet. */
   isAhead({ sequence }: Pick<Payload, 'sequence'>): boolean {
     return sequence > this.#next
   }

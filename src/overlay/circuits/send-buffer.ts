@@ -6,7 +6,7 @@ import {
 } from '../../channel/messages/payload.ts'
 import type { XgressOptions } from './xgress-options.ts'
 
-/** A sent payload, kept until the other endpoint acknowledges it. */
+/** A payload that waits to be sent, or was sent and waits for its acknowledgment. */
 export interface OutboundPayload extends PayloadContent {
   /** Sequence number; -1 until the payload is first sent. */
   sequence: number
@@ -18,8 +18,8 @@ export interface OutboundPayload extends PayloadContent {
 /** Interval at which payloads in flight are checked for retransmission. */
 const SEARCH_MS = 64
 /**
- * Retransmission interval while the buffer of the other endpoint is full. That endpoint also
- * reports when it has space again.
+ * Minimum retransmission interval while the buffer of the other endpoint is full. That endpoint
+ * also reports when it has space again.
  */
 const PROBE_MS = 1000
 const RETX_SCALE_STEP_DOWN = 0.01
@@ -50,7 +50,7 @@ export class SendBuffer {
   #roundTripMs = 0
   /**
    * `#acknowledged` counts the payloads acknowledged since the window last grew.
-   * `#acknowledgedBytes` sums their bytes, and is reset also when the window shrinks.
+   * `#acknowledgedBytes` sums the bytes acknowledged since the window last shrank.
    */
   #acknowledged = 0
   #acknowledgedBytes = 0

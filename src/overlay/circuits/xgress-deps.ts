@@ -26,8 +26,8 @@ export interface XgressDeps {
    */
   readonly onClosed: (reason: string, endsCircuit: boolean) => void
   /**
-   * Called once, before `onClosed`, when both streams are complete. After that, this endpoint only
-   * answers the other one.
+   * Called at most once, before `onClosed`, when both streams have ended. After that, this endpoint
+   * only answers the other one.
    */
   readonly onEnded?: () => void
   /** Identification of this endpoint in responses to route traces. */

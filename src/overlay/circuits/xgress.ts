@@ -28,8 +28,8 @@ import type { XgressDeps } from './xgress-deps.ts'
 /** Time after completion in which this endpoint acknowledges retransmitted payloads again. */
 const LINGER_MS = 5000
 /**
- * After reporting at least this many buffered bytes, this endpoint reports again when half of them
- * are delivered.
+ * After reporting more than this many buffered bytes, this endpoint reports again when fewer than
+ * half of them are buffered.
  */
 const BUFFERED_SAID_MIN = 10_000
 /** Minimum interval of acknowledgments for dropped payloads. */
@@ -53,7 +53,7 @@ export class Xgress implements CircuitEndpoint {
   readonly #openedMs: number
   readonly #outbox: PayloadOutbox
   readonly #received: ReceiveBuffer
-  /** Nothing is sent before this is true. */
+  /** No payload is sent before this is true. */
   #isStarted = false
   #sendHalf: SendHalf = 'open'
   #receiveHalf: ReceiveHalf = 'open'
@@ -434,7 +434,8 @@ export class Xgress implements CircuitEndpoint {
   }
 
   /**
-   * Calls the application. If it throws, its endpoint closes as if the application had closed it.
+   * Calls the application. If it throws, its endpoint closes as if the application had called
+   * `abort`.
    */
   #callApplication(call: () => void): void {
     try {

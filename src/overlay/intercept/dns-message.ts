@@ -9,7 +9,10 @@ export const dnsRecordType = { a: 1, any: 255 } as const
 export interface DnsQuery {
   readonly bytes: Buffer
   readonly id: number
-  /** The queried name in lower case; null if it contains characters that host names cannot have. */
+  /**
+   * The queried name in lower case; null if it is empty or contains characters that host names
+   * cannot have.
+   */
   readonly name: string | null
   readonly type: number
   readonly isInternet: boolean

@@ -17,7 +17,7 @@ export class DnsUpstream {
   readonly #servers: readonly HostPort[]
   readonly #mode: UpstreamMode
   readonly #random: Random
-  /** Index of the server that responded last. */
+  /** Index of the server that responded last; not tracked in mode `parallel`. */
   #preferred = 0
   #asked = 0
 

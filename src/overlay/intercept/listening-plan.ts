@@ -23,8 +23,7 @@ export interface ListeningPort {
 }
 
 /**
- * A listening port for many destination ports: a rule of the host redirects the port ranges of an
- * IPv4 address to it.
+ * Destination ports of one IPv4 address that a rule of the host redirects to one listening port.
  */
 export interface RedirectedPorts {
   readonly protocol: TunnelProtocol

@@ -27,7 +27,7 @@ export interface NameServerDeps {
   /** Whether a source may send queries; others are ignored. */
   readonly isClient: (address: string) => boolean
   readonly resolve: (name: string) => Promise<ResolvedName>
-  /** Forwards queries for other names; null if these are refused. */
+  /** Forwards queries for other names; null: these are answered according to `unanswerable`. */
   readonly upstream: DnsUpstream | null
   readonly unanswerable: 'timeout' | 'servfail' | 'refused'
   readonly log: ProgramLogger
@@ -36,9 +36,9 @@ export interface NameServerDeps {
 const { nameQueryBytesMax, serviceNameTtlSeconds } = interceptLimits
 
 /**
- * Name server for this host: answers queries for service names and forwards other queries. It
- * answers only clients of this host, so it cannot be abused as an open resolver or for
- * amplification attacks.
+ * Name server for this host and the networks that it serves: answers queries for service names and
+ * forwards other queries. It ignores queries from other sources, so it cannot be abused as an open
+ * resolver or for amplification attacks.
  */
 export class NameServer {
   readonly #deps: NameServerDeps

@@ -33,8 +33,8 @@ export interface PortRedirectorDeps {
 const PORTS_NETWORK = '127.187'
 const portsNetwork = createIpNetwork(`${PORTS_NETWORK}.0.0`, 16)
 /**
- * Host on which datagram listeners listen. Stream listeners listen on all addresses that represent
- * ports.
+ * Address on which datagram listeners for redirected ports listen. Stream listeners listen on all
+ * addresses, because each port has another loopback address.
  */
 export const DATAGRAM_LISTENER_HOST = '127.0.0.1'
 

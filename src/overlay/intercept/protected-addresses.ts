@@ -30,9 +30,10 @@ const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
 const LOOKUPS_AT_ONCE = 1
 
 /**
- * Addresses and names that are never intercepted on this host: its own, those of its networks, and
- * those of hosts that it must reach. Intercepting them would disconnect the router, or send traffic
- * that is meant for another host to a service.
+ * Addresses and names that are never intercepted on this host: its own, and those of hosts that it
+ * must reach. A network that contains one of these addresses is not intercepted either.
+ * Intercepting them would disconnect the router, or send traffic that is meant for another host to
+ * a service.
  */
 export class ProtectedAddresses {
   readonly #deps: ProtectedAddressesDeps

@@ -89,9 +89,9 @@ const { tunnelServicesMax, entriesRetriedEveryMs } = serviceLimits
 const { interceptedClientsMax, serviceNamesMax, serviceNamesWaitingMax } = interceptLimits
 
 /**
- * Mode `tproxy`: turns connections from programs of this host to the addresses and names of
- * services into circuits. The addresses lead to this host as long as the identity may dial the
- * services.
+ * Mode `tproxy`: turns connections to the addresses and names of services into circuits, for
+ * programs of this host and for the networks of `interfaces`. The addresses lead to this host as
+ * long as the identity may dial the services.
  */
 export class TproxyInterceptor {
   readonly #deps: TproxyInterceptorDeps

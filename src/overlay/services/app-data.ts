@@ -18,7 +18,9 @@ export interface AppData {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** @throws {DialFailure} if the data is not a JSON object whose values are strings. */
+/**
+ * @throws {DialFailure} if the data is not a JSON object, or one of these members is not a string.
+ */
 export function readAppData(bytes: Uint8Array | undefined): AppData {
   const value = bytes === undefined || bytes.length === 0 ? {} : objectOf(bytes)
   const text = (key: string): string | null => {

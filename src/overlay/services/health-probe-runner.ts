@@ -126,7 +126,7 @@ function isDue(
 
 /**
  * @returns whether the check succeeded.
- * @throws {Error} if there is no response in time.
+ * @throws {Error} if the target cannot be reached, or does not respond in time.
  */
 async function runProbe({ target, timeoutMs }: HealthProbe): Promise<boolean> {
   const signal = AbortSignal.timeout(timeoutMs)

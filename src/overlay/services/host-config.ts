@@ -8,7 +8,8 @@ import { type IpNetwork, createIpNetwork } from '../../lib/text/networks.ts'
 export type TunnelProtocol = 'tcp' | 'udp'
 
 /**
- * Action after several equal results of a health check: a change of the terminator, or an event.
+ * Action after one or more equal results of a health check: a change of the terminator, or an
+ * event.
  */
 export interface HealthAction {
   readonly trigger: 'pass' | 'fail' | 'change'

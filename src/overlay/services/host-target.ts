@@ -12,7 +12,9 @@ import { isLocalAddress, translateAddress } from '../../lib/text/networks.ts'
 /** Target of a circuit to a hosted service. */
 export interface HostTarget {
   readonly protocol: TunnelProtocol
-  /** An address, or a name that the operator listed without wildcard. */
+  /**
+   * An address, or a name that the operator permitted; `isReachable` restricts where it may lead.
+   */
   readonly host: string
   readonly port: number
   /**

@@ -64,9 +64,9 @@ interface WantedService {
 const { tunnelServicesMax } = serviceLimits
 
 /**
- * Hosts the services that the identity of a tunnel may host. Each has terminators as long as the
- * identity has the permission. If a service changes, it is removed with its circuits and created
- * again.
+ * Hosts the services that the identity of a tunnel may host and that have a valid config for it.
+ * Each has terminators as long as both are true. If a service changes, it is removed with its
+ * circuits and created again.
  */
 export class HostedServiceManager {
   readonly #deps: HostedServiceManagerDeps

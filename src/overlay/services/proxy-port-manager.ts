@@ -55,8 +55,8 @@ interface Listener {
 }
 
 /**
- * All addresses of this host; hosts also receive this text as `dst_ip` for connections to such
- * ports.
+ * All addresses of this host. Hosts of services receive this text as `dst_ip`, even if the port has
+ * another address.
  */
 export const ANY_ADDRESS = '0.0.0.0'
 const PROXY_CONFIG_TYPE = 'proxy.v1'
@@ -242,7 +242,10 @@ function isProtocol(value: unknown): value is TunnelProtocol {
   return value === 'tcp' || value === 'udp'
 }
 
-/** @param binding an interface or one of its addresses. @returns null if this host has neither. */
+/**
+ * @param binding an IPv4 address, or an interface.
+ * @returns null if it is an interface that this host does not have, or without an IPv4 address.
+ */
 function addressOf(binding: string): string | null {
   if (isIPv4(binding)) return binding
   const found = networkInterfaces()[binding]?.find(({ family }) => family === 'IPv4')

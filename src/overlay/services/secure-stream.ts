@@ -51,9 +51,10 @@ export function deriveSessionKeys(role: KeyRole, own: KeyPair, peerKey: Uint8Arr
 
 /**
  * Encryption layer between an application and its circuit endpoint; implements the interfaces of
- * both. In each direction the first payload contains the stream header, and each later payload
- * contains one encrypted message. Payloads are never split or joined. If a payload was modified,
- * dropped, repeated or reordered, the circuit ends.
+ * both. In each direction the first payload contains the stream header, and each later payload with
+ * a body contains one encrypted message. Empty payloads are not encrypted. Payloads are never split
+ * or joined. If an encrypted message was modified, dropped, repeated or reordered, the circuit
+ * ends.
  */
 export class SecureStream implements CircuitApplication, CircuitEndpoint {
   readonly #application: CircuitApplication

@@ -70,7 +70,7 @@ export async function connectDatagrams(
 /**
  * Connects through an HTTP proxy.
  * @returns bytes received after the proxy's response head.
- * @throws {DialFailure} when the proxy refuses.
+ * @throws {DialFailure} when the proxy refuses, or another error when no complete response arrives.
  */
 export async function openProxyTunnel(
   socket: Socket,

@@ -54,8 +54,8 @@ export class BalancerHeaderReader {
   }
 
   /**
-   * Calls `done` when the socket has the address of its client. Never calls it if the socket closes
-   * first.
+   * Calls `done` when the header is read and the socket has the client address that the header
+   * contains, if any. Never calls it if the connection is refused or closes first.
    */
   read(socket: Socket, done: () => void): void {
     const { remoteAddress: address = '' } = socket

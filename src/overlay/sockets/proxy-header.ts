@@ -8,7 +8,10 @@ import { socketLimits } from './limits.ts'
  */
 type ReadProxyHeader =
   | { readonly kind: 'incomplete'; readonly bytesNeeded: number }
-  /** `client` is null if the load balancer connects for itself, as for its health checks. */
+  /**
+   * `client` is null if the load balancer connects for itself, as for its health checks, or sends
+   * no client address.
+   */
   | { readonly kind: 'header'; readonly client: HostPort | null; readonly byteLength: number }
   | { readonly kind: 'refused'; readonly reason: string }
 

@@ -7,8 +7,8 @@ interface Incomplete {
 }
 
 /**
- * Reads the start of a connection until `decode` has a result. Calls back once, with all bytes that
- * it has read from the socket.
+ * Reads the start of a connection until `decode` has a result. Calls back at most once, with all
+ * bytes that it has read from the socket.
  */
 export function readUntilDecoded<T extends { readonly kind: string }>(
   socket: Socket,

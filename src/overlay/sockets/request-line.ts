@@ -34,7 +34,7 @@ interface RequestLine {
   readonly rest: Uint8Array
 }
 
-/** @returns null if the line is too long or does not arrive in time. */
+/** @returns null if the line is too long, does not arrive in time, or the socket ends before it. */
 export async function readRequestLine(socket: Socket): Promise<RequestLine | null> {
   const { promise, resolve } = Promise.withResolvers<RequestLine | null>()
   let read: Buffer = Buffer.alloc(0)

@@ -29,7 +29,7 @@ export interface PortProtocols {
 export interface ListeningTlsServer {
   /** The port on which the server listens; if 0 was configured, the port that the system chose. */
   readonly port: number
-  /** Stops accepting connections, and resolves when those of the port have closed. */
+  /** Stops accepting connections, and resolves when those of the server have closed. */
   readonly close: () => Promise<void>
 }
 
@@ -40,7 +40,7 @@ export interface SharedTlsPortDeps {
    * Networks of load balancers. If there are any, only they may connect; if empty, all clients may.
    */
   readonly balancers: readonly string[]
-  /** Maximum time from the first packet to the end of the TLS handshake. */
+  /** Maximum time from accepting a connection to the end of its TLS handshake. */
   readonly handshakeTimeoutMs: number
   /**
    * Maximum connections to a shared port whose ClientHello has not arrived completely, in total and

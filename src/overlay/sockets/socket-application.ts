@@ -137,7 +137,7 @@ export class SocketApplication implements CircuitApplication {
   #onSocketClosed(): void {
     const end = this.#end
     if (this.#isClosed || end === null) return
-    // A socket that both sides have ended closes while the circuit accepts no data.
+    // A socket that both sides have ended can close before the circuit has accepted all its data.
     if (this.#fault === null && this.#hasReadAll && !this.#hasFinished) {
       this.#deadline ??= setTimeout(() => {
         end.abort('the other end does not accept the remaining data')

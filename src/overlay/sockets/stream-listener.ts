@@ -119,7 +119,7 @@ export class StreamListener {
     this.#server.close()
   }
 
-  /** Closes all connections and their circuits. */
+  /** Closes the port and all its connections; their circuits end. */
   async close(): Promise<void> {
     const closed = closeServer(this.#server)
     for (const socket of this.#sockets) socket.destroy()

@@ -1,6 +1,6 @@
 import { contextTag, derTag, type DerTree, encodeTagged, encodeUnsignedInteger } from './der.ts'
 
-/** Contents of a certificate to be issued (RFC 5280, 4.1); all in DER except the times. */
+/** Contents of a certificate to be issued (RFC 5280, 4.1); names, key and algorithm in DER. */
 interface CertificateTemplate {
   /** Serial number, big-endian, not negative. */
   readonly serial: Uint8Array

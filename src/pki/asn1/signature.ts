@@ -65,7 +65,7 @@ export function readSignatureAlgorithm(identifier: Uint8Array): SignatureAlgorit
   return algorithm
 }
 
-/** Reads RSASSA-PSS parameters. An omitted parameter means SHA-1 (RFC 4055, 3.1). */
+/** Reads RSASSA-PSS parameters. An omitted hash or mask means SHA-1 (RFC 4055, 3.1). */
 function readPss(parameters: DerValue | null): SignatureAlgorithm | string {
   const sha1 = 'with SHA-1, which is broken'
   if (parameters === null) return sha1

@@ -27,8 +27,8 @@ export const LEAF_LIFETIME_MS = 365 * DAY_MS
 export const BACKDATE_MS = 5 * 60 * 1000
 
 /**
- * Algorithm of every key that this program generates. Keys that operators supply may be of other
- * kinds; see `keySigningAlgorithm`.
+ * Algorithm of the keys that this file generates. Keys that operators supply may be of other kinds;
+ * see `keySigningAlgorithm`.
  */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
@@ -94,7 +94,8 @@ export async function createIssuingAuthority(options: {
 
 /**
  * Renews the certificate of an issuing authority under the same name, so that leaves issued earlier
- * still name it as their issuer. The root signs it, and it expires no later than the root.
+ * still name it as their issuer. The root signs it; the caller limits its validity to that of the
+ * root.
  * @param options.publicKeySpki the key to keep, DER; null: generate a new key pair.
  * @returns its chain as PEM; `privateKeyPem` is null when the key was kept.
  */
@@ -123,7 +124,7 @@ export async function renewIssuingAuthority(options: {
   }
 }
 
-/** Contents of a controller's leaf certificate. */
+/** Contents of a leaf certificate. */
 export interface LeafOptions {
   readonly issuer: CertificateWithKey
   readonly commonName: string

@@ -205,9 +205,9 @@ export function certifySession(
 }
 
 /**
- * Issues a router's client certificate. The certificate's name is the router's id; the names in the
- * request are ignored. The certificate contains no hosts, because only server certificates need
- * hosts.
+ * Issues a router's client certificate. Its common name is the router's id, which the request must
+ * contain; requested alternative names are ignored. The certificate contains no hosts, because only
+ * server certificates need hosts.
  * @throws {CertificateError} `wrong-identity`, `expired`.
  */
 export function certifyRouterClient(

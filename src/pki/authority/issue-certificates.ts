@@ -39,7 +39,10 @@ export type CertificateIssueOrder =
 
 export interface IssuingSettings {
   readonly trustDomain: string
-  /** Lifetime of certificates of identities and routers. */
+  /**
+   * Lifetime of certificates of identities and routers, and of session certificates that are issued
+   * at log-in.
+   */
   readonly enrolledCertificateMs: number
   readonly sessionCertificateMs: number
 }

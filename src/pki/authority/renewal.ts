@@ -21,7 +21,7 @@ const AUTHORITY_RENEWAL_MS = 30 * DAY_MS
  * Remaining lifetimes at which warnings of increasing severity begin. For a certificate with a
  * short total lifetime, the fraction of that lifetime applies instead; otherwise the warning would
  * begin on the first day. A leaf is renewed automatically when a third of its lifetime remains. All
- * fractions are smaller, so a warning always means that the renewal has failed.
+ * fractions are smaller, so a warning about such a leaf means that its renewal has failed.
  */
 const thresholds = [
   { level: 'critical', leftMs: DAY_MS, fraction: 1 / 16 },
@@ -29,7 +29,10 @@ const thresholds = [
   { level: 'soon', leftMs: 30 * DAY_MS, fraction: 1 / 4 },
 ] as const
 
-/** `soon`, `urgent`, `critical`: at most 30, 7 and 1 days left. */
+/**
+ * `soon`, `urgent`, `critical`: at most 30, 7 and 1 days left; less for a certificate with a short
+ * lifetime.
+ */
 export type ExpiryLevel = 'none' | 'soon' | 'urgent' | 'critical' | 'expired'
 
 const LEVELS: readonly ExpiryLevel[] = ['none', 'soon', 'urgent', 'critical', 'expired']
@@ -51,7 +54,10 @@ export interface CertificateHealth {
   readonly leaf: CertificateLife
   /** The issuer of the leaf, then the issuer of each previous certificate. */
   readonly authorities: readonly CertificateLife[]
-  /** Whether one of these authorities is a trust anchor. Validity times do not matter here. */
+  /**
+   * Whether the leaf or one of these authorities is a trust anchor. Validity times do not matter
+   * here.
+   */
   readonly isTrusted: boolean
   /** The most urgent level of all certificates in the chain. */
   readonly level: ExpiryLevel

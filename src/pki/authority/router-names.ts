@@ -28,11 +28,13 @@ export interface RouterNaming {
   readonly allowed: readonly string[]
   /** Hosts of controllers. The certificate contains such a host only if `allowed` lists it. */
   readonly reserved: readonly string[]
-  /** Hosts of other routers; the certificate omits them. */
+  /**
+   * Hosts of other routers; at enrollment, the certificate omits them unless `allowed` lists them.
+   */
   readonly withheld: readonly string[]
   /**
    * PEM of the current server certificate; an extension may contain only hosts from this
-   * certificate.
+   * certificate, allowed hosts and loopback names.
    */
   readonly currentPem: string | null
 }

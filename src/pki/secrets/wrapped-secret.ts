@@ -34,7 +34,8 @@ const CONTENT_ALGORITHM = 'A256GCM'
  * Encrypts a secret for one private key: compact JWE, ECDH-ES+A256KW for EC keys, RSA-OAEP-256 for
  * RSA keys, A256GCM. The result does not prove who created it, because anyone can encrypt for a
  * public key: trust it only if it comes from the replicated state.
- * @throws {CertificateError} for an invalid or unsupported key.
+ * @throws {CertificateError} for an invalid or unsupported key; {WrappedSecretError} for a secret
+ * of invalid size.
  */
 export async function wrapSecret(
   secret: Uint8Array,
@@ -53,7 +54,7 @@ export async function wrapSecret(
 
 /**
  * @throws {WrappedSecretError} if the secret was wrapped for another key or context, or was
- * modified.
+ * modified; {CertificateError} for an invalid private key.
  */
 export async function unwrapSecret(
   jwe: string,

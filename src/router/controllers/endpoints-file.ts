@@ -19,8 +19,8 @@ export interface KnownController {
    */
   readonly keySha256: string | null
   /**
-   * IDs of the controllers that list this controller; null for a voter, which a majority has listed
-   * or which has responded at a configured address.
+   * IDs of the controllers that list this controller; null for a voter: a majority has listed it,
+   * it has responded at a configured address, or it was connected while all voters were absent.
    */
   readonly toldBy: readonly string[] | null
   /**
@@ -140,7 +140,7 @@ function knownIn(tree: YamlTree): ReadEndpoints {
   }
 }
 
-/** Skips entries without an ID, which cannot be used. */
+/** Skips entries without a valid ID or without a valid address. */
 function controllerIn(tree: YamlTree): KnownController[] {
   const entries = entriesOf(tree)
   const id = textOf(entries?.get('id'))

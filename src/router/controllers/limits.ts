@@ -4,7 +4,9 @@ export const controllerLimits = {
   controllersMax: 64,
   /** Maximum addresses that are stored for one controller; further addresses are dropped. */
   addressesPerControllerMax: 8,
-  /** Maximum controllers that the router adds because only one controller lists them. */
+  /**
+   * Maximum controllers without a majority that the router adds because one controller lists them.
+   */
   controllersReportedByOneMax: 8,
   /**
    * Maximum addresses of one controller that the router uses although only one controller lists
@@ -44,9 +46,9 @@ export const controllerLimits = {
    */
   apisPerControllerMax: 4,
   /**
-   * For this time after the start, the router uses a client API only if a majority of the
-   * configured controllers lists it. After that, a majority of the connected controllers is
-   * sufficient.
+   * For this time after the start, the router uses a new client API only if as many controllers
+   * list it as a majority of the configured addresses. After that, while no client API is known, a
+   * majority of the controllers that sent a list is sufficient.
    */
   apisByFewAfterMs: 30_000,
   /** Maximum bytes of the endpoints file; a larger file is treated as damaged. */

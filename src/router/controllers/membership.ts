@@ -388,7 +388,7 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters reports for this controller. */
+  /** The key that a majority of the voters reports for this controller; otherwise the known key. */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))
@@ -483,7 +483,10 @@ function majorityOf(count: number): number {
   return Math.floor(count / 2) + 1
 }
 
-/** Addresses that a majority lists, and known addresses for which no majority votes against. */
+/**
+ * Addresses that a majority lists, and known addresses for which no majority votes against; all
+ * known addresses if there are none.
+ */
 function addressesBy(votes: Votes, { id, addresses }: KnownController): readonly string[] {
   const listed = votes.lists.flatMap(([, { members }]) => members.get(id) ?? [])
   const countWith = (address: string): number =>

@@ -157,7 +157,7 @@ export class ApiSessions {
     const changed = new Set<string>()
     for (const session of sessions) {
       const { token, id } = session
-      // Skips sessions that the router verifies itself, because controllers do not list them.
+      // Skips OIDC tokens, because the router verifies them itself.
       if (BearerSessions.isMeant(token)) continue
       for (const sync of this.#syncs.values()) sync.sessions.set(token, session)
       const before = this.#byToken.get(token)

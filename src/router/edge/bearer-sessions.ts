@@ -69,7 +69,7 @@ export class BearerSessions {
     })
   }
 
-  /** Whether the text has the form of an OIDC token. */
+  /** Whether the text begins like an OIDC token. */
   static isMeant(text: string): boolean {
     return text.startsWith(TOKEN_START)
   }

@@ -15,8 +15,8 @@ export interface EdgeClient {
   /** Hex SHA-1 of the client's certificate. */
   readonly fingerprint: string
   /**
-   * True: the SPIFFE ID in the client's certificate contains the session's ID, so the certificate
-   * need not be in the list of fingerprints.
+   * True: the SPIFFE ID in the client's certificate names the session or, for an OIDC session, its
+   * identity, so the certificate need not be in the list of fingerprints.
    */
   readonly isNamedBySpiffe: boolean
 }

@@ -70,7 +70,7 @@ export class ClientConnection implements CircuitApplication {
     return this.#end?.circuitId ?? ''
   }
 
-  /** Whether the client or a controller has ended the connection. */
+  /** True once the connection has ended for any reason. */
   get isOver(): boolean {
     return this.#isOver
   }

@@ -109,7 +109,7 @@ export class ConnectRequestHandler {
       return
     }
     const asked = { client, message, id, session }
-    // The connection ID counts as used from here, even if the request fails.
+    // The connection ID counts as used from here until the connection ends or the request fails.
     const connection = client.addConnection(id, session, message)
     if (connection === null) {
       client.refuse(message, id, 'too many connections')
@@ -204,7 +204,10 @@ export class ConnectRequestHandler {
     }
   }
 
-  /** Ends the circuit of a client that has disconnected. This also informs the other endpoint. */
+  /**
+   * Ends a circuit that its client cannot use, for example because the client has disconnected.
+   * This also informs the other endpoint.
+   */
   #abandon(circuit: LocalCircuit): void {
     const { circuits, log } = this.#deps
     try {

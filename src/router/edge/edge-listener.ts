@@ -108,7 +108,7 @@ export class EdgeListener {
       // receives such clients only if no other listener on the port accepts clients without ALPN.
       clientsWithout: timeouts === null ? 'all' : 'rest',
       // TLS accepts any CA, because an identity may have a certificate of a third-party CA; the
-      // router verifies the certificate by its fingerprint.
+      // router verifies the certificate by its fingerprint or SPIFFE ID.
       rejectUnauthorized: false,
       handshakeTimeoutMs: timeouts?.handshakeTimeout ?? deps.handshakeTimeoutMs,
       use: 'listeners: binding edge',

@@ -405,8 +405,8 @@ export class HostedTerminatorRegistry {
   }
 
   /**
-   * Reports to the controller which of its terminators exist. Omits terminators whose host does not
-   * respond; the controller asks about them again later.
+   * Reports to the controller which of its terminators exist. Omits terminators whose host was
+   * asked and does not respond.
    */
   async #validate(connection: ControlConnection, { body }: ChannelMessage): Promise<void> {
     const { terminators, postCreate, fixInvalid } = readTerminatorQuery(body)

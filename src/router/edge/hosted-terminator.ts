@@ -33,7 +33,7 @@ export interface HostedTerminator {
   /** True if the client contains the circuit endpoints. */
   readonly isXgressInClient: boolean
   isEstablished: boolean
-  /** Number of refusals by controllers without a hint to retry. */
+  /** Number of refusals by controllers without a retry hint since the last success. */
   strikes: number
   /** Monotonic ms at which the creation request must be sent or, while it is pending, repeated. */
   dueMs: number

@@ -102,8 +102,8 @@ export const edgeLimits = {
   /** Delay before a terminator request is repeated after a controller was busy or refused it. */
   terminatorBusyMs: 1000,
   /**
-   * Number of refusals without a hint to retry after which the router reports the refusal to the
-   * host.
+   * Number of refusals without a retry hint after which the router reports the refusal to the host.
+   * A refusal with a retry hint is reported immediately.
    */
   terminatorStrikesMax: 3,
   /** Minimum interval between two reported changes of one terminator. */

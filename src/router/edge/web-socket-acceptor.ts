@@ -54,12 +54,12 @@ export interface WebSocketAcceptorDeps {
 const PATH = '/ws'
 
 /**
- * A listener for clients that run in a browser: HTTPS, a web socket, and inside it the TLS
- * connection of the client's channel. In the outer TLS connection, the listener requests no client
- * certificate, because a browser presents none for a web page; the client presents its certificate
- * in the inner TLS connection. As in OpenZiti, the origin of a request is not checked: a browser
- * adds nothing that authorizes the request, and a page of any origin may use the network with its
- * own certificate.
+ * A listener for clients that connect by web socket, such as clients in a browser: HTTPS, a web
+ * socket, and inside it the TLS connection of the client's channel. In the outer TLS connection,
+ * the listener requests no client certificate, because a browser presents none for a web page; the
+ * client presents its certificate in the inner TLS connection. As in OpenZiti, the origin of a
+ * request is not checked: a browser adds nothing that authorizes the request, and a page of any
+ * origin may use the network with its own certificate.
  */
 export class WebSocketAcceptor {
   readonly server: Server

@@ -11,7 +11,8 @@ export interface WebSocketStreamDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly pingEveryMs: number
   /**
-   * Maximum time without a message or pong from the client; after that, the web socket is closed.
+   * Maximum time in which nothing arrives from the client, also no pong, and no write to it
+   * completes; after that, the web socket is closed.
    */
   readonly pongMsMax: number
 }
@@ -32,7 +33,7 @@ const RECORD_HEAD_BYTES = 5
 export class WebSocketStream extends Duplex {
   readonly #deps: WebSocketStreamDeps
   readonly #timer: NodeJS.Timeout
-  /** Time at which the client last sent anything, including a pong. */
+  /** Time at which the client last sent anything, including a pong, or a write to it completed. */
   #aliveMs: number
   #isRefused = false
   /** The beginning of a TLS record, until its end is written. */

@@ -27,7 +27,7 @@ interface CircuitFaultReporterDeps {
   }
   /** Whether a frame from this source has a next hop now. */
   readonly isPassable: (circuitId: string, from: FramePeer) => boolean
-  /** Called for an idle circuit whose owner has been disconnected for too long. */
+  /** Called for an idle or closed circuit whose owner has been disconnected for too long. */
   readonly onAbandoned: (circuit: CarriedCircuit) => void
 }
 

@@ -49,7 +49,7 @@ export class CircuitUsageCounters {
   }
 
   /**
-   * Reports all counted bytes, in several reports.
+   * Reports all counted bytes, in as many reports as necessary.
    * @param send returns false if it could not send the report; the counts of this and all following
    * reports then stay.
    * @returns whether everything was sent.

@@ -214,7 +214,10 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     return silentForMs >= this.#deps.config.unresponsiveLinkTimeout
   }
 
-  /** Link or endpoint with this address; an endpoint unless the route declares it as a link. */
+  /**
+   * Link or endpoint with this address. Without a declared kind, it is the link with this ID, if
+   * any.
+   */
   #placeOf(address: string, kind: 'start' | 'end' | 'link' | undefined): FramePeer {
     const isLink = kind === 'link' || kind === undefined
     return { address, peerId: isLink ? (this.#links.get(address)?.link.peerId ?? null) : null }

@@ -159,8 +159,8 @@ export class RouterCertificateRenewer {
     if (client[0].commonName !== identity.id) {
       throw new Error('it issued a certificate for another router')
     }
-    // The client certificate is written first, because controllers no longer accept the previous
-    // one.
+    // The client certificate is written first, because controllers may no longer accept the
+    // previous one.
     writePublicFile(files.files.cert, certificatesPem(client))
     writePublicFile(files.files.serverCert, certificatesPem(server))
     log.info({ api, notAfter: isoTime(client[0].notAfterMs) }, 'certificates extended')

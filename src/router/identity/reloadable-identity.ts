@@ -159,8 +159,8 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * The current identity of the router. After its files change, new connections and listeners use the
- * new content.
+ * The current identity of the router. After its files change, new connections use the new content,
+ * unless it is invalid or belongs to another router.
  */
 export class ReloadableIdentity {
   readonly #config: IdentityConfig

@@ -48,7 +48,7 @@ interface LinkAcceptorDeps {
 }
 
 /**
- * Listeners for links from other routers. The certificate identifies the dialing router: a
+ * A listener for links from other routers. The certificate identifies the dialing router: a
  * controller must confirm it, and the router ID in the hello must match it.
  */
 export class LinkAcceptor {

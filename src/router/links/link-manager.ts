@@ -265,7 +265,10 @@ export class LinkManager {
   }
 }
 
-/** Whether the two lists have a group in common. An empty list stands for the group `default`. */
+/**
+ * Whether the two lists have a group in common. If the other router lists none, it has the group
+ * `default`.
+ */
 function sharesGroup(own: readonly string[], theirs: readonly string[]): boolean {
   const others = theirs.length === 0 ? ['default'] : theirs
   return own.some((group) => others.includes(group))

@@ -73,7 +73,7 @@ export class Link implements Omit<LinkFields, 'queues'> {
     return this.channel.silentForMs
   }
 
-  /** Time for which the oldest message at any socket has waited, ms. */
+  /** Longest time for which one of the sockets has accepted none of its waiting messages, ms. */
   get queuedForMs(): number {
     const sockets = [...this.#payloadSockets, ...this.#acknowledgementSockets]
     return Math.max(0, ...sockets.map(({ channel }) => channel.stalledForMs))
@@ -117,7 +117,8 @@ export class Link implements Omit<LinkFields, 'queues'> {
 
   /**
    * Sends a message over one of the link's sockets, see `Channel.trySend`, within the limits on
-   * waiting messages. All messages of one circuit use the same socket and thus keep their order.
+   * waiting messages. As long as the link has the same sockets, all payloads of one circuit use the
+   * same socket and thus keep their order.
    */
   trySend(outgoing: OutboundMessage, queuedBytesMax: number): boolean {
     const isAcknowledgement = outgoing.contentType === circuitContentType.acknowledgement

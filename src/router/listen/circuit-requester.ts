@@ -28,7 +28,7 @@ export interface CircuitRequesterDeps {
   readonly clock: Pick<Clock, 'monotonicMs'>
 }
 
-/** Requests circuits that begin at this router from controllers. */
+/** Sends controllers requests for circuits that begin at this router. */
 export class CircuitRequester implements CircuitSource {
   readonly #deps: CircuitRequesterDeps
   #asked = 0

@@ -26,8 +26,9 @@ export interface ClientListenersDeps {
 const bindings = ['transport', 'proxy', 'transport_udp', 'proxy_udp']
 
 /**
- * Listeners for clients that use no SDK. For each connection, they request a circuit to a
- * configured service.
+ * Listeners for clients that use no SDK. For each connection, they request a circuit to the
+ * configured service or, with the bindings `transport` and `transport_udp`, to the service that the
+ * client names.
  */
 export class ClientListeners {
   readonly #deps: ClientListenersDeps

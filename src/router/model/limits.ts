@@ -27,6 +27,6 @@ export const modelLimits = {
   modelJudgedEveryMs: 5000,
   /** Interval at which the router renews its subscription. */
   modelRenewedEveryMs: 60_000,
-  /** Minimum interval between two requests for a full model. */
+  /** Minimum interval between two requests of a router to subscribe again. */
   modelAskedEveryMs: 1000,
 } as const

@@ -24,7 +24,7 @@ interface InterfaceReporterDeps {
  */
 export class InterfaceReporter {
   readonly #deps: InterfaceReporterDeps
-  /** The interfaces that each controller has accepted; a new connection has none. */
+  /** The last report that each controller has answered; a new connection has none. */
   readonly #sent = new WeakMap<ControlConnection, SentReport>()
   readonly #asking = new WeakSet<ControlConnection>()
   #stopTimer: (() => void) | null = null

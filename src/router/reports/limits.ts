@@ -13,7 +13,7 @@ export const reportLimits = {
   interfaceAddressesMax: 64,
   /**
    * Maximum interval for checking which controllers need a report of the interfaces. The next check
-   * repeats a report that a controller did not accept.
+   * repeats a report that a controller did not answer.
    */
   interfacesAgainMs: 60_000,
   /** Maximum size of the trace file. A full file is renamed and replaces the previous file. */

@@ -9,10 +9,16 @@ import { readInspectionRequest } from '../../channel/messages/reports.ts'
 import { reportLimits } from './limits.ts'
 import { ProgramFailure } from '../../overlay/failure.ts'
 import { readAddresses } from '../controllers/addresses-update.ts'
+import { circuitRequestHeaderKey } from '../../channel/messages/circuit-requests.ts'
 import { controlContentType, readLeaderIndex } from '../../channel/messages/control.ts'
 
-/** Headers that are or may be secret; the trace contains only their length. */
-const secretHeaders: ReadonlySet<number> = new Set([channelHeaderKey.groupSecret])
+const { sessionToken, apiSessionToken } = circuitRequestHeaderKey
+/** Headers with tokens of clients, by content type; the trace contains only their length. */
+const tokenHeaders: ReadonlyMap<number, readonly number[]> = new Map(
+  [controlContentType.createCircuitV2, controlContentType.createCircuitV3].map(
+    (type) => [type, [sessionToken, apiSessionToken]] as const,
+  ),
+)
 const VALUE_BYTES_MAX = 256
 
 const names = new Map<number, string>([
@@ -80,14 +86,18 @@ function lineOf(nowMs: number, peer: string, direction: string, message: Channel
     contentType: type,
     name: names.get(type) ?? 'unknown',
     sequence,
-    headers: Object.fromEntries([...headers].map(([key, value]) => [key, shownHeader(key, value)])),
+    headers: Object.fromEntries(
+      [...headers].map(([key, value]) => [key, shownHeader(type, key, value)]),
+    ),
     bodyBytes: body.length,
     body: messageRefusalReason(message) === null ? shownBody(type, body) : '(beyond its bound)',
   }
 }
 
-function shownHeader(key: number, value: Uint8Array): string {
-  if (secretHeaders.has(key)) return `(${value.length} bytes)`
+function shownHeader(type: number, key: number, value: Uint8Array): string {
+  // Any message of a channel may have this key, so its value may be the secret of the channel.
+  const isSecret = key === channelHeaderKey.groupSecret || tokenHeaders.get(type)?.includes(key)
+  if (isSecret === true) return `(${value.length} bytes)`
   const bytes = Buffer.from(value.subarray(0, VALUE_BYTES_MAX))
   const text = bytes.toString('utf8')
   return /^[\x20-\x7e]{3,}$/.test(text) ? text : `0x${bytes.toString('hex')}`

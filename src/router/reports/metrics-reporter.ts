@@ -54,7 +54,10 @@ export class MetricsReporter {
     this.flush()
   }
 
-  /** Sends the batches whose interval is over; also called when a controller connects. */
+  /**
+   * Sends the batches whose interval began at least `intervalAgeThreshold` ago; also called when a
+   * controller connects.
+   */
   flush(): void {
     const { clock, config, send } = this.#deps
     for (;;) {

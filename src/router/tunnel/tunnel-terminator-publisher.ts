@@ -228,8 +228,8 @@ export class TunnelTerminatorPublisher implements TerminatorPublisher {
       throw failureOf(reply)
     const { outcome, message: reason } = readTunnelTerminatorResponse(reply.body)
     if (outcome === 'created') {
-      // An earlier process of this router created the terminator, so its cost is unknown and is
-      // updated next.
+      // An earlier process of this router may have created the terminator with another cost, so the
+      // cost is updated next.
       offer.sent = sent === null ? { ...wanted, cost: COST_UNKNOWN } : wanted
       const fields = { terminatorId: offer.id, serviceId: wanted.serviceId, controllerId }
       if (sent === null) this.#deps.log.info(fields, 'service hosted')

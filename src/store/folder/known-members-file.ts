@@ -20,7 +20,8 @@ interface SavedMember {
 /**
  * The file `known-members.json` of a data folder: last known details of unreachable members, for
  * display, and certificates of former members. The file is not synced, and an unreadable file is
- * treated as missing, because nothing depends on it.
+ * treated as missing: without it, only those details are missing and refresh tokens that former
+ * members signed are refused.
  */
 export class KnownMembersFile {
   readonly #path: string

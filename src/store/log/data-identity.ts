@@ -82,7 +82,7 @@ function identityOf(members: Record<string, unknown>): DataIdentity | null {
 
 /**
  * Writes the file IDENTITY durably and atomically, when a folder is created or an operator recovers
- * the cluster. The caller must hold the folder's lock.
+ * the cluster. The caller must hold the lock of an existing folder.
  */
 export function writeDataIdentity(
   dir: string,

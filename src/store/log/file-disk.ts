@@ -24,7 +24,7 @@ import {
 } from './wal-format.ts'
 
 export interface FileDiskOptions {
-  /** Size of a new segment file. */
+  /** Size of a new segment file; larger if its first record needs more. */
   readonly segmentBytes: number
   /** Size of the buffer for encoded records. A flush that is larger takes several writes. */
   readonly bufferBytes: number
@@ -55,9 +55,10 @@ interface LogState {
 /**
  * The log in segment files (wal-format.ts). All calls block, so the log runs on its own thread, or
  * inline in tests. Records are encoded as they arrive. All writes of one event loop turn share one
- * fdatasync; after it, the disk reports their tokens in order. The first error stops the disk: it
- * calls `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync
- * may have dropped the pages permanently.
+ * fdatasync, unless a new term or vote or a new segment requires an earlier one; at the end of the
+ * turn, the disk reports their tokens in order. The first error stops the disk: it calls
+ * `onFailed`, and then neither writes, retries nor reports anything, because a failed fsync may
+ * have dropped the pages permanently.
  */
 export class FileDisk implements Disk {
   onDurable: (token: number) => void = () => {}

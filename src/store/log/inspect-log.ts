@@ -18,13 +18,17 @@ export interface InspectedLog {
   readonly last: Position
   /** Description of the damage; null if there is none. */
   readonly finding: string | null
-  /** Whether the log may lack entries that this member acknowledged (raft/missing-tail.ts). */
+  /**
+   * Whether an earlier start recorded a missing tail (raft/missing-tail.ts) that the log still
+   * lacks. Damage that `finding` describes is not included.
+   */
   readonly hasMissingTail: boolean
 }
 
 /**
  * Reads the log of a data folder without changing anything. The caller must hold the folder's lock.
- * @throws {StoreError} MISSING, FOREIGN, NEWER_FORMAT, VOTE_LOST.
+ * @throws {StoreError} MISSING, FOREIGN, NEWER_FORMAT, VOTE_LOST, or CORRUPT for a damaged
+ * identity.
  */
 export function inspectLog(dir: string, files: FileSystem = nodeFileSystem): InspectedLog {
   const identity = readDataIdentity(dir, files)

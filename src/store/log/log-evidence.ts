@@ -19,8 +19,8 @@ export interface LogEvidence {
   /** True if the log certainly did not extend beyond `best`. */
   readonly isEndKnown: boolean
   /**
-   * Lowest index of the records that follow the position `after` in the files. Such a record
-   * replaced all entries from its index on.
+   * Lowest index of the records and segments that follow the position `after` in the files. Such a
+   * record or segment replaced all entries from its index on.
    */
   readonly lowestAfter: Index
   /** Highest sequence number of all segments that exist or have existed. */
@@ -39,7 +39,8 @@ export function higherPosition(a: Position, b: Position): Position {
 }
 
 /**
- * Searches every segment byte by byte for intact headers and records.
+ * Searches the segments of the log for intact headers, and for intact records at every multiple of
+ * 8 bytes.
  *
  * The end of the log is known if the log was closed in order and the meta slots contain its last
  * position. The end is also known if the newest segment exists, contains everything that is known

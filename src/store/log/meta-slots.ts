@@ -144,8 +144,8 @@ function decodeMeta(page: Uint8Array, path: string): ReadPage | null {
 
 /**
  * Reads the newest valid page.
- * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when the slots belong to
- * another store.
+ * @throws {StoreError} VOTE_LOST when neither slot is valid; FOREIGN when the newest page belongs
+ * to another store; NEWER_FORMAT.
  */
 export function readLogMetadata(files: FileSystem, dir: string, storeId: Uint8Array): ReadLogMeta {
   const [first, second] = META_NAMES.map((name) => {

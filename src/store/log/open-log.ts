@@ -175,11 +175,11 @@ function openWhole(
 
 /**
  * Computes the missing tail: the position up to which the log may lack acknowledged entries. An
- * earlier repair may have recorded one. There is also one if the state is ahead of the end of the
- * log and did not come from a snapshot: apply never gets ahead of the durable log, so the log lost
- * its end without a trace. Then the whole term counts as missing until a leader reports its end.
- * After a snapshot, a crash may simply have prevented the reset of the log. A missing tail is then
- * wrong, because it could withhold a vote that a candidate needs.
+ * earlier repair may have recorded one. There is also one if the log does not contain the state's
+ * position and the state did not come from a snapshot: apply never gets ahead of the durable log,
+ * so the log lost its end without a trace. Then the whole term counts as missing until a leader
+ * reports its end. After a snapshot, a crash may simply have prevented the reset of the log. A
+ * missing tail is then wrong, because it could withhold a vote that a candidate needs.
  */
 function missingTail(
   meta: LogMetadata,

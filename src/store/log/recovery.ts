@@ -17,7 +17,7 @@ import {
   type SegmentHeader,
 } from './wal-format.ts'
 
-/** A segment file with a valid header. */
+/** A segment file of the log. */
 export interface Segment {
   readonly path: string
   readonly sequence: number

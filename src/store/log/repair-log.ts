@@ -155,7 +155,7 @@ function certainEntriesAfter(
 /**
  * Copies the files for later analysis, starting with the damaged file; the copies replace those of
  * an earlier repair. The repair does not depend on the copies: the function stops at the first file
- * for which there is not enough space.
+ * for which there is not enough space, or that exceeds DAMAGED_BYTES_MAX.
  */
 function copyDamagedFiles(
   { files, folder, settings }: Place,

@@ -15,9 +15,9 @@ interface PreparedFile {
 }
 
 /**
- * Prepares the next segment file in advance by filling it with zeros, one slice after each flush,
- * so that neither a segment change nor a flush waits for 16 MiB of zeros. Leaves `freeBytesMin` on
- * the file system free: the log stops before the disk is full, because a cleanup also needs space.
+ * Prepares the next segment file in advance by filling it with zeros, a part after each flush, so
+ * that neither a segment change nor a flush waits for 16 MiB of zeros. Leaves `freeBytesMin` on the
+ * file system free: the log stops before the disk is full, because a cleanup also needs space.
  */
 export class SegmentPreparer {
   readonly #files: FileSystem
@@ -41,8 +41,8 @@ export class SegmentPreparer {
   }
 
   /**
-   * Writes about twice as many zeros as the log has consumed bytes, so that the next file is ready
-   * when the current file is half full.
+   * Writes about twice as many zeros as the log has consumed bytes, within limits, so that the next
+   * file is ready when the current file is half full.
    */
   step(consumedBytes: number): void {
     if (this.#filledBytes >= this.#segmentBytes) return

@@ -6,7 +6,7 @@ export type LevelDatabase = ClassicLevel<string, string>
 
 /**
  * A small cache is enough: the controller reads the state once at start, and then only writes to
- * LevelDB.
+ * LevelDB, except when it reads a whole snapshot.
  */
 const CACHE_BYTES = 1024 * 1024
 /**

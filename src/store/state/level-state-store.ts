@@ -40,8 +40,8 @@ const otherHalf = (half: Half): Half => (half === 'A' ? 'B' : 'A')
 /**
  * The applied state in LevelDB, in `state/A` or `state/B`; the file `state/CURRENT` names the
  * folder in use. A received snapshot is written to the other folder; a durable change of CURRENT
- * then puts that folder into use. After a failed write, the store writes nothing more, because
- * LevelDB's memory may differ from the disk.
+ * then puts that folder into use. After a failed write, the store writes nothing more until a
+ * received snapshot has replaced it, because LevelDB's memory may differ from the disk.
  */
 export class LevelStateStore implements StateStore {
   readonly #folder: string
@@ -200,7 +200,7 @@ export class LevelStateStore implements StateStore {
 }
 
 /**
- * CURRENT is created before the folder that it names. If CURRENT is missing, no store has existed
+ * CURRENT is created before the folder that it names. If both are missing, no store has existed
  * yet.
  */
 function currentHalf(files: FileSystem, folder: string): Half {

@@ -37,7 +37,7 @@ export class MemoryStateStore implements StateStore {
   readonly #chunkBytes: number
   #isClosed = false
   #isReceiving = false
-  /** True while a snapshot or a reader uses the map; the next write must then copy the map. */
+  /** True if a snapshot was taken since the last write; the next write must then copy the map. */
   #isShared = false
 
   constructor(

@@ -43,7 +43,10 @@ export function assertRecord(record: StoreRecord): void {
   assert(isShort, `a value has at most ${VALUE_BYTES_MAX} bytes`)
 }
 
-/** Fills chunks of equal size. It yields each full chunk once and does not modify it afterwards. */
+/**
+ * Fills chunks of equal size; only the last may be shorter. It yields each chunk once and does not
+ * modify the chunk afterwards.
+ */
 class ChunkFiller {
   readonly #chunkBytes: number
   readonly #hash = createHash('sha256')

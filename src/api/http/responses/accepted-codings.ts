@@ -2,7 +2,7 @@ const CODINGS_MAX = 16
 
 /**
  * Codings listed in Accept-Encoding (RFC 9110 12.5.3). A coding that is refused (`q=0`), or listed
- * only by `*`, is left out; the client then gets the uncompressed file, which is always acceptable.
+ * only by `*`, is left out. If no listed coding fits, the client gets the uncompressed response.
  */
 export function acceptedCodings(header: string | undefined): ReadonlySet<string> {
   const accepted = new Set<string>()

@@ -1,7 +1,7 @@
 import type { ByteStream } from '../../../ports/byte-stream.ts'
 import type { ReplyBody } from '../transport/unread-responses.ts'
 
-/** API version in `meta` of each successful response, which has the form `{data, meta}`. */
+/** API version in `meta` of each response that has the envelope. */
 const API_VERSION = '0.0.1'
 const versions = { apiEnrollmentVersion: API_VERSION, apiVersion: API_VERSION } as const
 export const versionMetaText = JSON.stringify(versions)
@@ -57,7 +57,7 @@ export function responseFromJsonText(
   return { status, body: `{"data":${text},"meta":${metaText}}`, contentType: JSON_TYPE }
 }
 
-/** Response that contains one record. */
+/** A response with status 200 and one object or list as its data. */
 export function detailResponse(
   data: unknown,
   ignoredFields: readonly string[] = [],

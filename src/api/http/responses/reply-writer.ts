@@ -7,7 +7,7 @@ import { OIDC_FEATURE_LEVEL } from '../../../ports/feature-level.ts'
 import type { ResponseCompression } from './response-compression.ts'
 import { wwwAuthenticateValue } from './www-authenticate.ts'
 import { sourceNetwork } from '../../../lib/bounds/source-network.ts'
-import { callerSessionExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
+import { callerAccessExpiry, type SessionTracker } from '../../../auth/sessions/session-tracker.ts'
 import type { OperationCall } from '../operation.ts'
 import { corsHeaders } from './cors.ts'
 import type { Reply } from './envelope.ts'
@@ -206,7 +206,7 @@ export class ReplyWriter {
       'net-stale-ms': Math.min(Math.round(cluster.leaderContactMs()), Number.MAX_SAFE_INTEGER),
     }
     if (call.caller?.kind === 'session') {
-      const { expiresAtMs, leftSeconds } = callerSessionExpiry(this.#deps, call.caller)
+      const { expiresAtMs, leftSeconds } = callerAccessExpiry(this.#deps, call.caller)
       headers['expiration-seconds'] = leftSeconds
       headers['expires-at'] = goTimeText(expiresAtMs)
     }

@@ -37,7 +37,7 @@ export class ConnectionCallers {
 
   /**
    * Runs the task immediately, or later if the caller has used up its share of processor time.
-   * Never runs it if the client has disconnected.
+   * Drops a waiting task if the client disconnects.
    */
   begin(request: IncomingMessage, task: () => void): void {
     const { socket } = request

@@ -217,7 +217,8 @@ export class UnreadResponses {
    * Closes the connection that has made no progress for the longest time. Chooses among the
    * connections of this source address or, if the memory for all sources is used up, of the source
    * that uses most.
-   * @returns false if all of these connections have recently made progress.
+   * @returns false if none of these connections may be closed, usually because all have recently
+   * made progress.
    */
   #closeQuietest(source: string): boolean {
     const from = this.#room.isFull ? this.#room.largest() : source

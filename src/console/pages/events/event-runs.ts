@@ -1,5 +1,7 @@
 import type { NetworkEvent } from '../../client/event-feed.ts'
-import { eventTypeName } from './event-text.ts'
+import { sortByName } from '../../app/name-order.ts'
+import { visibleText } from '../../app/visible-text.ts'
+import { eventRecords, eventSubject, eventTypeName } from './event-text.ts'
 
 /** Events that the list shows as one, newest first; usually only one. */
 export interface EventRun {
@@ -58,4 +60,24 @@ export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[
       ? all.map((event) => ({ first: event, events: [event] }))
       : [{ first, events: all }]
   })
+}
+
+/**
+ * The names in which the events of a run differ: of their records, or of the controllers that they
+ * are about.
+ * @param names names of records by `collection/id`.
+ */
+export function namesInRun(
+  events: readonly NetworkEvent[],
+  names: ReadonlyMap<string, string>,
+): readonly string[] {
+  const found = events.flatMap((event) => {
+    const [record] = eventRecords(event)
+    const name =
+      record === undefined
+        ? eventSubject(event)
+        : record.name || (names.get(`${record.path}/${record.id}`) ?? '')
+    return name === '' ? [] : [visibleText(name)]
+  })
+  return sortByName([...new Set(found)], String)
 }

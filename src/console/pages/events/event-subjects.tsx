@@ -1,11 +1,10 @@
 import { consolePath } from '../../app/navigation.ts'
-import { sortByName } from '../../app/name-order.ts'
 import { visibleText } from '../../app/visible-text.ts'
 import type { NetworkEvent } from '../../client/event-feed.ts'
 import { pageTexts } from '../../page-texts.ts'
 import { findKindAtPath } from '../records/kinds.ts'
 import { useRecordNames } from '../records/record-names.ts'
-import type { EventRun } from './event-runs.ts'
+import { type EventRun, namesInRun } from './event-runs.ts'
 import { eventAuthor, eventRecords, eventSubject } from './event-text.ts'
 
 /** Names of the records that events are about, by `collection/id`. */
@@ -35,16 +34,9 @@ export function RunSubjects(props: {
       </>
     )
   }
-  const found = new Set(
-    events.flatMap((event) => {
-      const [record] = eventRecords(event)
-      if (record === undefined) return []
-      const name = record.name || (names.get(`${record.path}/${record.id}`) ?? '')
-      return name === '' ? [] : [visibleText(name)]
-    }),
-  )
-  const shown = sortByName([...found], String).slice(0, NAMES_SHOWN)
-  const more = found.size - shown.length
+  const found = namesInRun(events, names)
+  const shown = found.slice(0, NAMES_SHOWN)
+  const more = found.length - shown.length
   return (
     <>
       <span class="count">{words.times(events.length)}</span>{' '}

@@ -13,7 +13,7 @@ import { pageTexts } from '../../page-texts.ts'
 import { texts } from '../../texts.ts'
 import { AccessPreview, previewedCollection } from '../access/preview.tsx'
 import { useMissingPermissionReason } from '../wizards/missing-permission.ts'
-import { WizardHead } from '../wizards/wizard-head.tsx'
+import { CancelWizard, WizardHead } from '../wizards/wizard-head.tsx'
 import {
   runImport,
   IMPORT_BYTES_MAX,
@@ -97,6 +97,7 @@ export function ImportPage() {
             <span class="faint small" role="status">
               {made.value === null ? '' : words.progress(made.value, plan.steps.length)}
             </span>
+            {made.value === null ? <CancelWizard /> : null}
             <Button
               kind="primary"
               refused={refused}

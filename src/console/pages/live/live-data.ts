@@ -3,7 +3,9 @@ import { FABRIC_API_PATH, MANAGEMENT_API_PATH } from '../../../client/cluster-cl
 import { OWN_DATA_TIMEOUT_MS } from '../../../client/timeouts.ts'
 
 import type { LiveDataRow } from './live-row.ts'
-import { withHosts, withLogInMethods } from './live-relations.ts'
+import { markOffline } from './circuit-path.ts'
+import { hasEndedBefore } from './end-rows.ts'
+import { readOfflineRouterIds, withHosts, withLogInMethods } from './live-relations.ts'
 
 export type { LiveDataRow } from './live-row.ts'
 
@@ -78,11 +80,20 @@ export async function readFabricRows(path: string, signal?: AbortSignal): Promis
     if (answer.status === 'rejected') silent.push(clusterMembers.nameOf(asked[at] ?? ''))
     else for (const row of (answer.value.body as ListBody).data) rows.set(row.id, row)
   }
-  const found = [...rows.values()]
+  return { rows: [...rows.values()], totalCount: rows.size, silent }
+}
+
+/** The circuits of all controllers, with their hosts and with marks at routers that are offline. */
+export async function readCircuitRows(signal?: AbortSignal): Promise<LiveDataRows> {
+  const found = await readFabricRows('circuits', signal)
+  if (found.rows.length === 0) return found
+  const [rows, offlineIds] = await Promise.all([
+    withHosts(found.rows, signal),
+    readOfflineRouterIds(signal),
+  ])
   return {
-    rows: path === 'circuits' ? await withHosts(found, signal) : found,
-    totalCount: rows.size,
-    silent,
+    ...found,
+    rows: rows.map((row) => ({ ...row, path: markOffline(row['path'], offlineIds) })),
   }
 }
 
@@ -105,7 +116,8 @@ export async function closeFabricRow(path: string, id: string): Promise<void> {
       })
       return
     } catch (error) {
-      failure = error
+      // A controller that does not respond may own the row that the others do not know.
+      if (failure === null || !hasEndedBefore(error)) failure = error
     }
   }
   throw failure

@@ -16,6 +16,7 @@ import {
   closeLiveRow,
   type LiveDataRow,
   type LiveDataRows,
+  readCircuitRows,
   readFabricRows,
   readOwnSessionId,
   readSessions,
@@ -49,7 +50,7 @@ const tables: readonly LiveSource[] = [
   {
     name: 'circuits',
     columns: ['clientId', 'service', 'path', 'createdAt'],
-    read: (signal) => readFabricRows('circuits', signal),
+    read: readCircuitRows,
     end: (id) => closeFabricRow('circuits', id),
   },
   {

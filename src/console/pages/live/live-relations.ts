@@ -71,6 +71,13 @@ export async function withLogInMethods(
   })
 }
 
+/** The routers that are offline; none if the user may not read routers. */
+export async function readOfflineRouterIds(signal?: AbortSignal): Promise<ReadonlySet<string>> {
+  if (!hasPermission('router.read')) return new Set()
+  const page = await readRows('routers', 'connected = false', signal).catch(() => null)
+  return new Set(page?.rows.map(({ id }) => id))
+}
+
 /** Adds the identity that hosts the service to each circuit, as `hostId`. */
 export async function withHosts(
   rows: readonly LiveDataRow[],

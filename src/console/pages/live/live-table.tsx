@@ -18,6 +18,7 @@ import { groupCircuits } from './circuit-groups.ts'
 import { CircuitPathLinks } from './circuit-path-links.tsx'
 import { pathRouters } from './circuit-path.ts'
 import { ClientLink } from './client-link.tsx'
+import { endRows } from './end-rows.ts'
 import { differingColumns } from './live-columns.ts'
 import type { LiveDataRow } from './live-row.ts'
 import { liveRowName } from './live-row-name.ts'
@@ -59,7 +60,8 @@ export function LiveTable(props: LiveTableProps) {
     name === 'circuits'
       ? groupCircuits(rows)
       : rows.map((row) => ({ key: row.id, newest: row, rows: [row] }))
-  const ending = useSignal<LiveDataRow | null>(null)
+  /** The rows about which the dialog asks. */
+  const ending = useSignal<readonly LiveDataRow[]>([])
   const error = useSignal<unknown>(null)
   const endNow = (id: string): void => {
     error.value = null
@@ -111,7 +113,8 @@ export function LiveTable(props: LiveTableProps) {
                   }
                   isInGroup={place > 0}
                   onEnd={() => {
-                    if (asksFirst) ending.value = row
+                    const ended = isOpen ? [row] : members
+                    if (asksFirst || ended.length > 1) ending.value = ended
                     else endNow(row.id)
                   }}
                 />
@@ -121,13 +124,13 @@ export function LiveTable(props: LiveTableProps) {
         </table>
       </div>
       <SameValues {...props} same={same} />
-      {ending.value === null || end === null ? null : (
+      {ending.value.length === 0 || end === null ? null : (
         <EndDialog
           name={name}
-          row={ending.value}
+          rows={ending.value}
           names={props.names}
           end={end}
-          onClose={() => (ending.value = null)}
+          onClose={() => (ending.value = [])}
           onDone={onEnded}
         />
       )}
@@ -153,7 +156,8 @@ function LiveRow(
   const { row, shownColumns, classAt, group, isInGroup, ownSession, onEnd } = props
   const { live } = texts
   const isOwn = row.id === ownSession
-  const hasEnd = group?.isOpen !== false && !(isOwn && props.keepsOwnSession === true)
+  const hasEnd = !(isOwn && props.keepsOwnSession === true)
+  const amount = group === null || group.isOpen ? '' : ` ${group.amount}`
   return (
     <tr class={isInGroup ? 'of-group' : ''}>
       {shownColumns.map((column, at) => {
@@ -179,6 +183,7 @@ function LiveRow(
                   onClick={group.toggle}
                 >
                   <span>{group.isOpen ? live.showOne : live.showEach(group.amount)}</span>
+                  <Icon name={group.isOpen ? 'up' : 'down'} size={12} />
                 </button>
               </>
             )}
@@ -191,6 +196,7 @@ function LiveRow(
           {hasEnd ? (
             <Button refused={isReadOnly.value ? texts.banner.refused : null} onClick={onEnd}>
               {isNarrowWindow.value ? <Icon name="close" /> : live.end}
+              {amount}
               <span class="visually-hidden">
                 {isNarrowWindow.value ? live.end : ''} {liveRowName(row, props.names) ?? row.id}
               </span>
@@ -325,27 +331,31 @@ function latencyMs(nanoseconds: unknown): number {
 
 function EndDialog(props: {
   readonly name: LiveTableName
-  readonly row: LiveDataRow
+  /** One row, or all circuits of a group, the newest first. */
+  readonly rows: readonly LiveDataRow[]
   readonly names: ReadonlyMap<string, string>
   readonly end: (id: string) => Promise<void>
   readonly onClose: () => void
   readonly onDone: () => void
 }) {
   const { live } = texts
-  const { name, row, names, end, onClose, onDone } = props
+  const { name, rows, names, end, onClose, onDone } = props
+  const [row] = rows
+  if (row === undefined) return null
   const { ipAddress, createdAt } = row
   const named = liveRowName(row, names)
+  const what = rows.length === 1 ? live.one[name] : live.showEach(rows.length)
   return (
     <ConfirmDialog
-      title={named === null ? live.endTitle[name] : live.endOf(live.one[name], named)}
-      verb={live.end}
+      title={live.endOf(what, named)}
+      verb={rows.length === 1 ? live.end : `${live.end} ${rows.length}`}
       isDangerous
-      run={() => end(row.id)}
-      done={live.ended(live.one[name], named)}
+      run={() => endRows(rows, end)}
+      done={live.ended(what, named)}
       onClose={onClose}
       onDone={onDone}
     >
-      <p class="soft">{live.endWhat[name]}</p>
+      <p class="soft">{rows.length === 1 ? live.endWhat[name] : live.endGroup}</p>
       <p class="soft small">
         {typeof ipAddress === 'string' && ipAddress !== '' ? `${visibleText(ipAddress)}, ` : ''}
         {live.opened} <Time at={String(createdAt)} />

@@ -4,10 +4,10 @@ import { ConfirmDialog } from '../../app/confirm-dialog.tsx'
 import { hasPermission, loadCaller } from '../../app/management-document.ts'
 import { isReadOnly } from '../../app/console-state.ts'
 import { useLoadedData } from '../../app/loaded.ts'
-import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Button } from '../../controls/button.tsx'
 import { texts } from '../../texts.ts'
+import { endRows } from '../live/end-rows.ts'
 import { closeLiveRow, type LiveDataRow, readOwnSessionId } from '../live/live-data.ts'
 import { withLogInMethods } from '../live/live-relations.ts'
 import { LiveTable } from '../live/live-table.tsx'
@@ -17,6 +17,8 @@ const SESSIONS = `${MANAGEMENT_API_PATH}/api-sessions`
 /** Maximum pages of sessions that one request of the user ends. */
 const PAGES_MAX = 100
 const NO_NAMES = new Map<string, string>()
+
+const endSession = (id: string): Promise<void> => closeLiveRow(SESSIONS, id)
 
 interface OwnSessions {
   readonly rows: readonly LiveDataRow[]
@@ -39,18 +41,9 @@ async function endOthers(identityId: string, current: string): Promise<void> {
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const others = (await readApiSessions(identityId)).filter(({ id }) => id !== current)
     if (others.length === 0) return
-    for (const { id } of others) await endSession(id)
+    await endRows(others, endSession)
   }
   throw new Error(texts.profile.othersRemain)
-}
-
-async function endSession(id: string): Promise<void> {
-  try {
-    await closeLiveRow(SESSIONS, id)
-  } catch (error) {
-    // The session has ended in the meantime.
-    if (!(error instanceof ApiRefusalError && error.status === 404)) throw error
-  }
 }
 
 /** Shows the user's own sessions, and ends all others on request. */

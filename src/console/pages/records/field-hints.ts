@@ -32,6 +32,7 @@ export const attributesHint = (kind: string): FieldHint => ({
   widget: { is: 'roles', kind, isOwn: true },
 })
 export const jsonWidget: Widget = { is: 'json' }
+export const tagsHint: FieldHint = { help: texts.form.tags, widget: jsonWidget }
 
 /** How a policy combines its roles. */
 export const policySemanticHint: FieldHint = {

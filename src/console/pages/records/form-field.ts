@@ -29,6 +29,8 @@ export type Widget =
       readonly isSelect?: boolean
     }
   | { readonly is: 'roles'; readonly kind: string; readonly isOwn: boolean }
+  /** A value for each of some services; `options`: its choices, [] for a number. */
+  | { readonly is: 'byService'; readonly options: readonly string[] }
   | GroupWidget
   /** A list with a separate form for each item. */
   | { readonly is: 'rows'; readonly item: FormField }

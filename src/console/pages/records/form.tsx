@@ -33,7 +33,7 @@ import {
 } from './leaf-inputs.tsx'
 import { ControllerInput, EnrollmentInput, PermissionsInput } from './special-inputs.tsx'
 import { hasExpiringAttributes, RoleExpiryInput } from './role-expiry-input.tsx'
-import { ReferenceInput, RolesInput } from './reference-inputs.tsx'
+import { ReferenceInput, RolesInput, ServiceValuesInput } from './reference-inputs.tsx'
 
 export interface FormProps {
   readonly fields: readonly FormField[]
@@ -186,6 +186,8 @@ function Control(props: ControlProps & { readonly ids: InputIds; readonly value:
           onChange={onChange}
         />
       )
+    case 'byService':
+      return <ServiceValuesInput {...leaf} options={widget.options} />
     case 'permissions':
       return <PermissionsInput {...leaf} />
     case 'controller':

@@ -11,6 +11,7 @@ import {
   referenceWidget,
   referencesWidget,
   rolesHint,
+  tagsHint,
   secondaryLogInFieldHints,
   policySemanticHint,
 } from './field-hints.ts'
@@ -26,7 +27,10 @@ export interface ConsoleKind {
   readonly icon: IconName
   /** Columns after the name column, in display order. */
   readonly columns: readonly string[]
-  /** Columns that a narrow window shows after the name column; [] for the first one. */
+  /**
+   * Columns that a narrow window shows after the name column. [] for the first one, or for none if
+   * the list has a summary below the name.
+   */
   readonly narrow: readonly string[]
   /** Form fields in display order. */
   readonly fields: Readonly<Record<string, FieldHint>>
@@ -143,14 +147,13 @@ export const kinds: readonly ConsoleKind[] = [
         },
         externalId: { label: 'External ID', help: 'Its name in tokens of an external JWT signer.' },
         appData: { widget: jsonWidget },
-        serviceHostingCosts: { help: 'A JSON object: a cost by service ID.', widget: jsonWidget },
+        serviceHostingCosts: { widget: { is: 'byService', options: [] } },
         serviceHostingPrecedences: {
-          help: 'A JSON object: a precedence by service ID.',
-          widget: jsonWidget,
+          widget: { is: 'byService', options: ['default', 'required', 'failed'] },
         },
         defaultHostingCost: {},
         defaultHostingPrecedence: {},
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -170,7 +173,7 @@ export const kinds: readonly ConsoleKind[] = [
         encryptionRequired: { label: 'End-to-end encryption required', initial: true },
         terminatorStrategy: {},
         maxIdleTimeMillis: { label: 'Idle time (ms)', help: '0: unlimited.' },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -197,7 +200,7 @@ export const kinds: readonly ConsoleKind[] = [
         isTunnelerEnabled: { label: 'Tunneler enabled', help: texts.wizards.tunnelHint },
         ...routerFields,
         appData: { widget: jsonWidget },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -213,7 +216,7 @@ export const kinds: readonly ConsoleKind[] = [
     {
       columns: ['isOnline', 'onlineSince', 'isEdgeRouter', 'cost'],
       advanced: Object.keys(routerFields),
-      fields: { name: {}, ...routerFields, tags: { widget: jsonWidget } },
+      fields: { name: {}, ...routerFields, tags: tagsHint },
     },
   ),
   kind(
@@ -230,7 +233,6 @@ export const kinds: readonly ConsoleKind[] = [
         'postureCheckRoles',
         'expiresAt',
       ],
-      narrow: ['identityRoles', 'serviceRoles'],
       fields: {
         name: {},
         type: { label: 'Right', optionTexts: texts.cell.rights },
@@ -239,7 +241,7 @@ export const kinds: readonly ConsoleKind[] = [
         postureCheckRoles: rolesHint('posture-checks'),
         semantic: policySemanticHint,
         expiresAt: { label: 'Ends', help: texts.ends.help, widget: { is: 'end' } },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -255,7 +257,7 @@ export const kinds: readonly ConsoleKind[] = [
         identityRoles: rolesHint('identities'),
         edgeRouterRoles: rolesHint('edge-routers'),
         semantic: policySemanticHint,
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -275,7 +277,7 @@ export const kinds: readonly ConsoleKind[] = [
         serviceRoles: rolesHint('services'),
         edgeRouterRoles: rolesHint('edge-routers'),
         semantic: policySemanticHint,
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -291,7 +293,7 @@ export const kinds: readonly ConsoleKind[] = [
         typeId: { label: 'Type', isFixed: true, optionTexts: texts.posture.types },
         ...postureFieldHints,
         roleAttributes: attributesHint('posture-checks'),
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -303,7 +305,6 @@ export const kinds: readonly ConsoleKind[] = [
     {
       tasks: ['service', 'import'],
       columns: ['configType', 'configValue', 'usedBy'],
-      narrow: ['configValue'],
       fields: {
         name: {},
         configTypeId: {
@@ -312,7 +313,7 @@ export const kinds: readonly ConsoleKind[] = [
           widget: { is: 'reference', kind: 'config-types', isSelect: true },
         },
         data: { widget: { is: 'configData' } },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -327,7 +328,7 @@ export const kinds: readonly ConsoleKind[] = [
         name: {},
         schema: { help: 'JSON Schema of the data.', widget: jsonWidget },
         target: { label: 'Configs of', initial: 'service', optionTexts: texts.form.targets },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -350,7 +351,7 @@ export const kinds: readonly ConsoleKind[] = [
         binding: { help: texts.form.binding, initial: 'transport', widget: bindingWidget },
         address: { help: 'Like tcp:10.0.0.7:5432' },
         precedence: { initial: 'default' },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -387,7 +388,7 @@ export const kinds: readonly ConsoleKind[] = [
           isRequired: true,
           fields: secondaryLogInFieldHints,
         },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),
@@ -545,7 +546,7 @@ export const kinds: readonly ConsoleKind[] = [
             postLogoutUris: { label: 'Addresses after the log-out' },
           },
         },
-        tags: { widget: jsonWidget },
+        tags: tagsHint,
       },
     },
   ),

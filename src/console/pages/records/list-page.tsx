@@ -14,6 +14,7 @@ import { sortByName } from '../../app/name-order.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { eventFeed, isReadOnly } from '../../app/console-state.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { registerKey } from '../../app/shortcuts.ts'
 import { Button } from '../../controls/button.tsx'
 import { Icon } from '../../controls/icon.tsx'
@@ -280,7 +281,11 @@ function FilterBar(props: {
           class="input"
           type="search"
           aria-label={list.filter(kind.many)}
-          placeholder={shown?.hasNames === false ? list.filterPlain : list.filterPlaceholder}
+          placeholder={
+            shown?.hasNames === false
+              ? list.filterPlain
+              : list.filterPlaceholder('roleAttributes' in kind.fields)
+          }
           value={typed.value}
           spellcheck={false}
           onInput={({ currentTarget }) => {
@@ -299,7 +304,7 @@ function FilterBar(props: {
       <Facets kind={kind} state={state} />
       <span class="faint small" role="status">
         {total === null ? '' : list.total(total, isNarrowed(kind, state))}
-        {uniform.includes('semantic') ? (
+        {uniform.includes('semantic') && !isNarrowWindow.value ? (
           <>
             {` · ${columnLabel(kind, 'semantic')}: `}
             <FieldCell row={shown?.page.rows[0] ?? {}} name="semantic" />

@@ -11,6 +11,7 @@ import { DAY_MS } from '../../controls/expiry.ts'
 import { expiryText } from '../../controls/expiry-input.tsx'
 import { certificateEnd } from './certificate-end.ts'
 import { isObject } from './json-values.ts'
+import { lastSeenTime } from './last-seen.ts'
 import { findKindAtPath } from './kinds.ts'
 import { IdentityState, OnlineState, RouterState, StateBadge } from './record-state.tsx'
 import { HostState } from './service-hosts.tsx'
@@ -47,7 +48,7 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     const since = onlineSince ?? offlineSince
     return typeof since === 'string' ? <Time at={since} /> : ''
   },
-  lastSeenAt: ({ lastSeenAt }) => <LastSeen at={lastSeenAt} />,
+  lastSeenAt: (row) => <LastSeen at={lastSeenTime(row)} />,
   sdkInfo: (row) => clientDescription(row),
   enabled: ({ enabled }) =>
     typeof enabled === 'boolean' ? <StateBadge state={enabled ? 'enabled' : 'disabled'} /> : '',
@@ -100,6 +101,11 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
     ) : (
       ''
     ),
+  clientAddress: ({ clientAddress }) => addressCell(clientAddress),
+  hostAddress: ({ hostAddress }) => addressCell(hostAddress),
+  configValue: ({ configValue }) => addressCell(configValue),
+  maxIdleTimeMillis: ({ maxIdleTimeMillis: ms }) =>
+    typeof ms === 'number' && ms > 0 ? texts.duration(ms / 1000) : '',
   issuer: ({ issuer }) =>
     typeof issuer === 'string' ? <span class="clip long">{visibleText(issuer)}</span> : '',
   semantic: ({ semantic }) =>
@@ -109,6 +115,17 @@ const rowCells: Readonly<Record<string, (row: RowCell['row']) => ComponentChildr
 
 function clipped(text: string): ComponentChildren {
   return text === '' ? '' : <span class="clip">{text}</span>
+}
+
+/** An address, or several; a line may end before a port, but not within it. */
+function addressCell(text: unknown): ComponentChildren {
+  if (typeof text !== 'string') return ''
+  const parts = visibleText(text).split(/(:[\d,-]+\b)/)
+  return (
+    <span class="clip">
+      {parts.map((part, at) => (at % 2 === 0 ? part : <span class="port">{part}</span>))}
+    </span>
+  )
 }
 
 /** The addresses at which an edge router takes clients; '' while it is offline. */
@@ -212,7 +229,7 @@ export function postureRequirement(row: RowCell['row']): string {
 }
 
 /** The methods of log-in that an authentication policy allows, in words. */
-function allowedMethods(primary: unknown): string {
+export function allowedMethods(primary: unknown): string {
   const { logInRules } = texts
   if (!isObject(primary)) return ''
   const allowed = (['cert', 'updb', 'extJwt'] as const).filter((method) => {
@@ -222,7 +239,8 @@ function allowedMethods(primary: unknown): string {
   return allowed.map((method) => logInRules[method]).join(', ')
 }
 
-function requiredInAddition(secondary: unknown): string {
+/** The additional requirements of an authentication policy, in words; '' for none. */
+export function requiredInAddition(secondary: unknown): string {
   if (!isObject(secondary)) return ''
   const { cell } = texts
   const parts = [

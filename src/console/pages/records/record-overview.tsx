@@ -95,11 +95,16 @@ function withDerivedFacts(record: RecordRow): RecordRow {
   }
 }
 
-/** Facts that take the whole width of the panel, or the width of two facts. */
+/**
+ * Facts that take the whole width of the panel, the width of two facts, or the whole width of a
+ * narrow window.
+ */
 const factWidths: Readonly<Record<string, string>> = {
   requires: 'whole',
   issuer: 'long',
   jwksEndpoint: 'long',
+  clientAddress: 'address',
+  hostAddress: 'address',
 }
 
 /** The most important values of a record, in words. */
@@ -213,7 +218,6 @@ function labelOf(kind: ConsoleKind, name: string): string {
 
 function Fact(props: {
   readonly label: string
-  /** `long`: as wide as two facts, `whole`: as wide as the panel. */
   readonly width?: string
   readonly children: ComponentChildren
 }) {

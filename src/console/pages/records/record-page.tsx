@@ -22,6 +22,7 @@ import type { FormField } from './form-field.ts'
 import type { ConsoleKind } from './kinds.ts'
 import { hasDraft } from './drafts.ts'
 import { PolicyExpiryState, LastSeen } from './record-cell.tsx'
+import { lastSeenTime } from './last-seen.ts'
 import { recordState, routerState, StateBadge } from './record-state.tsx'
 import { AccessExplanationPanel } from '../access/access-page.tsx'
 import { ActivityList } from '../activity/activity-list.tsx'
@@ -400,12 +401,13 @@ function isRouter({ path }: ConsoleKind): boolean {
 /** When an identity was last seen, or since when a router is online or offline. */
 function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly record: RecordRow }) {
   const { lastSeen, neverSeen, onlineSince, offlineSince } = texts.record
-  const { lastSeenAt, onlineSince: online, offlineSince: offline } = record
+  const { onlineSince: online, offlineSince: offline } = record
   if (kind.path === 'identities') {
-    if (typeof lastSeenAt !== 'string') return <>{neverSeen} · </>
+    const seenAt = lastSeenTime(record)
+    if (seenAt === null) return <>{neverSeen} · </>
     return (
       <>
-        {lastSeen} <LastSeen at={lastSeenAt} /> ·{' '}
+        {lastSeen} <LastSeen at={seenAt} /> ·{' '}
       </>
     )
   }

@@ -185,6 +185,20 @@ function columnsOf(shown: ListPageData | null): readonly string[] {
 
 const COLUMNS_WITH_CREATION = 3
 
+/** The summary below the name of a row; null in a wide window, and for kinds without one. */
+function narrowSummary({ path }: ConsoleKind, row: RecordRow | undefined): string | null {
+  return isNarrowWindow.value && row !== undefined ? rowSummary(path, row) : null
+}
+
+/** The columns that remain beside a summary: those that the kind names for a narrow window. */
+function columnsBeside(
+  { narrow }: ConsoleKind,
+  shown: ListPageData | null,
+  summary: string | null,
+): readonly string[] {
+  return columnsOf(shown).filter((name) => summary === null || narrow.includes(name))
+}
+
 /** Whether a narrow window leaves out a column. */
 function isMinor({ narrow }: ConsoleKind, name: string, at: number): boolean {
   return narrow.length === 0 ? at > 0 : !narrow.includes(name)
@@ -344,8 +358,6 @@ function Head(props: {
   const sortable = new Set(shown?.page.filterableFields ?? [])
   const first = shown?.hasNames === false ? 'id' : 'name'
   const [row] = shown?.page.rows ?? []
-  const isSummarized =
-    isNarrowWindow.value && row !== undefined && rowSummary(kind.path, row) !== null
   return (
     <thead>
       <tr>
@@ -354,7 +366,7 @@ function Head(props: {
             <Check label={texts.list.selectAll} {...selecting} />
           </td>
         )}
-        {[first, ...(isSummarized ? [] : columnsOf(shown))].map((name, at) => (
+        {[first, ...columnsBeside(kind, shown, narrowSummary(kind, row))].map((name, at) => (
           <Header
             key={name}
             name={name}
@@ -431,7 +443,7 @@ export function Origin({ kind, row }: { readonly kind: ConsoleKind; readonly row
         : isBuiltIn(kind, row)
           ? cell.builtIn
           : ''
-  return text === '' ? null : (
+  return text === '' || text === row['name'] ? null : (
     <>
       {' '}
       <Badge>{text}</Badge>
@@ -450,7 +462,7 @@ function Row(props: {
 }) {
   const { kind, row, shown, place, isAt, onAttribute, selecting } = props
   const title = rowTitle(row, !shown.columns.includes('method'))
-  const summary = isNarrowWindow.value ? rowSummary(kind.path, row) : null
+  const summary = narrowSummary(kind, row)
   return (
     <tr class={isAt || selecting?.isOn === true ? 'at' : ''} aria-rowindex={place + 2}>
       {selecting === null ? null : (
@@ -469,7 +481,7 @@ function Row(props: {
           </p>
         )}
       </th>
-      {(summary === null ? columnsOf(shown) : []).map((column, at) => (
+      {columnsBeside(kind, shown, summary).map((column, at) => (
         <td key={column} class={isMinor(kind, column, at) ? 'minor' : ''}>
           <FieldCell row={row} name={column} onAttribute={onAttribute} />
         </td>

@@ -9,7 +9,7 @@ import {
   closeFabricRow,
   closeLiveRow,
   type LiveDataRow,
-  readFabricRows,
+  readCircuitRows,
 } from '../live/live-data.ts'
 import { pathRouters } from '../live/circuit-path.ts'
 import { withLogInMethods } from '../live/live-relations.ts'
@@ -75,7 +75,7 @@ async function load(kind: ConsoleKind, id: string, signal: AbortSignal): Promise
     kind.path === 'identities'
       ? readApiSessions(id, signal).then((rows) => withLogInMethods(rows, signal))
       : null,
-    readFabricRows('circuits', signal),
+    readCircuitRows(signal),
   ])
   const serviceSessions = sessions === null ? null : await readServiceSessions(sessions, signal)
   const circuits = rows.filter((row) => isCircuitForRecord(kind.path, id, row))

@@ -1,7 +1,6 @@
 import { FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { sortByName } from '../../app/name-order.ts'
-import { consolePath } from '../../app/navigation.ts'
 import { consoleApiClient } from '../../app/console-state.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
 import { Notice } from '../../controls/status.tsx'
@@ -9,6 +8,7 @@ import { texts } from '../../texts.ts'
 import { quoteFilterText } from './filters.ts'
 import { findKindAtPath } from './kinds.ts'
 import { parseRowPage, type RowPage } from './record-data.ts'
+import { RecordLinks } from './related-lists.tsx'
 import { rowTitle } from './row-title.ts'
 
 /** How a deletion affects the records that use the deleted record. */
@@ -120,11 +120,7 @@ export function RecordUses({ loaded }: { readonly loaded: ReturnType<typeof useR
           <Notice key={use.kind} tone="warn">
             {texts.uses[use.effect](amount)}
             <ul class="uses">
-              {sortByName(page.rows, rowTitle).map((row) => (
-                <li key={row.id}>
-                  <a href={consolePath(use.kind, row.id)}>{rowTitle(row)}</a>
-                </li>
-              ))}
+              <RecordLinks path={use.kind} rows={sortByName(page.rows, rowTitle)} />
               {page.totalCount > page.rows.length ? (
                 <li class="faint">{texts.preview.more(page.totalCount - page.rows.length)}</li>
               ) : null}

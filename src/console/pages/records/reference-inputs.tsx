@@ -5,7 +5,10 @@ import { visibleText } from '../../app/visible-text.ts'
 import { Chips, type PickerSuggestions, Picker, type PickerProps } from '../../controls/picker.tsx'
 import { within } from '../../text-parts.ts'
 import { texts } from '../../texts.ts'
+import { Field } from '../../controls/field.tsx'
 import { findKindAtPath } from './kinds.ts'
+import { isObject } from './json-values.ts'
+import { ChoiceInput, type LeafProps, NumberInput } from './leaf-inputs.tsx'
 import {
   countByRoles,
   readRecordNames,
@@ -124,6 +127,48 @@ export function ReferenceInput(props: {
     </div>
   )
 }
+
+/**
+ * A number, or one of several options, for each of the services that the user selects by name; the
+ * value has them by the ID of the service.
+ */
+export function ServiceValuesInput(props: LeafProps & { readonly options: readonly string[] }) {
+  const { ids, value, options, onChange } = props
+  const values = isObject(value) ? value : {}
+  const services = Object.keys(values)
+  const names = useNames('services', services)
+  return (
+    <>
+      <ReferenceInput
+        ids={ids}
+        kind="services"
+        chosen={services}
+        isSingle={false}
+        onChange={(chosen) =>
+          onChange(Object.fromEntries(chosen.map((id) => [id, values[id] ?? options[0] ?? 0])))
+        }
+      />
+      {services.map((id) => (
+        <Field key={id} label={shownName(names.get(id)) ?? '…'}>
+          {(own) => {
+            const leaf = {
+              ids: own,
+              value: values[id],
+              onChange: (next: unknown) => onChange({ ...values, [id]: next }),
+            }
+            return options.length === 0 ? (
+              <NumberInput {...leaf} minimum={0} maximum={COST_MAX} />
+            ) : (
+              <ChoiceInput {...leaf} options={options} names={{}} mayBeNone={false} />
+            )
+          }}
+        </Field>
+      ))}
+    </>
+  )
+}
+
+const COST_MAX = 65_535
 
 /**
  * Input for the role attributes of a record, or for the roles by which a policy selects records.

@@ -121,6 +121,16 @@ function groupByTitle(rows: readonly RecordRow[]): ReadonlyMap<string, readonly 
   return groups
 }
 
+/** Links to records; those with the same title are one link to a list of them. */
+export function RecordLinks(props: { readonly path: string; readonly rows: readonly RecordRow[] }) {
+  return [...groupByTitle(props.rows)].map(([title, rows]) => (
+    <li key={title}>
+      <a href={hrefOf(props.path, rows)}>{title}</a>
+      {rows.length === 1 ? null : <span class="faint"> {texts.record.times(rows.length)}</span>}
+    </li>
+  ))
+}
+
 function Related(props: { readonly source: RelatedSource; readonly first: RowPage }) {
   const { source, first } = props
   const { name } = source
@@ -139,14 +149,7 @@ function Related(props: { readonly source: RelatedSource; readonly first: RowPag
       </dt>
       <dd>
         <ul class="related-rows">
-          {[...groupByTitle(page.rows)].map(([title, rows]) => (
-            <li key={title}>
-              <a href={hrefOf(name, rows)}>{title}</a>
-              {rows.length === 1 ? null : (
-                <span class="faint"> {texts.record.times(rows.length)}</span>
-              )}
-            </li>
-          ))}
+          <RecordLinks path={name} rows={page.rows} />
           {page.totalCount > page.rows.length ? (
             <li>
               {all.value === null ? (

@@ -244,9 +244,15 @@ function Foot(props: {
   return (
     <figcaption class="drawing-foot">
       <span class="legend">
-        <i class="dot on" aria-hidden="true" /> {cell.online}
-        <i class="dot off" aria-hidden="true" /> {cell.offline}
-        <i class="dot new" aria-hidden="true" /> {cell.notEnrolled}
+        {Object.entries({
+          on: cell.online,
+          off: cell.offline,
+          new: cell.notEnrolled,
+        }).map(([state, word]) => (
+          <span key={state}>
+            <i class={`dot ${state}`} aria-hidden="true" /> {word}
+          </span>
+        ))}
         <span class="faint">{topology.legend}</span>
       </span>
       <span class="zoom">

@@ -182,7 +182,7 @@ function Circuits(props: {
   const { live } = texts
   const { topology } = pageTexts
   const { circuits, clients, graph, chosen, onChoose } = props
-  const names = new Map(graph.nodes.map(({ id, name }) => [id, name]))
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]))
   // A stable order: circuits through most routers first, because their path is worth a look.
   const sorted = [...sortByName(circuits, ({ service, id }) => `${service} ${id}`)].sort(
     (a, b) => b.routers.length - a.routers.length,
@@ -229,7 +229,11 @@ function Circuits(props: {
                     </td>
                     <td class="minor">
                       <CircuitPathLinks
-                        routers={routers.map((one) => ({ id: one, name: names.get(one) ?? '' }))}
+                        routers={routers.map((one) => ({
+                          id: one,
+                          name: nodes.get(one)?.name ?? '',
+                          isOffline: nodes.get(one)?.isOnline === false,
+                        }))}
                       />
                     </td>
                     <td class="actions">

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+
+import { lastSeenTime } from '../../src/console/pages/records/last-seen.ts'
+import { texts } from '../../src/console/texts.ts'
+
+// Goal: numbers and times are readable at a glance, and do not contradict each other.
+
+test('a latency of one second and more is in seconds', () => {
+  expect([0.42, 30.6, 999, 1500, 12_000].map(texts.live.milliseconds)).toEqual([
+    '0.4 ms',
+    '31 ms',
+    '999 ms',
+    '1.5 s',
+    '12 s',
+  ])
+  expect(texts.live.milliseconds(65_000)).toBe('not measured')
+})
+
+test('the latencies of a link in both directions have one precision', () => {
+  expect(texts.live.latencies(382.6, 30)).toBe('383 / 30 ms')
+  expect(texts.live.latencies(0.42, 30)).toBe('0.4 / 30.0 ms')
+  expect(texts.live.latencies(65_000, 3)).toBe('– / 3.0 ms')
+  expect(texts.live.latencies(65_000, 65_000)).toBe('not measured')
+})
+
+test('a time is in the largest unit that leaves no rest', () => {
+  expect([600, 5400, 90].map(texts.duration)).toEqual(['10 minutes', '90 minutes', '90 seconds'])
+})
+
+test('an identity was not last seen before it was created, although that time is cut to the minute', () => {
+  const createdAt = '2026-11-30T10:00:20.000Z'
+  const lastSeenAt = '2026-11-30T10:00:00.000Z'
+  expect(lastSeenTime({ createdAt, lastSeenAt })).toBe(createdAt)
+  expect(lastSeenTime({ createdAt: lastSeenAt, lastSeenAt: createdAt })).toBe(createdAt)
+  expect(lastSeenTime({ createdAt, lastSeenAt: null })).toBeNull()
+})
