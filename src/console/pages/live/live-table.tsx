@@ -220,9 +220,8 @@ function NarrowDetails(
   if (!isNarrowWindow.value || details.length === 0) return null
   return (
     <p class="row-summary whole soft">
-      {details.map((column, at) => (
+      {details.map((column) => (
         <span key={column}>
-          {at === 0 ? '' : ' · '}
           {column === 'createdAt' ? (
             <>
               {texts.live.opened} <Time at={String(row[column])} isExact isClock={isClock} />
