@@ -34,11 +34,12 @@ const chunkGroups: Rolldown.CodeSplittingGroup[] = [
 ]
 
 const UNUSED_YAML =
-  /\/yaml\/browser\/dist\/(?:schema\/yaml-1\.1\/\w+|stringify\/\w+|doc\/(?:createNode|anchors))\.js$/
+  /\/yaml\/browser\/dist\/(?:schema\/yaml-1\.1\/\w+|stringify\/\w+|doc\/(?:createNode|anchors|applyReviver)|parse\/cst-visit)\.js$/
 
 /**
- * Leaves out the modules of the package `yaml` that create and write YAML, and those of YAML 1.1: the
- * console only reads network files, which are YAML 1.2, but the package refers to these modules.
+ * Leaves out the modules of the package `yaml` that create, change and write YAML, and those of YAML
+ * 1.1: the console only reads network files, which are YAML 1.2, but the package refers to these
+ * modules.
  */
 const withoutUnusedYaml: Plugin = {
   name: 'without-unused-yaml',

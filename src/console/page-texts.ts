@@ -22,6 +22,9 @@ const verbs: Readonly<Record<string, readonly [done: string, tried: string]>> = 
   'member-remove': ['removed', 'remove'],
   'member-add': ['added', 'add'],
   'ticket-create': ['created a ticket:', 'create a ticket:'],
+  'hosted-terminator-create': ['confirmed a terminator', 'add a terminator'],
+  'hosted-terminator-update': ['confirmed a terminator', 'change a terminator'],
+  'hosted-terminators-remove': ['reported a removed terminator', 'remove a terminator'],
 }
 
 /** Reasons of refusals in the audit log, by error code. */
@@ -281,7 +284,7 @@ export const pageTexts = {
     zoomOut: 'Zoom out',
     showAll: 'Show the whole network',
     details: 'Details',
-    pointAt: 'Point at a router or link, or choose one, to see its links, circuits and services.',
+    pointAt: 'Choose a router or link, or point at one, to see its links, circuits and services.',
     offlineOf: (offline: number, all: number) =>
       offline === 0
         ? `${count(all, 'router', 'routers')}, none offline`

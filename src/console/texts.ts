@@ -145,6 +145,7 @@ export const texts = {
     openMenu: 'Open the menu',
     closeMenu: 'Close the menu',
     via: (name: string) => `Connected to ${name}`,
+    notConnected: 'Not connected',
     toLight: 'Use the light theme',
     toDark: 'Use the dark theme',
     help: 'Keyboard shortcuts',
@@ -152,11 +153,12 @@ export const texts = {
   },
 
   banner: {
-    readOnly:
-      'Read-only: no leader. Reads continue; changes wait until a majority of voters is back.',
+    silent: 'No controller answers this browser. Trying again …',
+    readOnly: (names: readonly string[]) =>
+      `Read-only: no leader${names.length === 0 ? '' : ` (${list.format(names)} cannot be reached)`}. Reads continue; changes wait until a majority of voters is back.`,
     refused: 'Read-only: the cluster has no leader',
     unreachable: (names: readonly string[], current: string) =>
-      `This browser cannot reach ${list.format(names)} and uses ${current}. It may be down, or its certificate is not trusted here.`,
+      `This browser cannot reach ${list.format(names)} and uses ${current}. ${names.length === 1 ? 'It may be down, or its certificate is' : 'They may be down, or their certificates are'} not trusted here.`,
   },
 
   failure: {
@@ -179,7 +181,7 @@ export const texts = {
   },
 
   faults: {
-    duplicate: 'Another record has this already. Choose another one.',
+    duplicate: 'Another record has this value. Choose a different one.',
     required: 'This is required.',
     at: (field: string, text: string) =>
       field === '' || field === '(root)' ? text : `${field}: ${text}`,
@@ -243,7 +245,10 @@ export const texts = {
     states: (states: readonly { readonly text: string; readonly amount: number }[]) =>
       states
         .filter(({ amount }, at) => at === 0 || amount > 0)
-        .map(({ text, amount }) => `${amount.toLocaleString('en')} ${within(text)}`)
+        // No line ends within a part.
+        .map(({ text, amount }) =>
+          `${amount.toLocaleString('en')} ${within(text)}`.replaceAll(' ', '\u00a0'),
+        )
         .join(', '),
     noRights: 'Your identity has no rights here',
     noRightsWhat:
@@ -764,8 +769,8 @@ export const texts = {
     binding: 'transport: the router dials the address.',
     passwordRules: 'The authentication policy of the identity decides which passwords are allowed.',
     semantics: {
-      AllOf: 'Records with all of the attributes (AllOf)',
-      AnyOf: 'Records with at least one of them (AnyOf)',
+      AllOf: 'All of them (AllOf)',
+      AnyOf: 'At least one of them (AnyOf)',
     } as Readonly<Record<string, string>>,
     discard: 'Discard',
     unsaved: (amount: number) => count(amount, 'unsaved change', 'unsaved changes'),
@@ -1336,7 +1341,7 @@ export const texts = {
     logOutAll: 'Log out everywhere',
     logOutAllWhat: 'Ends all of its API sessions, and all that they have open.',
     setPassword: 'Set a password',
-    setPasswordWhat: 'It can log in by this user name and password.',
+    setPasswordWhat: 'It can log in with this user name and password.',
     more: 'More',
     done: (label: string) => `Done: ${label}`,
     waits: 'It has not enrolled yet.',

@@ -206,7 +206,7 @@ test.each([
   [['a', 'b'], ['a', 'b'], 0, 'losing one more voter stops writes'],
   [['a', 'b', 'c'], ['a', 'b', 'c'], 1, 'writes survive the failure of one voter'],
   [['a', 'b', 'c'], ['a', 'c'], 0, 'losing one more voter stops writes'],
-  [['a', 'b', 'c'], ['a'], -1, 'writes wait until 1 of b, c is reachable'],
+  [['a', 'b', 'c'], ['a'], -1, 'writes wait until b or c is reachable'],
   [
     ['a', 'b', 'c', 'd', 'e'],
     ['a', 'b', 'c', 'd', 'e'],

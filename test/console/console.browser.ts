@@ -232,6 +232,15 @@ describe.skipIf(browserMissing !== null)('The console', () => {
       page.getByRole('button', { name: 'Download tablet.jwt' }).click(),
     ])
     expect(download.suggestedFilename()).toBe('tablet.jwt')
+    // In a narrow window, the command continues in the next line, not in another column.
+    await page.setViewportSize({ width: 390, height: 860 })
+    expect(
+      await page.evaluate<readonly string[]>(
+        `[...document.querySelectorAll('pre')].map((pre) => getComputedStyle(pre).columnWidth)`,
+      ),
+    ).toEqual(['auto', 'auto'])
+    expect(await overflows(page)).toBe(false)
+    await page.setViewportSize({ width: 1280, height: 860 })
 
     await page.getByRole('link', { name: 'Open the identity' }).click()
     await page.getByRole('button', { name: 'Show its token' }).click()
@@ -670,11 +679,17 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await page.getByRole('heading', { name: 'draft' }).waitFor()
 
     network.cluster.kill(leader)
-    await page.getByText(/Read-only: no leader/).waitFor()
+    await page.getByText(/Read-only: no leader \(ctrl\d and ctrl\d cannot be reached\)/).waitFor()
+    expect(await page.locator('.banner').count()).toBe(1)
     expect(await page.getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled')).toBe(
       'true',
     )
     expect([first, second, leader].sort()).toEqual([1, 2, 3])
+
+    network.cluster.kill(second)
+    await page.getByText(texts.banner.silent).waitFor()
+    await page.getByText(texts.shell.notConnected).waitFor()
+    expect(await page.locator('.banner').count()).toBe(1)
     network.browser.complaints.length = 0
   })
 })

@@ -194,3 +194,19 @@ test('the client reads events correctly however the stream is split into pieces'
   ])
   expect(cut.map(({ data }) => data)).toEqual(['{"a":\n1}', 'x'])
 })
+
+test('the cluster counts as silent while no controller responds, and no longer once one responds', async () => {
+  const down = new Set([one])
+  const { client, members } = clientOf(({ origin }) =>
+    down.has(origin) ? refusing() : json(200, {}),
+  )
+  await client.ask({ path: '/x' })
+  expect(members.failed.value).toEqual([one])
+  expect(members.isSilent.value).toBe(false)
+  down.add(two)
+  await client.ask({ path: '/x' }).catch(() => undefined)
+  expect(members.isSilent.value).toBe(true)
+  down.delete(one)
+  await client.ask({ path: '/x' })
+  expect(members.isSilent.value).toBe(false)
+})

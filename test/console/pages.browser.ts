@@ -5,7 +5,13 @@ import { describe, expect, test } from 'vitest'
 
 import { pageTexts } from '../../src/console/page-texts.ts'
 import { texts } from '../../src/console/texts.ts'
-import { axeFindings, browserMissing, logIn, overflows } from './support/console-browser.ts'
+import {
+  axeFindings,
+  browserMissing,
+  fillLogIn,
+  logIn,
+  overflows,
+} from './support/console-browser.ts'
 import { newCa } from '../support/authorities.ts'
 import { type ConsoleNetwork, consoleNetwork } from './support/console-network.ts'
 
@@ -117,6 +123,8 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByRole('link', { name: 'laptop' }).waitFor()
     const heads = page.locator('thead th:visible')
     expect(await heads.allInnerTexts()).toEqual(['Name', 'State'])
+    // A choice of columns would change nothing that this window shows.
+    expect(await page.getByText(texts.list.chooseColumns, { exact: true }).isVisible()).toBe(false)
     expect(await page.getByLabel('Type', { exact: true }).count()).toBe(0)
     const menu = page.getByRole('button', { name: texts.list.filters })
     await menu.click()
@@ -125,6 +133,17 @@ describe.skipIf(browserMissing !== null)('A list in the console', () => {
     await page.getByText(texts.list.total(1, true), { exact: true }).waitFor()
     await page.keyboard.press('Escape')
     expect(await menu.getAttribute('aria-expanded')).toBe('false')
+    expect(await overflows(page)).toBe(false)
+  })
+})
+
+describe.skipIf(browserMissing !== null)('The list of controllers in the console', () => {
+  test('fits a narrow window with a button for each controller', async () => {
+    const page = await narrowPage('cluster')
+    const manage = page.getByRole('button', { name: `${texts.cluster.manage} ctrl1` })
+    await manage.waitFor()
+    expect((await manage.boundingBox())?.width).toBeLessThan(50)
+    expect(await axeFindings(page)).toEqual([])
     expect(await overflows(page)).toBe(false)
   })
 })
@@ -315,7 +334,7 @@ describe.skipIf(browserMissing !== null)('A list of policies in the console', ()
     const count = page.getByRole('status').filter({ hasText: /in all/ })
     expect(await count.innerText()).not.toContain(texts.form.semantic)
     // The count is in one row with the menus, below the filter.
-    const boxes = [page.getByRole('searchbox'), count, page.locator('.column-choice')]
+    const boxes = [page.getByRole('searchbox'), count, page.locator('.exports')]
     const [filter, left, right] = await Promise.all(boxes.map((one) => one.boundingBox()))
     expect(left?.y).toBeGreaterThan((filter?.y ?? 0) + (filter?.height ?? 0))
     expect(Math.abs((left?.y ?? 0) - (right?.y ?? 0))).toBeLessThan(12)
@@ -623,6 +642,11 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     expect(
       await page.getByRole('button', { name: new RegExp(`^${texts.live.end} \\S+$`) }).count(),
     ).toBe(1)
+    await page.setViewportSize({ width: 390, height: 860 })
+    const opened = page.locator('tbody .row-summary', { hasText: texts.live.opened })
+    await expect.poll(() => opened.count()).toBe(2)
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await expect.poll(() => opened.count()).toBe(0)
     await page.getByRole('button', { name: profile.endOthers }).click()
     expect(await axeFindings(page)).toEqual([])
     await page.getByRole('dialog').getByRole('button', { name: texts.live.end }).click()
@@ -644,6 +668,19 @@ describe.skipIf(browserMissing !== null)('The page of the own account in the con
     await dialog.getByRole('textbox', { name: texts.logIn.code }).fill(code)
     await dialog.getByRole('button', { name: profile.setUp }).click()
     await page.locator('.facts').getByText(profile.factorOn, { exact: true }).waitFor()
+
+    await page.setViewportSize({ width: 1280, height: 860 })
+    await page.getByRole('button', { name: texts.shell.logOut }).click()
+    await fillLogIn(page, account)
+    const asked = page.getByLabel(texts.logIn.code)
+    await asked.waitFor()
+    await expect.poll(() => page.evaluate('document.activeElement.name')).toBe('code')
+    await page.keyboard.type('000000')
+    await page.getByRole('button', { name: texts.logIn.prove }).click()
+    await page.getByText(texts.logIn.codeRefused).waitFor()
+    // A new code replaces the refused one.
+    await page.keyboard.type('1')
+    expect(await asked.inputValue()).toBe('1')
   })
 })
 

@@ -27,6 +27,15 @@ const focusIsInSight = `(() => {
   return top >= 0 && bottom <= innerHeight
 })()`
 
+/** The controls that are in the right padding of the open dialog. */
+const controlsOutsideDialog = `(() => {
+  const body = document.querySelector('dialog .dialog-body')
+  const edge = body.getBoundingClientRect().right - parseFloat(getComputedStyle(body).paddingRight)
+  return [...body.querySelectorAll('input, button')]
+    .filter((one) => one.getBoundingClientRect().right > edge + 0.5)
+    .map((one) => one.textContent || one.name)
+})()`
+
 async function accountOf(name: string, permissions: readonly string[]) {
   const identityId = await create('identities', { name, type: 'User', isAdmin: false, permissions })
   const account = { username: name, password: 'a long enough password' }
@@ -232,6 +241,23 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     }
   })
 
+  test('shows the button for a new record and only the column of names while a list is being loaded', async () => {
+    const page = await network.open(1)
+    let release = (): void => undefined
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await page.route(/v1\/services\?/, async (route) => {
+      await held
+      await route.continue()
+    })
+    await page.getByRole('link', { name: 'Services', exact: true }).click()
+    const table = page.getByRole('region', { name: 'Services' })
+    await table.and(page.locator('[aria-busy="true"]')).waitFor()
+    await page.getByRole('button', { name: texts.list.create('service') }).waitFor()
+    expect(await table.locator('thead th').allInnerTexts()).toEqual(['Name'])
+    release()
+    await expect.poll(() => table.locator('thead th').allInnerTexts()).toContain('State')
+  })
+
   test('shows no count for an empty list', async () => {
     const page = await network.open(1, 'posture-checks')
     await page.getByRole('heading', { name: texts.list.none('Posture checks') }).waitFor()
@@ -278,6 +304,10 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     const [, id = ''] = token.split('.')
     await client.request('DELETE', `${management}/api-sessions/${id}`)
     const again = page.getByRole('dialog', { name: texts.logIn.again })
+    await again.waitFor()
+    await page.setViewportSize({ width: 390, height: 860 })
+    expect(await page.evaluate(controlsOutsideDialog)).toEqual([])
+    await page.setViewportSize({ width: 1280, height: 860 })
     await again.getByRole('button', { name: texts.logIn.bySignInPage }).click()
     await page.waitForURL(/\/oidc\/login\/password/)
     await page.getByLabel('User name').fill(network.cluster.admin.username)

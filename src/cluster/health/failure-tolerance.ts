@@ -49,9 +49,9 @@ export function configurationFailureTolerance(
 function sentenceOf(spare: number, voters: number, missing: readonly NodeId[]): string {
   if (voters === 0) return 'the members are not known here yet'
   if (spare < 0) {
+    if (spare === -1) return `no quorum: writes wait until ${missing.join(' or ')} is reachable`
     const some = missing.length === -spare ? '' : `${-spare} of `
-    const verb = spare === -1 ? 'is' : 'are'
-    return `no quorum: writes wait until ${some}${missing.join(', ')} ${verb} reachable`
+    return `no quorum: writes wait until ${some}${missing.join(', ')} are reachable`
   }
   if (voters === 1) return 'only one voter: writes stop while it is down'
   if (spare === 0) return 'losing one more voter stops writes'

@@ -184,7 +184,9 @@ function SidebarFoot() {
   return (
     <div class="sidebar-foot">
       <p class="via" title={clusterMembers.current.value}>
-        {shell.via(clusterMembers.currentName.value)}
+        {clusterMembers.isSilent.value
+          ? shell.notConnected
+          : shell.via(clusterMembers.currentName.value)}
       </p>
       <div class="who">
         <a class="who-name" href={consolePath('profile')} title={texts.profile.title}>
@@ -208,31 +210,28 @@ function SidebarFoot() {
   )
 }
 
-/** Banner for conditions that affect the whole console. */
+/** Banner for a condition that affects the whole console; only one, which names the cause. */
 function Banner() {
   const { banner } = texts
-  const failed = clusterMembers.failed.value.filter(
-    (origin) => origin !== clusterMembers.current.value,
-  )
+  const failed = clusterMembers.failed.value
+    .filter((origin) => origin !== clusterMembers.current.value)
+    .map((origin) => clusterMembers.nameOf(origin))
+  const isBad = clusterMembers.isSilent.value || isReadOnly.value
+  const text = clusterMembers.isSilent.value
+    ? banner.silent
+    : isReadOnly.value
+      ? banner.readOnly(failed)
+      : failed.length > 0
+        ? banner.unreachable(failed, clusterMembers.currentName.value)
+        : ''
   return (
     <div role="status">
-      {isReadOnly.value ? (
-        <div class="banner bad">
+      {text === '' ? null : (
+        <div class={isBad ? 'banner bad' : 'banner'}>
           <Icon name="alert" />
-          <span>{banner.readOnly}</span>
+          <span>{text}</span>
         </div>
-      ) : null}
-      {failed.length > 0 ? (
-        <div class="banner">
-          <Icon name="alert" />
-          <span>
-            {banner.unreachable(
-              failed.map((origin) => clusterMembers.nameOf(origin)),
-              clusterMembers.currentName.value,
-            )}
-          </span>
-        </div>
-      ) : null}
+      )}
     </div>
   )
 }

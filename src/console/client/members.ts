@@ -29,6 +29,13 @@ export class MemberOrigins {
   readonly current = signal('')
   /** Origins that have not responded to this browser since they failed. */
   readonly failed = signal<readonly string[]>([])
+  /** True while no member responds to this browser. */
+  readonly isSilent = computed(() => {
+    const failed = new Set(this.failed.value)
+    return [this.current.value, ...this.list.value.map(({ origin }) => origin)].every((origin) =>
+      failed.has(origin),
+    )
+  })
   /** The name of the controller that responded last; its origin until the name is known. */
   readonly currentName = computed(() => this.nameOf(this.current.value))
 

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useContext, useId } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef } from 'preact/hooks'
 
 import { texts } from '../texts.ts'
 import { EmptyInputs } from './checked-form.tsx'
@@ -72,11 +72,17 @@ export function TextField(
     readonly inputMode?: 'numeric' | 'text'
   },
 ) {
+  const input = useRef<HTMLInputElement>(null)
+  // The attribute `autofocus` acts only once in a document, so not in a second form.
+  useEffect(() => {
+    if (props.isFocused === true) input.current?.focus()
+  }, [])
   return (
     <Field {...props}>
       {(ids) => (
         <input
           {...ids}
+          ref={input}
           class={`input ${props.isMono === true ? 'mono' : ''}`}
           // A cast, because the input's type is a union of string literals that a variable with
           // several of them does not match.

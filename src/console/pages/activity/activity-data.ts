@@ -2,6 +2,7 @@ import { consoleApiClient } from '../../app/console-state.ts'
 import { consolePath } from '../../app/navigation.ts'
 import type { AccessPreviewed, AuditDetail } from '../../client/served-types.ts'
 import { MANAGEMENT_API_PATH } from '../../../client/cluster-client.ts'
+import { BY_ROUTERS, newestChanges } from './newest-changes.ts'
 
 export type ChangedRecord = AuditDetail['changes'][number]
 
@@ -101,23 +102,8 @@ export async function fetchHistory(
   return { rows: data, totalCount: meta.pagination?.totalCount ?? data.length }
 }
 
-/**
- * Filter for entries about terminators that routers create when a service gets a host. They are
- * omitted from recent changes, because they are numerous and no person made these changes.
- */
-const BY_ROUTERS = '(entity = "terminator" and actor contains "router:")'
-
-/**
- * Query for recent changes without sessions, which are frequent and change nothing that other users
- * see, and without the terminators of routers.
- */
-const NEWEST_CHANGES = {
-  limit: '50',
-  filter: `not (action contains "session" or ${BY_ROUTERS})`,
-}
-
 export const fetchRecentChanges = async (signal: AbortSignal): Promise<readonly AuditDetail[]> =>
-  (await consoleApiClient.served('GET /fabric/v1/audit', { query: NEWEST_CHANGES, signal })).data
+  (await consoleApiClient.served('GET /fabric/v1/audit', { query: newestChanges, signal })).data
 
 function sinceText(hours: number): string {
   return new Date(Date.now() - hours * 3_600_000).toISOString()

@@ -257,7 +257,7 @@ export function ChangeSummary({ entry }: { readonly entry: AuditDetail }) {
   if (isEnrollment(entry)) return <Enrolled entry={entry} />
   const isRefused = entry.outcome !== 'done'
   // The ID of a session, or of a record that was never created, has no meaning for a person.
-  const isIdOnly = action.startsWith('session-') || (isRefused && action === 'create')
+  const isIdOnly = /^(session|hosted)-/.test(action) || (isRefused && action === 'create')
   return (
     <>
       <ActorLink actor={entry.actor} /> {pageTexts.activity.action(action, isRefused)}{' '}

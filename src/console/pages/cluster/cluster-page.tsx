@@ -4,9 +4,11 @@ import { Failure, FailureNotice } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { isReadOnly } from '../../app/console-state.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { Button } from '../../controls/button.tsx'
 import type { BadgeTone } from '../../controls/badge-tone.ts'
+import { Icon } from '../../controls/icon.tsx'
 import { Badge, Skeleton } from '../../controls/status.tsx'
 import { relativeTimeText } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
@@ -164,8 +166,10 @@ function MemberRow(props: {
       <td class="minor">{member.version === '' ? '–' : member.version}</td>
       <td class="actions">
         <Button onClick={() => manage(member.id)}>
-          {cluster.manage}
-          <span class="visually-hidden"> {member.id}</span>
+          {isNarrowWindow.value ? <Icon name="more" /> : cluster.manage}
+          <span class="visually-hidden">
+            {isNarrowWindow.value ? cluster.manage : ''} {member.id}
+          </span>
         </Button>
       </td>
     </tr>

@@ -90,6 +90,7 @@ function NoRights() {
       <PageHead title={texts.pages.home} />
       <EmptyState icon="identity" title={home.noRights}>
         <p class="soft">{home.noRightsWhat}</p>
+        <LinkButton href={consolePath('profile')}>{texts.profile.title}</LinkButton>
       </EmptyState>
     </>
   )

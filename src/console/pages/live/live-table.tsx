@@ -187,6 +187,7 @@ function LiveRow(
                 </button>
               </>
             )}
+            <NarrowDetails {...props} />
           </th>
         )
       })}
@@ -205,6 +206,37 @@ function LiveRow(
       )}
     </tr>
   )
+}
+
+/** Hidden columns that a narrow window shows below the name, to distinguish similar rows. */
+const DETAIL_COLUMNS = ['createdAt', 'ipAddress', 'path']
+
+function NarrowDetails(
+  props: LiveTableProps & { readonly row: LiveDataRow; readonly shownColumns: readonly string[] },
+) {
+  const { row, shownColumns } = props
+  const isClock = props.keepsOwnSession !== true && isToday(row)
+  const details = DETAIL_COLUMNS.filter((column) => shownColumns.includes(column))
+  if (!isNarrowWindow.value || details.length === 0) return null
+  return (
+    <p class="row-summary whole soft">
+      {details.map((column) => (
+        <span key={column}>
+          {column === 'createdAt' ? (
+            <>
+              {texts.live.opened} <Time at={String(row[column])} isExact isClock={isClock} />
+            </>
+          ) : (
+            <LiveCell {...props} column={column} row={row} />
+          )}
+        </span>
+      ))}
+    </p>
+  )
+}
+
+function isToday({ createdAt }: LiveDataRow): boolean {
+  return new Date(String(createdAt)).toDateString() === new Date().toDateString()
 }
 
 /** The values that all rows have in the columns that the table leaves out. */

@@ -204,6 +204,9 @@ function FactorForm() {
               error instanceof ApiRefusalError && error.status < 500
                 ? logIn.codeRefused
                 : failureText(error)
+            const input = document.querySelector<HTMLInputElement>('[name="code"]')
+            input?.focus()
+            input?.select()
           })
           .finally(() => (isBusy.value = false))
           .catch(() => undefined)

@@ -61,7 +61,9 @@ export function FactorDialog(props: { readonly onClose: () => void; readonly onD
             label={profile.secret}
             text={URL.parse(factor.provisioningUrl)?.searchParams.get('secret') ?? ''}
           />
-          <CopyText label={profile.recovery} text={factor.recoveryCodes.join('\n')} />
+          <div class="codes">
+            <CopyText label={profile.recovery} text={factor.recoveryCodes.join('\n')} />
+          </div>
           <TextField
             label={texts.logIn.code}
             hint={profile.codeHint}

@@ -1,7 +1,12 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
-import { loadCaller, managementDocument, hasPermission } from '../../app/management-document.ts'
+import {
+  currentCaller,
+  hasPermission,
+  loadCaller,
+  managementDocument,
+} from '../../app/management-document.ts'
 import { ApiRefusalError } from '../../../client/client-errors.ts'
 import { Failure, FailureNotice, failureText } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
@@ -127,6 +132,14 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
       kind.wizard === null ? consolePath(kind.path, 'new') : consolePath('wizards', kind.wizard),
     )
   useEffect(() => registerKey('n', create), [kind])
+  // While the list is being loaded, the known permissions of the user decide, so that the button
+  // does not move the list later.
+  const hasCreation =
+    shown === null
+      ? loaded.error.value === null &&
+        currentCaller.value !== null &&
+        hasPermission(`${kind.permission}.create`)
+      : shown.canCreate && shown.mayCreate
   const refused = isReadOnly.value
     ? texts.banner.refused
     : shown?.mayCreate === false
@@ -135,7 +148,7 @@ export function ListPage({ kind }: { readonly kind: ConsoleKind }) {
   return (
     <>
       <PageHead title={kind.many} lead={kind.what}>
-        {shown?.canCreate === true && shown.mayCreate && !isEmpty ? (
+        {hasCreation && !isEmpty ? (
           <Button icon="plus" kind="primary" refused={refused} onClick={create}>
             {list.create(kind.one)}
           </Button>

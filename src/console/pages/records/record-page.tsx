@@ -6,6 +6,7 @@ import { Failure } from '../../app/failure.tsx'
 import { useLoadedData } from '../../app/loaded.ts'
 import { navigateTo, consolePath, currentPage } from '../../app/navigation.ts'
 import { useCurrentTabInView } from '../../app/current-tab.ts'
+import { isNarrowWindow } from '../../app/narrow.ts'
 import { PageHead } from '../../app/page-head.tsx'
 import { useRecordTitle } from '../../app/page-title.ts'
 import { isReadOnly } from '../../app/console-state.ts'
@@ -414,8 +415,15 @@ function HeadTime({ kind, record }: { readonly kind: ConsoleKind; readonly recor
   if (!isRouter(kind) || typeof since !== 'string') return null
   return (
     <>
-      {typeof online === 'string' ? onlineSince : offlineSince} <Time at={since} isExact /> (
-      <Time at={since} />) ·{' '}
+      {typeof online === 'string' ? onlineSince : offlineSince}{' '}
+      {isNarrowWindow.value ? (
+        <Time at={since} />
+      ) : (
+        <>
+          <Time at={since} isExact /> (<Time at={since} />)
+        </>
+      )}{' '}
+      ·{' '}
     </>
   )
 }

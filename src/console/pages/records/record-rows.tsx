@@ -178,7 +178,8 @@ function useMarkWhileFitting(isShown: boolean): RefObject<HTMLDivElement | null>
  * Columns in addition to the name; a table with few of them also shows when a record was created.
  */
 function columnsOf(shown: ListPageData | null): readonly string[] {
-  const columns = shown?.columns ?? []
+  if (shown === null) return []
+  const { columns } = shown
   return columns.length < COLUMNS_WITH_CREATION ? [...columns, 'createdAt'] : columns
 }
 

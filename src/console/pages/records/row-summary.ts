@@ -12,7 +12,7 @@ import {
 
 const summaries: Readonly<Record<string, (row: Draft) => string>> = {
   configs: ({ configType, configValue }) =>
-    [isObject(configType) ? configType['name'] : '', configValue]
+    [configValue, isObject(configType) ? configType['name'] : '']
       .filter((part) => typeof part === 'string' && part !== '')
       .join(' · '),
   'config-types': ({ name }) => configTypeUse(name),
