@@ -540,6 +540,8 @@ export const texts = {
     select: (name: string) => `Select ${name}`,
     selectAll: 'Select all rows in sight',
     selected: (amount: number) => `${amount.toLocaleString('en')} selected`,
+    ofMany: (total: number, most: number) =>
+      `of ${total.toLocaleString('en')}; at most ${most} at once`,
     selectEvery: (amount: number) => `Select all ${amount}`,
     unselect: 'Clear',
     addAttributes: 'Add attribute',

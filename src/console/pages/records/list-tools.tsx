@@ -299,7 +299,7 @@ function SelectAll(props: { readonly selection: Selection; readonly page: RowPag
   const { size } = selection.value
   const { rows, totalCount } = page
   if (Math.max(size, totalCount) > BULK_RECORDS_MAX) {
-    return <span class="hint">{list.tooMany(BULK_RECORDS_MAX)}</span>
+    return <span class="hint">{list.ofMany(totalCount, BULK_RECORDS_MAX)}</span>
   }
   if (size >= totalCount || rows.length < totalCount) return null
   return (

@@ -107,6 +107,7 @@ export function RecordTable(props: {
               isSelectable
                 ? {
                     isOn: rows.length > 0 && first.every(({ id }) => selection.value.has(id)),
+                    isPartial: selection.value.size < totalRows,
                     onChange: (isOn) => select(isOn ? first : rows, isOn),
                   }
                 : null
@@ -334,15 +335,18 @@ function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells:
 
 interface Selecting {
   readonly isOn: boolean
+  /** Whether the list has further records that are not selected. */
+  readonly isPartial?: boolean
   readonly onChange: (isOn: boolean) => void
 }
 
-function Check({ label, isOn, onChange }: Selecting & { readonly label: string }) {
+function Check({ label, isOn, isPartial, onChange }: Selecting & { readonly label: string }) {
   return (
     <input
       type="checkbox"
       aria-label={label}
       checked={isOn}
+      indeterminate={isOn && isPartial}
       onChange={({ currentTarget }) => onChange(currentTarget.checked)}
     />
   )
