@@ -90,7 +90,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${refresh}a refresh token of an identity > becomes invalid when an administrator deletes the identity or its session`,
   ],
   'the next certificate of a client: the session requests it, and continues with it': [
-    'api/oidc-certificates.test.ts > a client whose certificate an administrator asks to extend, with a new key: %s, > sees the request in its session, and keeps this session with the extended certificate',
+    'api/oidc-certificates.test.ts > a client whose certificate an administrator asks to extend, for %s, > sees the request in its session, and keeps this session with the extended certificate',
   ],
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, each followed by the certificates of its issuers',
