@@ -64,7 +64,6 @@ export function RecordTable(props: {
   readonly creation: Creation
 }) {
   const { kind, state, shown, selection, creation } = props
-  const { list } = texts
   const at = useSignal(-1)
   const rows = shown?.page.rows ?? []
   const firstRow = shown?.firstRow ?? 0
@@ -152,7 +151,7 @@ export function RecordTable(props: {
         </table>
       </div>
       {(shown?.page.totalCount ?? 0) > LISTED_ROWS_MAX ? (
-        <p class="panel-body soft small">{list.notAll(LISTED_ROWS_MAX)}</p>
+        <p class="panel-body soft small">{texts.list.notAll(LISTED_ROWS_MAX)}</p>
       ) : null}
     </section>
   )
