@@ -55,7 +55,7 @@ const table: readonly Transition[] = [
     next: 'fully authenticated',
     effects: '',
     proofs: [
-      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA, as is every session of that identity',
+      'api/mfa.test.ts > a session > is partially authenticated until it gets a code if its identity has MFA, unless it enrolled the MFA itself',
       'api/mfa.test.ts > a session > becomes fully authenticated with a recovery code; each recovery code works once',
       'process/people/mfa.ts > An API session > is partially authenticated on every controller until one of them verifies a code, and fully on all at the next request',
       'process/people/mfa.ts > One code that is sent to two controllers at the same moment > completes exactly one session, whether it is a time-based code or a recovery code',
@@ -177,7 +177,7 @@ const table: readonly Transition[] = [
     next: 'unverified',
     effects: 'verificationToken generated; of no use yet',
     proofs: [
-      'api/cas.test.ts > CA states (state, action: result) > none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and cannot be used for authentication',
+      'api/cas.test.ts > CA states (state, action: result) > none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and its certificates are refused as authenticators',
       'process/people/enrollment.ts > A CA > that is created on one controller is refused on all until it is verified on another, and then accepted on the third',
     ],
   },
@@ -203,7 +203,7 @@ const table: readonly Transition[] = [
     next: 'deleted',
     effects: 'its certificate authenticators are deleted',
     proofs: [
-      'api/cas.test.ts > CA states (state, action: result) > any, delete: the CA is deleted together with its certificate authenticators',
+      'api/cas.test.ts > CA states (state, action: result) > verified, delete: the CA is deleted together with its certificate authenticators',
       'process/people/enrollment.ts > A CA > that is deleted on one controller loses its authenticators, sessions and open enrollments on every controller',
     ],
   },
@@ -317,7 +317,7 @@ const table: readonly Transition[] = [
     next: 'certificate authentication removed; enrollment required',
     effects: 'the rest is kept; a connected router is disconnected',
     proofs: [
-      'api/routers.test.ts > The re-enrollment of an enrolled edge router > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
+      'api/routers.test.ts > The re-enrollment of an edge router > requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties',
       'fsm/routers.test.ts > The re-enrollment of an enrolled edge router > removes the certificate, keeps other properties and related records, and replaces an open enrollment token',
       'process/people/enrollment.ts > The certificates of a router > that enrolled with erott are extended on another controller, replace the previous ones everywhere, and need a new token to re-enroll',
       'process/router-program.test.ts > a router is disconnected from all controllers when it must enroll again, and is online after it has enrolled',

@@ -120,7 +120,7 @@ describe('The expiry of a service policy', () => {
 describe('The expiry of a role attribute', () => {
   const path = `${management}/identities/alice-id`
 
-  test('is set and shown for each attribute, in UTC, and identities can be filtered by it', async () => {
+  test('is set for one attribute of an identity and shown in UTC, and identities can be filtered by it', async () => {
     const end = new Date(clock.nowMs() + DAY_MS)
     const offset = end.toISOString().replace('Z', '+00:00')
     const reply = await root.call('PATCH', path, {
@@ -137,7 +137,7 @@ describe('The expiry of a role attribute', () => {
     expect(await namesOf(`identities?filter=${filter}`)).toEqual(['Alice'])
   })
 
-  test('removes the attribute at the given time, and a later write of an outdated copy does not restore the attribute', async () => {
+  test('removes the attribute at the given time, and a later write of an outdated copy does not restore the attribute; a new expiry does', async () => {
     await pass(DAY_MS)
     const ended = await rowAt('identities/alice-id')
     expect(ended).toMatchObject({ roleAttributes: ['staff'] })
@@ -243,7 +243,7 @@ describe('Controllers', () => {
     expect(proposals(), 'no alarm for an expiry that is near').toHaveLength(1)
   })
 
-  test('do not remove access early if the clock of one controller is ahead of the majority', async () => {
+  test('do not propose the end of access early if the clock of one controller is ahead of the majority', async () => {
     await newPolicy('ahead', { expiresAt: after(HOUR_MS) })
     await pass(0)
     cluster.proposals = []

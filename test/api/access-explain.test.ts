@@ -186,7 +186,7 @@ test('an explanation lists every condition that is still missing for access, unt
   online.clear()
 })
 
-test('posture checks deny access if no session of the identity passes them', async () => {
+test('an explanation lists a posture check as failed only if the identity has sessions and none of them passes it', async () => {
   const identity = await newIdentity(root, 'phone')
   const service = await newService(root, 'mail')
   const check = await made(root, `${management}/posture-checks`, {
@@ -258,7 +258,7 @@ describe('an explanation of one identity or one service', () => {
     expect(whole.length).toBeGreaterThan(3)
   })
 
-  test('is refused with 400 without an identity or a service, and with 404 if one of them is unknown', async () => {
+  test('is refused with 400 if neither is given, and with 404 if the identity or the service is unknown', async () => {
     expect((await root.get(path)).status).toBe(400)
     expect((await root.get(`${path}?identity=nobody`)).status).toBe(404)
     expect((await root.get(`${path}?identity=admin-id&service=none`)).status).toBe(404)
@@ -286,7 +286,7 @@ test('the explanation of an identity and a service lists the parts of the servic
   ])
 })
 
-test('an explanation names the policy for which the identity lacks the fewest role attributes, and lists these attributes', async () => {
+test('an explanation names the policy for which the identity and the service lack the fewest role attributes, and lists these attributes', async () => {
   const identity = await newIdentity(root, 'near', { roleAttributes: ['phones', 'people'] })
   const service = await newService(root, 'near wiki', { roleAttributes: ['near-docs'] })
   const nearest = async (): Promise<unknown> => {

@@ -156,7 +156,7 @@ describe('an access preview with an invalid write', () => {
     )
   })
 
-  test('is refused if previews do not support its kind of record or its action, or if the preview has no changes or too many', async () => {
+  test('is refused if the write has an unsupported kind or action, or no ID; a preview without changes or with more than 64 is refused as well', async () => {
     const router = { action: 'create', kind: 'edgeRouter', data: { name: 'x' } }
     expect(await refusal(router)).toBe('400 COULD_NOT_VALIDATE changes.0.action')
     expect(await refusal({ action: 'delete', kind: 'servicePolicy' })).toBe(

@@ -45,7 +45,7 @@ const reads: Asked[] = operations.flatMap((operation) => {
 })
 
 test.each(reads)(
-  'GET $url succeeds at the admin socket, or is refused because the operation needs a session',
+  'GET $url succeeds at the admin socket, or is refused because the operation needs a session or a parameter',
   async (asked) => {
     const { url, operation } = asked
     const isAboutSession = ['session', 'partial'].includes(operation.permission)
@@ -90,7 +90,7 @@ describe('the operations that only the admin socket serves', () => {
   })
 
   test.each(only)(
-    'are refused to an administrator on any other listener: $operationId',
+    'are refused to an administrator on another listener: $operationId',
     async (operation) => {
       const asked = controller.pki.asked.length + controller.backups.asked.length
       const records = [...controller.state.storedRecords()]
@@ -102,7 +102,7 @@ describe('the operations that only the admin socket serves', () => {
   )
 })
 
-test('an administrator inspects and renews certificates over HTTPS, and the audit records the caller', async () => {
+test('an administrator can inspect and renew the certificates on another listener, and each renewal or reload names its caller', async () => {
   expect((await root.get(`${fabric}/pki/certificates`)).status).toBe(200)
   expect((await root.call('POST', `${fabric}/pki/renew`)).status).toBe(200)
   expect((await operator.call('POST', `${fabric}/pki/reload`)).status).toBe(200)
@@ -112,7 +112,7 @@ test('an administrator inspects and renews certificates over HTTPS, and the audi
   ])
 })
 
-test('the admin socket sends a backup with the requested options, and lists the backups that the schedule has created', async () => {
+test('the admin socket sends a backup with the requested options; an administrator can list the scheduled backups', async () => {
   const body = { recipientPem: 'a key', hasSecrets: true, isStale: null }
   const reply = await operator.call('POST', `${fabric}/cluster/backup`, body)
   expect([reply.status, reply.text]).toEqual([200, 'the first half, the second half'])
@@ -127,7 +127,7 @@ test('the admin socket sends a backup with the requested options, and lists the 
   })
 })
 
-test('while the controller is in quarantine, only the host user can view and change the members', async () => {
+test('while the controller is in quarantine, only the host user can read the cluster status and transfer leadership', async () => {
   const nobody = new CallerOf(controller)
   for (const caller of [nobody, root, operator]) await caller.served('fabric')
   controller.refusal = 'NODE_QUARANTINED'

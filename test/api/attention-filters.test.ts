@@ -54,7 +54,7 @@ describe('filters for records that need attention', () => {
     expect(await found('enrollments', `${ofInvited} expiresAt <= ${at(0)}`)).toEqual(['invited'])
   })
 
-  test('find the identities and services that depend on one given router because all their other routers are offline', async () => {
+  test('find the identities and services of a given router that have no other router online', async () => {
     const routers = `${management}/edge-routers`
     const berlin = await made(root, routers, { name: 'berlin', roleAttributes: ['here'] })
     const paris = await made(root, routers, { name: 'paris' })

@@ -221,7 +221,7 @@ describe('The log of a request with a trace context (the header traceparent)', (
   })
 })
 
-test('no log line or audit line contains a password, token, key or certificate', async () => {
+test('no audit line contains a password, token, key or certificate', async () => {
   const secrets: string[] = [admin.password, user.password, String(root.token), String(alice.token)]
   const secret = (text: string): string => {
     secrets.push(text)

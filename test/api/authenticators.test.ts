@@ -63,7 +63,7 @@ async function loggedIn(
 }
 
 describe('a user name and password authenticator', () => {
-  test('lets its identity log in, and is listed among the identity’s own authenticators', async () => {
+  test('lets its identity log in, is listed with the identity, and can be found by its user name but not by its password hash', async () => {
     const holder = await newHolder()
     const { identityId, id, username } = holder
     const caller = await loggedIn(holder)
@@ -92,7 +92,7 @@ describe('a user name and password authenticator', () => {
     }
   })
 
-  test('is refused if the identity already has a password, or if the user name is in use', async () => {
+  test('is refused if the identity already has a password or does not exist, or if the user name is in use', async () => {
     const { identityId, username } = await newHolder()
     const again = { identityId, method: 'updb', username: 'somebody', password: 'secret one' }
     const second = await call(root, 'POST', authenticators, again)
@@ -142,7 +142,7 @@ describe('a user name and password authenticator', () => {
     },
   )
 
-  test('cannot be created from a password hash', async () => {
+  test('ignores a password hash in a patch', async () => {
     const holder = await newHolder()
     const before = controller.machine.get('authenticator', holder.id)?.['passwordHash']
     const patch = await call(root, 'PATCH', `${authenticators}/${holder.id}`, {
@@ -154,7 +154,7 @@ describe('a user name and password authenticator', () => {
     expect(controller.machine.get('authenticator', holder.id)?.['passwordHash']).toBe(before)
   })
 
-  test('can be changed by an administrator; the change invalidates the old password and ends its sessions', async () => {
+  test('can be changed by an administrator; a new password invalidates the old one and ends its sessions, new tags do not', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${authenticators}/${holder.id}`
@@ -323,7 +323,7 @@ describe('the authenticators of the calling identity', () => {
     expect(short.status).toBe(400)
   })
 
-  test('cannot be changed with a current password that another request replaces during the verification', async () => {
+  test('cannot be changed with a current password that another request replaces between its verification and the log entry', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`
@@ -369,7 +369,7 @@ describe('the authenticators of the calling identity', () => {
     await loggedIn({ ...holder, password: 'changed meanwhile' })
   })
 
-  test('limit the guesses of the current password like guesses at log-in', async () => {
+  test('permit ten wrong guesses of the current password; further requests get the status 429', async () => {
     const holder = await newHolder()
     const caller = await loggedIn(holder)
     const url = `${client}${own}/${holder.id}`

@@ -78,7 +78,7 @@ describe('a kind of record on the client API', () => {
     }
   })
 
-  test('shows no caller any record outside of the caller’s scope', async () => {
+  test('shows no records to a caller whose scope is empty, even if the caller has services', async () => {
     const id = await newIdentity(root, 'with services', { roleAttributes: ['mine'] })
     await made(root, `${management}/services`, {
       name: 'mine',

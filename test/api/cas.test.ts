@@ -58,7 +58,7 @@ test('a CA is refused if certPem contains more than one certificate', async () =
 })
 
 describe('CA states (state, action: result)', () => {
-  test('none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and cannot be used for authentication', async () => {
+  test('none, create: the CA is unverified (`isVerified` false) with a generated `verificationToken`, and its certificates are refused as authenticators', async () => {
     const made = await newCaRecord()
     const detail = await shown(made.id)
     expect(detail['isVerified']).toBe(false)
@@ -98,7 +98,7 @@ describe('CA states (state, action: result)', () => {
     expect(detail['_links']).not.toHaveProperty('verify')
   })
 
-  test('any, delete: the CA is deleted together with its certificate authenticators', async () => {
+  test('verified, delete: the CA is deleted together with its certificate authenticators', async () => {
     const made = await newCaRecord()
     await verify(made.id, await proof(made))
     const identity = { name: `held ${serial}`, type: 'User', isAdmin: false }
@@ -145,7 +145,7 @@ describe('verifying a CA', () => {
     }
   })
 
-  test('is refused for a malformed certificate, and for a certificate with another common name', async () => {
+  test('is refused for a certificate that is malformed, expired or of another CA, or has another common name', async () => {
     const made = await newCaRecord()
     const other = await newCaRecord()
     const pem = await proof(made)
@@ -224,7 +224,7 @@ describe('a CA', () => {
     expect(renamed.body.error?.cause?.['field']).toBe('name')
   })
 
-  test('keeps its certificate, token and verification when it is replaced or patched', async () => {
+  test('keeps its certificate and its verification when it is replaced', async () => {
     const made = await newCaRecord()
     await verify(made.id, await proof(made))
     const before = await shown(made.id)
@@ -244,7 +244,7 @@ describe('a CA', () => {
     })
   })
 
-  test('returns the token for the enrollment of its clients, whether the CA is verified or not', async () => {
+  test('returns the token for the enrollment of its clients even before it is verified', async () => {
     const { id } = await newCaRecord()
     const reply = await root.get(`${cas}/${id}/jwt`, { accept: 'application/json' })
     expect(reply.status, reply.text).toBe(200)
@@ -289,7 +289,7 @@ describe('the external id claim of a CA', () => {
     parserCriteria: '/',
   }
 
-  test('is stored with all its fields', async () => {
+  test('is stored with all its fields, and refused if one of them is missing', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     expect((await shown(id))['externalIdClaim']).toEqual(claim)
     for (const name of Object.keys(claim)) {

@@ -183,7 +183,7 @@ describe('a config', () => {
     expect(controller.cluster.proposals.length).toBe(proposals)
   })
 
-  test('returns NOT_FOUND if the config does not exist, whether the request contains data to validate or not', async () => {
+  test('returns 404 if the config does not exist, whether the request contains data to validate or not', async () => {
     for (const [method, body] of [
       ['PATCH', { data: {} }],
       ['PATCH', { name: 'x' }],
@@ -271,7 +271,7 @@ describe('a config whose type changes during validation', () => {
     expect(controller.machine.find('config', 'name', 'raced')).toBeUndefined()
   })
 
-  test('is accepted if it fits the new schema, and refused if the type changes again during each repeated validation', async () => {
+  test('is accepted after three such changes if it still fits, and refused if the type changes during each repeated validation', async () => {
     const type = await newType({ schema: withPort })
     const rename = async (): Promise<void> => {
       serial += 1
@@ -301,7 +301,7 @@ describe('a config whose type changes during validation', () => {
   })
 })
 
-test('is not written if the validation takes longer than the request timeout', async () => {
+test('a config is not written if the validation takes longer than the request timeout', async () => {
   const judgement = Promise.withResolvers<null>()
   const validateData = (): Promise<null> => judgement.promise
   const { schemas } = controller.parts
@@ -496,7 +496,7 @@ describe('a config for interception', () => {
       ],
     ],
     [
-      'addresses of the client’s own host',
+      'an address of the client’s own host and allowed source addresses',
       { addresses: ['127.0.0.1'], allowedSourceAddresses: ['10.0.0.0/8'] },
       [
         'allowedSourceAddresses is not supported: clients of this host alone are served',

@@ -133,7 +133,7 @@ test('a write with an unknown outcome returns its request id for a retry, or rep
   expect(controller.machine.count('service')).toBe(2)
 })
 
-test('the log contains no hash of the password of a log-in, even if the log-in has a request id', async () => {
+test('the log entry of a log-in contains no digest of the request, which would be a hash of the password, even if the log-in has a request id', async () => {
   const reply = await root.call('POST', `${management}/authenticate?method=password`, user, {
     'net-request-id': requestId(),
   })

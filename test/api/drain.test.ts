@@ -28,7 +28,7 @@ function get(port: number, agent: Agent): Promise<Got> {
   })
 }
 
-test('a stopping API answers requests on open connections, accepts no new connections, and closes idle connections last', async () => {
+test('a stopping API answers requests on open connections, accepts no new connections, and closes idle connections after a time limit', async () => {
   const controller = await startController({ drainIdleMs: 1000 })
   const { app } = controller
   await app.listen({ port: 0, host: '127.0.0.1' })

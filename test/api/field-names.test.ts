@@ -29,7 +29,7 @@ test('a field name with other capital letters is accepted if the exact name is a
   })
 })
 
-test('capital letters in field names are ignored at every depth of a body, also in lists', async () => {
+test('the case of field names is ignored at every depth of a body, also in lists', async () => {
   const reply = await root.call('POST', `${management}/posture-checks`, {
     name: 'linux',
     typeId: 'OS',
@@ -128,7 +128,7 @@ test('the keys of free-form maps keep their capital letters', async () => {
   expect((await shown('configs', config))['data']).toEqual({ Name: 'a', name: 'b' })
 })
 
-test('operations without a record descriptor also ignore capital letters in field names', async () => {
+test('operations without a record descriptor also ignore the case of field names', async () => {
   const reply = await new CallerOf(controller).call(
     'POST',
     `${client}/authenticate?method=password`,

@@ -112,7 +112,7 @@ describe('The file server of the console', () => {
   })
 })
 
-test('a file set reads each file in its folder, and fails if the folder is missing', () => {
+test('a file set omits hidden files and symbolic links, counts a file and its compressed copy once, and fails if the folder is missing', () => {
   expect(() => FileSet.load(join(folder, 'nowhere'))).toThrow('ENOENT')
   expect(FileSet.load(folder).fileCount).toBe(4)
 })
@@ -136,7 +136,7 @@ test('the API sends its OpenAPI document compressed to clients that accept this'
   expect(packed.rawPayload.length * 10).toBeLessThan(plain.body.length)
 })
 
-test('the file server sends a file of an unknown media type as a download', () => {
+test('a file with an unknown extension has the media type application/octet-stream', () => {
   expect(fileMediaType('a.HTML')).toBe('text/html; charset=utf-8')
   expect(fileMediaType('program.exe')).toBe('application/octet-stream')
 })

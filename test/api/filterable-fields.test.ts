@@ -55,7 +55,7 @@ const expected: Readonly<Record<string, string>> = {
 }
 
 test.each(Object.entries(expected))(
-  '%s can be filtered by the same fields as in OpenZiti',
+  '%s can be filtered by all fields that OpenZiti clients use in filters',
   async (url, names) => {
     const list = await root.get(`${url}?limit=1`)
     expect(list.status, list.text).toBe(200)

@@ -37,7 +37,7 @@ async function beginUpload(bytes: number): Promise<Socket> {
   return socket
 }
 
-test('large bodies that arrive one after the other are accepted, even after one of them was refused', async () => {
+test('large bodies that arrive one after the other release their memory, whether their requests succeed or are refused', async () => {
   for (let n = 0; n < 10; n += 1) expect(await create(`taken-${n}`, 4000)).toBe(201)
   for (let n = 0; n < 10; n += 1) expect(await create('taken-0', 4000)).toBe(400)
 })

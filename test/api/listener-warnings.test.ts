@@ -80,7 +80,7 @@ test.each<readonly [string, Reported | null]>([
   ['is offline', null],
   ['has not reported its listeners yet', { hostname: '', protocols: {} }],
   ['has an edge listener', { hostname: 'host', protocols: { tls: 'tls://r:3022' } }],
-])('a write causes no warning if the router %s', async (what, status) => {
+])('a request for the edge routers causes no warning if the router %s', async (what, status) => {
   if (status === null) reported.delete(router)
   else reported.set(router, status)
   const phone = sessionOf(await newIdentity(root, `phone that ${what}`))
@@ -88,7 +88,7 @@ test.each<readonly [string, Reported | null]>([
   expect(warned).toEqual([])
 })
 
-test('many identities whose routers have no edge listener cause at most ten warnings at the same time', async () => {
+test('twelve identities whose routers have no edge listener cause at most ten warnings', async () => {
   reported.set(router, { hostname: 'host', protocols: {} })
   for (let each = 0; each < 12; each += 1) {
     const caller = sessionOf(await newIdentity(root, `sensor-${each}`))

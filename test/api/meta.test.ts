@@ -140,7 +140,7 @@ test('the served OpenAPI documents list every operation of the descriptors, each
   }
 })
 
-test('any session can read the summary, which counts every kind of record and shows zero for kinds that only OpenZiti has', async () => {
+test('any session can read the summary, which has 25 counts, and a caller without a session cannot', async () => {
   const reply = await root.get(`${management}/summary`)
   expect((await alice.get(`${management}/summary`)).body.data).toEqual(reply.body.data)
   expect((await anonymous.get(`${management}/summary`)).status).toBe(401)
@@ -277,7 +277,7 @@ test('the public health checks contain no details, and get the status 503 if one
   expect(ill.body.data).toMatchObject({ healthy: false })
 })
 
-test('an administrator sees all details of the health checks; a caller with an invalid token sees only the public part', async () => {
+test('an administrator sees all details of the health checks; a caller without permissions or with an invalid token sees only the public part', async () => {
   const full = await root.get('/health-checks')
   expect(full.status).toBe(200)
   expect(full.body.data).toMatchObject({
@@ -293,7 +293,7 @@ test('an administrator sees all details of the health checks; a caller with an i
   }
 })
 
-test('a controller is ready if it may serve requests and has a leader; its liveness check depends on neither', async () => {
+test('a controller is ready if it may serve requests and has a leader; its health checks succeed without a leader', async () => {
   const ready = async () => {
     const { status, body } = await anonymous.get('/health-checks/ready')
     return [status, (body.data as { ready: boolean }).ready]
@@ -309,7 +309,7 @@ test('a controller is ready if it may serve requests and has a leader; its liven
   expect(await ready()).toEqual([200, true])
 })
 
-test('metrics count requests by operation and status', async () => {
+test('the metrics count requests by operation and status, and include figures of Raft, the log, the mesh and the threads', async () => {
   await root.get(`${management}/service-policies?limit=x`)
   const reply = await root.get('/metrics')
   expect(reply.status).toBe(200)

@@ -107,7 +107,7 @@ test('a metrics listener serves only metrics and a health check without details,
   }
 })
 
-test('the age of the newest backup is exported only where scheduled backups are configured', async () => {
+test('the time of the newest backup is exported only where scheduled backups are configured', async () => {
   const line = /^flotilla_backup_last_success_timestamp_seconds (\d+)$/m
   expect(text).not.toMatch(line)
   for (const [takenMs, seconds] of [

@@ -59,7 +59,7 @@ test('a rotation of the MFA key keeps every TOTP factor valid: the old key versi
   await resealed(ann)
 })
 
-test('a version of the MFA key is kept while a TOTP factor uses it, and the next rotation waits', async () => {
+test('a version of the MFA key is kept while a TOTP factor uses it; with the maximum number of versions, a rotation is refused until the factors of the oldest one are re-encrypted', async () => {
   for (let made = 0; versions().length < secretLimits.versionsMax; made += 1) {
     await turnOnMfa(controller, sessionOf(await newIdentity(root, `one of many ${made}`, {})))
     expect(rotate()).toBe('done')

@@ -146,7 +146,7 @@ describe('an MFA enrollment', () => {
 })
 
 describe('a session', () => {
-  test('is partially authenticated until it gets a code if its identity has MFA, as is every session of that identity', async () => {
+  test('is partially authenticated until it gets a code if its identity has MFA, unless it enrolled the MFA itself', async () => {
     const other = sessionOf(identityId)
     const app = await turnOnMfa(controller, alice)
     expect(await isFull(alice)).toBe(true)
@@ -211,7 +211,7 @@ describe('a session', () => {
     )
   })
 
-  test('refuses a repetition of its last accepted code while a member has the previous feature level', async () => {
+  test('refuses the code that verified its MFA enrollment while the cluster has the previous feature level', async () => {
     const former = await startController(
       {},
       undefined,
@@ -297,7 +297,7 @@ describe('recovery codes', () => {
 })
 
 describe('wrong MFA codes', () => {
-  test('cause a delay from the tenth wrong code on, which a right code does not shorten', async () => {
+  test('lead to refusals for 30 seconds from the tenth one on, which a right code does not shorten', async () => {
     const app = await turnOnMfa(controller, alice)
     const partial = sessionOf(identityId)
     for (let guess = 1; guess <= 10; guess += 1) {
@@ -367,7 +367,7 @@ test('recovering an administrator on the controller’s host also removes the ad
   root.token = again.token
 })
 
-test('the stored MFA factor contains neither its secret nor its codes in plaintext', async () => {
+test('the stored MFA factor and the log contain neither its secret nor its codes in plaintext', async () => {
   const app = await turnOnMfa(controller, alice)
   const log = Buffer.concat(controller.cluster.entries.map(({ data }) => Buffer.from(data)))
   const record = JSON.stringify(controller.state.get('mfa', identityId))

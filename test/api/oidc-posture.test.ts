@@ -63,7 +63,7 @@ describe('an OIDC client', () => {
     expect(await sessionsOf(device)).toBe(0)
   })
 
-  test('keeps its service session for a minute without a posture report', async () => {
+  test('keeps its service session for a minute without a posture report, and then loses it', async () => {
     const device = await devices.behind(atWork)
     await devices.openSession(device)
     // The leader has led for long enough, and the session is new.

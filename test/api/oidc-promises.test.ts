@@ -63,7 +63,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
     `${sessions}the challenge of a refused request > reports an access token that is malformed or has no session`,
     `${sessions}the challenge of a refused request > reports an access token that has expired`,
     `${sessions}the challenge of a refused request > is absent if the operation does not require a session`,
-    'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused for a JWT %s, and only the operator can see the reason',
+    'api/external-jwt/log-in.test.ts > a log-in by an external JWT > is refused for a JWT %s; the challenge says at most that it is expired or missing, and the operator sees the reason',
     'api/external-jwt/second-factor.test.ts > a session whose policy requires an external JWT > names the required signer in its challenge if the JWT is missing, invalid or expired',
   ],
   'error statuses; temporary failures are not OAuth errors': [
@@ -100,7 +100,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'OIDC is announced in addition to the REST log-in, whose sessions continue': [
     'api/meta.test.ts > OIDC is announced and served once the feature level shows that every member supports it',
     'api/meta.test.ts > if OIDC is disabled, it is neither announced nor served, and the REST log-in still works',
-    'api/enrollment/certificates.test.ts > a log-in by certificate > accepts no body, an empty body, and a body with client details, which the controller stores',
+    'api/enrollment/certificates.test.ts > a log-in by certificate > accepts no body, and a body with client details, which the controller stores; repeated details write no new revision of the identity',
   ],
   'a token that replaces another token at a router': [
     'router/edge/bearer-sessions.test.ts > An access token that replaces a client’s earlier token > keeps all channels of its session open after the earlier token expires',

@@ -152,7 +152,7 @@ describe('a log-in by the authorization code flow', () => {
   })
 })
 
-test('a log-in whose state parameter would not fit into a URL is refused at its start', async () => {
+test('an authorization request whose encrypted flow state would not fit into a URL is refused', async () => {
   const { username, password } = await person()
   const oidc = newClient()
   const id = await oidc.begin({ state: 's'.repeat(512), nonce: 'n'.repeat(512) })
@@ -264,7 +264,7 @@ describe('OIDC tokens', () => {
     expect((await oidc.send('GET', '/oidc/userinfo', undefined, headers)).status).toBe(401)
   })
 
-  test('are issued to a client that authenticates with HTTP Basic, but not if its Basic header is malformed', async () => {
+  test('are issued to a client that authenticates with HTTP Basic, but not if its Basic header is malformed or contains a secret', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const { refresh_token: token } = await oidc.logIn(username, password)
@@ -319,7 +319,7 @@ describe('OIDC tokens', () => {
 })
 
 describe('an authorization code', () => {
-  test('ends its session if a client redeems the code twice', async () => {
+  test('can be redeemed twice; a second code of the same log-in is refused and ends the session', async () => {
     const { username, password } = await person()
     const oidc = newClient()
     const id = await oidc.begin()

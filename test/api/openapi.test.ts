@@ -253,7 +253,7 @@ describe.each([
     }
   })
 
-  test('describes every refusal, the authentication and Retry-After for each operation', async () => {
+  test('declares the error envelope and its headers for each refusal, and 400, 401 and 429 for each operation to which they apply', async () => {
     for (const [, method, { responses, security, operationId }] of operationsOf(
       await documentAt(base),
     )) {

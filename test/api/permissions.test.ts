@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { create, toBinary } from '@bufbuild/protobuf'
-import { CommandKind, EntityWriteSchema } from '../../proto/gen/command_pb.ts'
+import {
+  CommandKind,
+  EntityWriteSchema,
+  IdentityDisableSchema,
+} from '../../proto/gen/command_pb.ts'
 import { grantablePermissions } from '../../src/lib/permissions.ts'
 import { canonicalJson } from '../../src/lib/text/canonical-json.ts'
 import { CallerOf, client, fabric, management } from './support/caller.ts'
@@ -226,11 +230,9 @@ describe('a change of the caller’s rights between the permission check and the
     const url = `${identities}/${id}`
     expect((await caller.call('PATCH', url, { name: 'too late' })).status).toBe(401)
     controller.cluster.apply(patched('identity', adminId, { isAdmin: true }))
-    const disable = { durationMinutes: 0 }
-    const pending: Promise<unknown>[] = []
-    before(() => pending.push(root.call('POST', `${identities}/${adminId}/disable`, disable)))
-    expect((await caller.call('PATCH', url, { name: 'in time' })).status).toBe(200)
-    await Promise.all(pending)
+    const disable = toBinary(IdentityDisableSchema, create(IdentityDisableSchema, { id: adminId }))
+    before(() => controller.cluster.apply(commandData(CommandKind.IDENTITY_DISABLE, disable)))
     expect((await caller.call('PATCH', url, { name: 'too late' })).status).toBe(401)
+    expect((await root.get(url)).text).not.toContain('too late')
   })
 })

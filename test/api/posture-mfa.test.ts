@@ -206,7 +206,7 @@ test('removing MFA immediately ends access that requires MFA', async () => {
   expect(await query(person)).toMatchObject({ isPassing: false })
 })
 
-test('a TOTP code given in one session of an identity grants nothing in another session', async () => {
+test('after MFA was removed and enrolled again in one session, the other sessions of the identity are partially authenticated', async () => {
   const person = await behind({})
   const other = { ...person, caller: sessionOf(person.id) }
   await giveCode(person.caller, person.app.freshCode())

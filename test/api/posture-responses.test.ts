@@ -253,7 +253,7 @@ describe('a client that reports the required posture', () => {
     })
   })
 
-  test('a client obtains access by its posture reports only for its own identity', async () => {
+  test('obtains access only for its own identity', async () => {
     const [alice, bob] = [await Person.behind(corp), await Person.behind(corp)]
     await tell(alice.caller, { id: alice.checkId, typeId: 'DOMAIN', domain: 'corp.test' })
     expect((await bob.dial()).status).toBe(409)
@@ -506,7 +506,7 @@ test('a controller that stores the maximum total size of posture reports refuses
   expect(await person.queries()).toMatchObject({ isPassing: false })
 })
 
-describe('an invalid posture response', () => {
+describe('a posture response', () => {
   const wrong: readonly (readonly [string, object, string])[] = [
     ['an unknown type', { id: 'x', typeId: 'WEATHER' }, 'typeId'],
     ['the type MFA, which clients report in another way', { id: 'x', typeId: 'MFA' }, 'typeId'],
@@ -530,7 +530,7 @@ describe('an invalid posture response', () => {
     expect(shown.body.data).toMatchObject({ domain: { domain: '' } })
   })
 
-  test('returns its unknown fields in the response', async () => {
+  test('with unknown fields is accepted, and the response lists these fields as ignored', async () => {
     const reply = await tell(sessionOf('alice-id'), { id: 'x', typeId: 'PROCESS', weather: 1 })
     expect(reply.status).toBe(201)
     expect(reply.body.meta?.ignoredFields).toEqual(['weather'])

@@ -247,7 +247,7 @@ describe('the error response to a list query', () => {
     expect(reply.body.error?.code).toBe(code)
   })
 
-  test('contains the unknown symbol and its position in the filter', async () => {
+  test('contains the unknown symbol of the filter, or the position of a syntax error', async () => {
     const unknown = await root.get(`${services}?filter=nothing%20%3D%20%22x%22`)
     expect(unknown.body.error?.cause?.['message']).toContain('unknown symbol nothing')
     const broken = await root.get(`${services}?filter=name%20%3D%20)`)

@@ -238,7 +238,7 @@ test('a list can be paged, filtered and sorted', async () => {
   expect((await ask('filter=&limit=1')).names).toHaveLength(1)
 })
 
-test('an administrator can read identities, identity types and policies', async () => {
+test('an administrator can read auth policies and identities, but no password hash, and any session can read identity types', async () => {
   const list = await root.get(
     `${management}/identities?filter=${encodeURIComponent('isAdmin = false')}`,
   )

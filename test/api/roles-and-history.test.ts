@@ -29,7 +29,7 @@ test('role attributes are counted, and can be filtered by prefix and paged', asy
   expect(await rows('posture-checks?limit=-1')).toEqual([[], 0])
 })
 
-test('the metrics history covers one hour', () => {
+test('the metrics history shows the changes in each period, and keeps the newest samples up to its maximum', () => {
   const clock = new ManualClock()
   const scheduler = new ManualScheduler()
   const zero = { fsyncs: 0, fsyncP99Ms: 0, leaderChanges: 0, logIns: 0, requests: 0 }

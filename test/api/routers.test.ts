@@ -266,7 +266,7 @@ describe('an edge router with an enabled tunneler', () => {
   })
 })
 
-describe('The re-enrollment of an enrolled edge router', () => {
+describe('The re-enrollment of an edge router', () => {
   test('requires a new enrollment with a new token, invalidates every earlier token, and changes no other properties', async () => {
     const id = await newRouter('again', { roleAttributes: ['x'], cost: 3 })
     const url = `${edgeRouters}/${id}`
@@ -325,7 +325,7 @@ describe.each(['routers', 'transit-routers'])('the API path /%s', (collection) =
     expect((await root.get(`${edgeRouters}/${id}`)).status).toBe(404)
   })
 
-  test('can change all routers that were created at this path', async () => {
+  test('patches, replaces and deletes a router that was created at this path', async () => {
     const id = await made(root, url, { name: `${collection} two`, cost: 5 })
     const patch = await root.call('PATCH', `${url}/${id}`, { noTraversal: true, disabled: true })
     expect(patch.status).toBe(200)

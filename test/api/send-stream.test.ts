@@ -111,7 +111,7 @@ test('the source of a stream produces data only as fast as the client reads, and
   await expect(sent.at(-1)).resolves.toBe('over')
 })
 
-test('a stream is not disconnected as stalled if its source limits its own pace', async () => {
+test('a stream whose source detects slow readers itself is disconnected only when the source aborts it', async () => {
   const patience = new AbortController()
   const endless = new Endless(patience.signal)
   const answer = await ask(endless)

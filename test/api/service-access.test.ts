@@ -128,7 +128,7 @@ test('router policies give the same result in the lists of identities, services 
   await removed('services', printer)
 })
 
-test('a service session is refused with all failed checks in their order, and lists its routers once all checks pass', async () => {
+test('a service session is refused without a policy, with failed posture checks and without edge routers, in this order, and lists its routers once none of this applies', async () => {
   const wiki = await service('wiki', ['wiki'])
   const open = (type?: string, serviceId = wiki) =>
     alice.call('POST', `${client}/sessions`, { serviceId, ...(type === undefined ? {} : { type }) })
@@ -266,7 +266,7 @@ function byId(a: { readonly id: string }, b: { readonly id: string }): number {
   return a.id < b.id ? -1 : 1
 }
 
-test('the token of a service session is valid only for its API session and its service', async () => {
+test('the token of a service session is valid only for its API session and its service, even after the service session is deleted', async () => {
   const [mail, chat] = [await service('mail'), await service('chat')]
   await grant('mail and chat', 'Dial', [`@${mail}`, `@${chat}`])
   await router('any')

@@ -68,7 +68,7 @@ describe('a terminator', () => {
     },
   )
 
-  test('keeps its service, identity and secret; only its router, address, binding, cost and precedence can change', async () => {
+  test('keeps its service and identity; only its router, address, binding, cost and precedence can change', async () => {
     const id = await hosted({ identity: 'host-1' })
     const url = `${terminators}/${id}`
     const other = await newService(root, `other ${serial}`)

@@ -83,7 +83,7 @@ test('stale keys of a signer are still used while they are fetched again', async
   await expect.poll(() => keySets.known(signer('a'))?.keys[0]?.kid).toBe('two')
 })
 
-test('while a provider does not respond, its keys are used until they are stale, and one log line reports the failure', async () => {
+test('while a provider does not respond, its keys are used for a day, and one log line reports the failure', async () => {
   const before = await keySets.holding(signer('a'), 'one')
   document = null
   for (let hours = 1; hours < 24; hours += 1) {

@@ -98,7 +98,7 @@ test('after ten failures in a row, a user name is blocked for one source for at 
   }
 })
 
-test('failures of a source and user name do not delay other sources and names, and a successful log-in resets them', async () => {
+test('failures of a source and user name do not block other sources and names, and a successful log-in resets them', async () => {
   const throttle = new LogInThrottle(limits, new ManualClock())
   for (let failure = 0; failure < 9; failure += 1) await throttle.attempt('eve', '10.0.0.1', fails)
   expect(await throttle.attempt('eve', '10.0.0.1', () => Promise.resolve('in'))).toBe('in')

@@ -39,7 +39,7 @@ function registered(
   return new StateReader(state, { nowMs: () => 0, monotonicMs: () => 0 })
 }
 
-test('re-enrolling a certificate authenticator creates an ottca enrollment if a registered CA signed the certificate; its key identifies the CA', async () => {
+test('the issuing CA of a certificate authenticator is the registered CA whose key signed the certificate, and no CA if the network issued it', async () => {
   const [ours, theirs, namesake] = [
     await authority('ours'),
     await authority('theirs'),

@@ -115,7 +115,7 @@ describe('as in OpenZiti’s API specification,', () => {
   test.each(
     operations.map((operation) => [operation.api, operation.operationId, operation] as const),
   )(
-    'the %s API has the operation %s with the same method, path, body and response statuses',
+    'the %s API has the operation %s with the same method and path, and with all of its body fields and response statuses',
     (api, operationId, operation) => {
       const contract = contracts[api]
       const theirs = contract?.operations.find((other) => other.operationId === operationId)
@@ -190,7 +190,7 @@ test('the details of records match the schemas that the API serves for them', ()
   expect(shown).toBe(28)
 })
 
-test('the details of a record contain the permitted operations and the links to related records', () => {
+test('the details of a service contain the permissions of the caller, those of an identity its log-in methods and status, and both link to related records', () => {
   const { state, log } = formedState()
   log.create('service', 's1', service('one'))
   log.create('servicePolicy', 'p1', policy('p', ['@admin'], ['@s1']))

@@ -165,7 +165,7 @@ describe('Several events of one log entry that share one slot of the event ring'
 })
 
 describe('A record in the event ring', () => {
-  test('has the same ID on every controller if it comes from the log, and otherwise an ID that contains its controller’s name', () => {
+  test('has an ID without the name of a controller if it comes from the log, and otherwise an ID with its controller’s name', () => {
     const bus = busOf({ eventsKeptMax: 10, eventBytesKeptMax: 100 })
     emitEntry(bus, 6, [event(), event()])
     bus.emitLive(event())

@@ -93,7 +93,7 @@ describe('An event file', () => {
     expect(all.flat().at(-2)?.['router_id']).toBe('r24')
   })
 
-  test('continues the file of an earlier process without duplicates, and marks that this process did not stop cleanly', async () => {
+  test('continues the file of an earlier process without duplicates, and contains a gap event in place of events that were never written', async () => {
     const first = busAt(4)
     const one = sinkOf(first, 'again.log')
     applyEntry(first, 5, [event('a')])

@@ -97,7 +97,7 @@ test('a log-in emits one API session event and one authentication event, with di
   expect(new Set(made.map((one) => one['event_id'])).size).toBe(made.length)
 })
 
-test('session events contain the log-in method with which the session was opened', async () => {
+test('session events show whether the session was opened by the REST log-in (legacy) or by OIDC (jwt)', async () => {
   const opened = { id: 'x', identityId: 'i1', ipAddress: '::1' }
   const legacy = { ...opened, clientId: '' } as ApiSession
   const ofOidc = { ...opened, clientId: 'native' } as ApiSession

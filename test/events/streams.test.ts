@@ -136,7 +136,7 @@ test('the slot of an event stream is released even if its response is never sent
   for (const one of opened) await one.chunks[Symbol.asyncIterator]().return?.()
 })
 
-test('an event stream is refused if its query contains unknown names', async () => {
+test('an event stream is refused if its query or its last event ID is invalid', async () => {
   expect((await tap('?namespaces=nonsense')).status).toBe(400)
   expect((await tap('?entityTypes=nonsense')).status).toBe(400)
   expect((await tap('?metricFilter=(a%2B)%2B')).status).toBe(400)

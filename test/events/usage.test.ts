@@ -65,7 +65,7 @@ async function told(
   })
 }
 
-test('usage events contain the bytes from clients and hosts in an interval, with the tags of the circuit', async () => {
+test('usage events contain the bytes of each known counter of a circuit in an interval, with the tags of the circuit', async () => {
   const tags = { clientId: 'ann', hostId: 'web', serviceId: 's1' }
   const bucket = { values: { 'ingress.rx': 26n, 'fabric.tx': 30n, nonsense: 1n }, tags }
   const counter = { intervalStartUtc: 1_737_145_920n, intervalLength: 60n, buckets: { c1: bucket } }

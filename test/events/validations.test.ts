@@ -358,7 +358,7 @@ describe('validating links and circuits through events', async () => {
     expect(routers[0]?.message).toContain('shows 1 circuits and has 8')
   })
 
-  test('requires the permission to read events, and a filter on records requires an administrator', async () => {
+  test('is possible with the permission to read events, and a filter on records requires an administrator', async () => {
     const watcher = sessionOf(await newIdentity(root, 'watcher', { permissions: ['ops.read'] }))
     expect((await linksBy('', watcher)).success).toBe(true)
     expect((await circuitsBy('', watcher)).success).toBe(true)

@@ -7,9 +7,6 @@ test.each([
   ['of OpenZiti 2.0', [1], true],
   ['of OpenZiti 1.6', [], false],
   ['of Flotilla', [1, 2], false],
-])(
-  'a router %s evaluates posture data only if its capabilities contain this',
-  (_of, bits, judges) => {
-    expect(evaluatesPosture(new Set(bits))).toBe(judges)
-  },
-)
+])('a router %s, with the capabilities %j, evaluates posture data: %s', (_of, bits, judges) => {
+  expect(evaluatesPosture(new Set(bits))).toBe(judges)
+})

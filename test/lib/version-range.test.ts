@@ -86,7 +86,7 @@ test.each([
   '1.0.0-.',
   '1.0.0+.',
   `1.0.0-${'a'.repeat(65)}`,
-])('the version %j is incomplete and lies in no version range', (version) => {
+])('the version %j is invalid and lies in no version range', (version) => {
   expect(isInVersionRange(version, '>=0.0.0')).toBe(false)
 })
 

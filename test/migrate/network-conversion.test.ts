@@ -332,6 +332,21 @@ describe('A converted OpenZiti network', () => {
       expect(state.get('externalJwtSigner', 'idp-1')?.claimsProperty).toBe(pointer)
     },
   )
+
+  test('does not assign a certificate to a third-party CA that the certificate names but that did not sign it', async () => {
+    const impostor = await newCa('partner', NOW)
+    const partnerPem = await clientCertificate(impostor, 'partner 1', NOW)
+    const { state } = convert(
+      withFields('authenticators', 'partner-1', {
+        certPem: boltzText(partnerPem),
+        certFingerprint: boltzText(sha1Of(partnerPem)),
+      }),
+    )
+    expect(state.get('authenticator', 'partner-1')).toMatchObject({
+      fingerprint: sha1Of(partnerPem),
+      caId: '',
+    })
+  })
 })
 
 describe('The report of a migration', () => {
@@ -562,21 +577,6 @@ describe('The report of a migration', () => {
     ])
   })
 
-  test('does not assign a certificate to a third-party CA that the certificate names but that did not sign it', async () => {
-    const impostor = await newCa('partner', NOW)
-    const partnerPem = await clientCertificate(impostor, 'partner 1', NOW)
-    const { state } = convert(
-      withFields('authenticators', 'partner-1', {
-        certPem: boltzText(partnerPem),
-        certFingerprint: boltzText(sha1Of(partnerPem)),
-      }),
-    )
-    expect(state.get('authenticator', 'partner-1')).toMatchObject({
-      fingerprint: sha1Of(partnerPem),
-      caId: '',
-    })
-  })
-
   test('lists a store that it does not know, unless the store is empty', () => {
     const stores = { ...sampleStores(pem), spells: { s1: { name: boltzText('s') } }, ghosts: {} }
     expect(newFindings(stores)).toEqual(['lost ziti/spells  : this store is unknown'])
@@ -591,7 +591,7 @@ describe('The report of a migration', () => {
     expect([services?.counts.lost, services?.findings.length]).toEqual([1500, 1000])
   })
 
-  test('lists times that the calendar cannot express as refused', () => {
+  test('lists a time before 1970 as lost', () => {
     const found = newFindings(
       withFields('identities', 'admin-1', { createdAt: boltzTime('1969-01-01T00:00:00Z') }),
     )

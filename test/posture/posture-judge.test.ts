@@ -132,7 +132,7 @@ describe('a check of several processes', () => {
   const a = process({ path: '/a', hash: 'aabb' })
   const b = process({ path: '/b', signerFingerprints: ['dd'] })
 
-  test('requires all processes or any of them, depending on the type of check, and compares them by path', () => {
+  test('requires all processes or any of them, depending on its semantic, and compares them by path', () => {
     expect(passesPostureCheck(of('AllOf'), running(a, b))).toBe(true)
     expect(passesPostureCheck(of('AllOf'), running(a))).toBe(false)
     expect(passesPostureCheck(of('AnyOf'), running(a))).toBe(true)

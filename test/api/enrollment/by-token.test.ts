@@ -60,7 +60,7 @@ describe('an enrollment by an external JWT', () => {
     expect((await logIn(await provider.token(who))).status).toBe(200)
   })
 
-  test('uses the name, role attributes and auth policy in the claims that the signer configures', async () => {
+  test('uses the name and the role attributes in the claims that the signer configures, and the auth policy of the signer; invalid claims are refused', async () => {
     const policyId = await newPolicy('of enrolled ones', {})
     await patch('external-jwt-signers', signerId, {
       enrollNameClaimsSelector: '/profile/name',
@@ -154,7 +154,6 @@ describe('an enrollment by an external JWT', () => {
   test('is refused if the signer or its auth policy does not allow it', async () => {
     const token = await provider.token(somebody())
     const clientCsr = await newRequest()
-    const closed = await newPolicy('no tokens', { extJwt: { allowed: false, allowedSigners: [] } })
     for (const [fields, body] of [
       [{ enrollToTokenEnabled: false }, {}],
       [{ enrollToCertEnabled: false }, { clientCsr }],
@@ -165,13 +164,14 @@ describe('an enrollment by an external JWT', () => {
       expect(refused.status, JSON.stringify(fields)).toBe(409)
       expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_NOT_ALLOWED')
     }
-    await patch('external-jwt-signers', signerId, {
-      enrollToTokenEnabled: false,
-      enrollAuthPolicyId: closed,
-      useExternalId: true,
-    })
-    expect((await enroll(token)).status).toBe(409)
+    const policyId = await newPolicy('no tokens any more', {})
+    await patch('external-jwt-signers', signerId, { ...open, enrollAuthPolicyId: policyId })
+    await patch('auth-policies', policyId, { primary: { extJwt: { allowed: false } } })
+    const refused = await enroll(token)
+    expect(refused.status).toBe(409)
+    expect(refused.body.error?.code).toBe('INVALID_ENROLLMENT_NOT_ALLOWED')
     await patch('external-jwt-signers', signerId, { enrollAuthPolicyId: 'default' })
+    expect((await enroll(token)).status).toBe(200)
   })
 
   test('creates nothing for an invalid certificate request', async () => {

@@ -64,7 +64,7 @@ const requestId = (): Record<string, string> => ({
 const isRefused = refusal(401, 'INVALID_AUTH')
 
 describe('a log-in by certificate', () => {
-  test('accepts no body, an empty body, and a body with client details, which the controller stores', async () => {
+  test('accepts no body, and a body with client details, which the controller stores; repeated details write no new revision of the identity', async () => {
     expect(
       (await listener.call({ path: `${client}/authenticate?method=cert`, by: device })).status,
     ).toBe(200)
@@ -91,7 +91,7 @@ describe('a log-in by certificate', () => {
     expect(controller.cluster.readRounds).toBe(readRounds)
   })
 
-  test('is refused without a certificate, and with a certificate of the network that belongs to no identity', async () => {
+  test('is refused without a certificate, and with a certificate of the network that is not the authenticator of the identity that it names', async () => {
     expect(await logIn(null)).toMatchObject(isRefused)
     const now = controller.clock.nowMs()
     const { issuing } = controller.authorities
@@ -277,7 +277,7 @@ describe('session certificates', () => {
     expect((await get(`${path}/${id}`)).status).toBe(404)
   })
 
-  test('are all valid in their session, including the one that is returned for a repeated request', async () => {
+  test('are all listed in their session, including the one that is returned for a repeated request', async () => {
     const token = String(dataOf(await logIn(device))['token'])
     const csr = await createCertificateRequest({ privateKeyPem: generatePrivateKeyPem(), id: 'x' })
     const headers = requestId()

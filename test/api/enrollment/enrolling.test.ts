@@ -209,7 +209,7 @@ describe('an updb enrollment', () => {
 })
 
 describe('an ottca enrollment', () => {
-  test('accepts a client certificate that the CA named in the enrollment has signed', async () => {
+  test('accepts only a client certificate that the CA named in the enrollment has signed', async () => {
     const { id: caId, key } = await verifiedCa('workshop')
     const other = await verifiedCa('elsewhere')
     const { id, token } = await newToken({ ottca: caId })
@@ -284,17 +284,25 @@ describe('an enrollment through a CA', () => {
     expect(await logIn(renewed)).toMatchObject(refusal(401, 'INVALID_AUTH'))
   })
 
-  test('is refused without a certificate, if the CA is unverified, and if enrollment is not enabled on the CA', async () => {
+  test('is refused without a certificate, if the CA is unknown or unverified, and if enrollment is not enabled on the CA', async () => {
     const now = controller.clock.nowMs()
     expect(await auto(null)).toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
     const { key } = await verifiedCa('closed', { isAutoCaEnrollmentEnabled: false })
     expect(await auto(await clientKey(key, 'x', now))).toMatchObject(
       refusal(400, 'CERT_FAILED_VALIDATION'),
     )
-    const unknown = await newCa('unverified', now)
-    expect(await auto(await clientKey(unknown, 'x', now))).toMatchObject(
-      refusal(400, 'CERT_FAILED_VALIDATION'),
-    )
+    const authority = await newCa('unverified', now)
+    const by = await clientKey(authority, 'x', now)
+    expect(await auto(by), 'unknown').toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
+    await made(caller, `${management}/cas`, {
+      name: 'unverified',
+      certPem: authority.certificatePem,
+      identityRoles: [],
+      isAuthEnabled: true,
+      isAutoCaEnrollmentEnabled: true,
+      isOttCaEnrollmentEnabled: true,
+    })
+    expect(await auto(by), 'unverified').toMatchObject(refusal(400, 'CERT_FAILED_VALIDATION'))
   })
 })
 
@@ -333,7 +341,7 @@ describe('routers', () => {
     },
   )
 
-  test('are refused without both certificate requests, or if a common name is not the router’s id', async () => {
+  test('are refused without both certificate requests, or if the common name in the client request is not the router’s id', async () => {
     const { id, token } = await newRouter('edge-routers')
     const path = `${ENROLL}/erott`
     const clientCsr = await csrOf(newKey(), id)

@@ -132,7 +132,7 @@ describe('a log-in by an external JWT', () => {
     ['whose claim is empty', '', {}, 'TOKEN_CLAIM_MISSING', 'sub'],
   ]
   test.each(refused.map(([what, ...rest]) => [what, rest] as const))(
-    'is refused for a JWT %s, and only the operator can see the reason',
+    'is refused for a JWT %s; the challenge says at most that it is expired or missing, and the operator sees the reason',
     async (_what, [subject, wish, reason, claim = '']) => {
       const token = await provider.token(subject, wish)
       const reply = await logIn(token)
@@ -200,7 +200,7 @@ describe('a log-in by an external JWT', () => {
     expect((await logIn(await provider.token('alice-id', early))).status).toBe(200)
   })
 
-  test('is refused if the auth policy of the identity does not allow external JWTs', async () => {
+  test('is refused if the auth policy of the identity does not allow external JWTs, or not those of this signer', async () => {
     const token = await provider.token('alice-id')
     const other = await newSigner({ jwksEndpoint: server.url })
     for (const [name, extJwt, status] of [

@@ -183,7 +183,7 @@ describe('Rules about combinations of options', () => {
     ])
   })
 
-  test('refuse a signing CA with only a key or only a certificate, and a server certificate that occurs twice', () => {
+  test('refuse a signing CA with a key but without a certificate, and a server certificate that occurs twice', () => {
     const signer = changed('  cert: pki/cert.pem', '  cert: pki/cert.pem\n  signer: {key: k.pem}')
     expect(faultsOf(signer)).toEqual([
       `${FILE}:6: identity.signer.key: requires identity.signer.cert; set both or neither`,

@@ -51,7 +51,7 @@ describe('The router configuration file', () => {
     expect(told[0]).toContain(effect)
   })
 
-  test('names the ports of a tunnel that other hosts can reach', () => {
+  test('causes a note about the option by which a tunnel opens ports to other hosts', () => {
     const tunnel = (options: string): string =>
       `listeners: [{binding: tunnel, options: {${options}}}]\n`
     const notes = (options: string): readonly string[] =>
@@ -277,7 +277,7 @@ describe('The configuration section csr:', () => {
     expect(warnings(older)).toContain('5: edge.csr: is ignored in favour of csr at the top level')
   })
 
-  test('at least one valid SAN is required if the router accepts clients or routers', () => {
+  test('a section without a SAN causes a warning if the router listens for links', () => {
     const text = LEAST.replace('{sans: {dns: [r.test]}}', '{country: NO}')
     const link =
       'link: {listeners: [{binding: transport, bind: "tls:0.0.0.0:1", advertise: "r.test:1"}]}\n'
