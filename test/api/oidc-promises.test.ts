@@ -117,7 +117,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'channels at a router close when their session is revoked; later log-ins remain valid': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its session is revoked',
     'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when earlier tokens of its identity are revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its identity is disabled or deleted',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its identity is disabled',
   ],
 }
 
