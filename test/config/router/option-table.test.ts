@@ -426,10 +426,10 @@ const table: readonly (readonly [string, Proof])[] = [
     reachesOf('a tunneler, both for hosted and for intercepted services'),
     {
       mode: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler opens for it',
       ],
       services: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler opens for it',
       ],
       resolver: [answers('resolves the name of a service in capital and small letters')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
