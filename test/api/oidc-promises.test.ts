@@ -95,7 +95,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'certificates of the session, and its config types': [
     'api/oidc-certificates.test.ts > an OIDC session gets session certificates, each followed by the certificates of its issuers',
     'api/oidc-certificates.test.ts > an OIDC session has the config types that its client requested, by name or id',
-    'router/edge/bearer-sessions.test.ts > A client with an access token is admitted > if it presents any certificate of its identity, even if the token is bound to another one',
+    'router/edge/bearer-sessions.test.ts > A client with an access token is admitted > if it presents a certificate that names its identity, and the token is bound to no certificate',
   ],
   'OIDC is announced in addition to the REST log-in, whose sessions continue': [
     'api/meta.test.ts > OIDC is announced and served once the feature level shows that every member supports it',
@@ -117,7 +117,7 @@ const rows: Readonly<Record<string, readonly string[]>> = {
   'channels at a router close when their session is revoked; later log-ins remain valid': [
     'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its session is revoked',
     'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when earlier tokens of its identity are revoked',
-    'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its identity is disabled or deleted',
+    'attacks/access-token-at-a-router.test.ts > A client that is connected with an access token > is disconnected when its identity is disabled',
   ],
 }
 

@@ -90,7 +90,7 @@ describe('after the removal of a compromised controller', () => {
     expect((await root.get(`${management}/identities`)).status).toBe(200)
   })
 
-  test('the leader ends all sessions and deletes all enrollments from before the removal once the cluster key has changed', async () => {
+  test('the leader deletes the controller’s admission and rotates the secrets before it ends all sessions and withdraws all open enrollments', async () => {
     const cluster = await SecretsCluster.form(['ctrl1', 'ctrl2', 'ctrl3'])
     const level = create(FeatureLevelRaiseSchema, { level: FEATURE_LEVEL })
     await cluster.propose({
@@ -116,7 +116,7 @@ describe('after the removal of a compromised controller', () => {
   })
 })
 
-test('a log entry that ends one session cannot be misused to end all sessions', async () => {
+test('the log entry that ends all sessions is refused if a session proposes it', async () => {
   const sessionId = root.token?.split('.')[1] ?? ''
   const { identityId } = controller.state.get('apiSession', sessionId) ?? {}
   const actor = anySession({ sessionId, identityId: identityId ?? '' })

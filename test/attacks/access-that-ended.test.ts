@@ -97,7 +97,7 @@ describe('A person with time-limited access', () => {
     expect(await seesService(of.identityId)).toBe(false)
   })
 
-  test('loses the access when it expires, even if a tool that does not know expiries writes an older copy of the records', async () => {
+  test('does not regain expired access when a tool that does not know expiries writes an older copy of the records', async () => {
     const { attribute, identityId, policyId, serviceId } = await contractor()
     const identityPath = `${management}/identities/${identityId}`
     const policyPath = `${management}/service-policies/${policyId}`
@@ -119,7 +119,7 @@ describe('A person with time-limited access', () => {
   })
 })
 
-test('a router receives the removal of access when a policy expires, even if nothing else is written', async () => {
+test('the data model for routers reports the removal of access when a role attribute or a policy expires', async () => {
   const { policyId, identityId } = await contractor()
   const events: ModelEvent[] = []
   const stop = controller.machine.routerModel.follow({

@@ -211,15 +211,12 @@ const reasons: Readonly<Record<string, (of: Dialed) => unknown>> = {
   },
 }
 
-test.each(Object.keys(reasons))(
-  'a service session and its circuit end as soon as %s, but the circuit of another client continues',
-  async (reason) => {
-    const of = await dialed()
-    await reasons[reason]?.(of)
-    await eventually(async () => expect(await of.router.ended()).toEqual([of.sessionId]))
-    expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
-  },
-)
+test.each(Object.keys(reasons))('a service session and its circuit end once %s', async (reason) => {
+  const of = await dialed()
+  await reasons[reason]?.(of)
+  await eventually(async () => expect(await of.router.ended()).toEqual([of.sessionId]))
+  expect(unrouted(of)).toEqual([{ circuitId: of.circuitId, now: true }])
+})
 
 /**
  * A client that logs in with a certificate of a third-party CA, by the name in that certificate.
@@ -268,7 +265,7 @@ const ofRouters: Readonly<Record<string, (of: Dialed) => Promise<void>>> = {
 }
 
 test.each(Object.keys(ofRouters))(
-  'the router of a client ends the client’s circuit once %s',
+  'a circuit ends once %s, but the circuit of another client continues',
   async (reason) => {
     const [of, other] = [await dialed(), await dialed()]
     await ofRouters[reason]?.(of)

@@ -29,12 +29,12 @@ test('An access token is refused without the client certificate to which it is b
 })
 
 test.each([
-  ['refreshes sessions', { z_t: 'r' }],
-  ['names a service session', { z_t: 's' }],
+  ['is a refresh token', { z_t: 'r' }],
+  ['is a service session token', { z_t: 's' }],
   ['is for another audience', { aud: ['https://elsewhere.example'] }],
   ['is for several audiences', { aud: ['openziti', 'https://elsewhere.example'] }],
   ['names no session', { z_asid: null }],
-])('An access token that %s is refused', async (_what, claims) => {
+])('A token that %s is refused', async (_what, claims) => {
   expect(await isAdmitted(await bearers.token(ann, claims))).toBe(false)
 })
 
@@ -84,7 +84,7 @@ describe('A client that is connected with an access token', () => {
     expect(await isAdmitted(ann.token), 'a later token').toBe(true)
   })
 
-  test('is disconnected when its identity is disabled or deleted', async () => {
+  test('is disconnected when its identity is disabled', async () => {
     const client = await bearers.bench.connect(ann)
     bearers.tell(modelIdentity('ann', { disabledAt: -1 }))
     await eventually(() => client.closedReason).not.toBe(null)

@@ -112,7 +112,7 @@ describe('A service does not intercept', () => {
     expect(routes()).toEqual(['100.64.0.0/10'])
   })
 
-  test('an address of this host, even if the host is in a network that the service may intercept', async () => {
+  test('an address of this host, even if it may intercept another of its addresses', async () => {
     const stage = await running(taking(['10.9.9.9', '127.0.0.1', '0.0.0.0/0', 'localhost']))
     await eventually(() => stage.network.logged('service intercepted').length).toBe(1)
     expect(routes()).toEqual(['10.9.9.9', '100.64.0.0/10'])
@@ -253,12 +253,12 @@ describe('Another host', () => {
     return { connected, resolved, asked: stage.controller.asked.length }
   }
 
-  test('cannot use any service, and gets no response from the name server', async () => {
+  test('cannot use a service, and gets no response from the name server', async () => {
     const seen = await reached('')
     expect(seen).toEqual({ connected: 'ECONNRESET', resolved: 'ETIMEOUT', asked: 0 })
   })
 
-  test('can use services and gets responses from the name server if the option lanIf names its network', async () => {
+  test('can use a service and gets a response from the name server if the option lanIf names its network', async () => {
     const seen = await reached(', lanIf: here')
     expect(seen).toMatchObject({ connected: 'read hello', resolved: 'EREFUSED' })
   })

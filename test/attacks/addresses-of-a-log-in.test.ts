@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -88,7 +88,7 @@ describe('an address of another host in a log-in response of the controller', ()
   )
 })
 
-test('the log-in does not open a browser at an address of another host', async () => {
+test('the log-in neither opens a browser at an address of another host nor sends it the password', async () => {
   const seen = join(home, 'seen')
   const browser = join(home, 'browser')
   writeFileSync(browser, `#!/bin/sh\necho "$1" > '${seen}'\n`, { mode: 0o755 })
@@ -102,6 +102,7 @@ test('the log-in does not open a browser at an address of another host', async (
     1,
     [expect.stringContaining('its authorization_endpoint is "file:///home'), ''],
   ])
+  expect(existsSync(seen)).toBe(false)
   endpoints = { authorization_endpoint: `${other.origin}/oidc/authorize` }
   const password = join(home, 'password')
   writeSecretFile(password, 'the password\n')

@@ -41,11 +41,11 @@ afterEach(async () => {
 })
 
 test.each([
-  ['no end', 0],
-  ['an end in ten years', 10 * 365 * 24 * 60],
-  ['an end in 16 minutes', 16],
+  ['without an end', 0],
+  ['for ten years', 10 * 365 * 24 * 60],
+  ['for 16 minutes', 16],
 ])(
-  'a policy that locks a password with %s locks an administrator’s password for only 15 minutes',
+  'a policy that locks passwords %s locks an administrator’s password for only 15 minutes',
   async (_end, minutes) => {
     await lockAfter(1, minutes)
     expect((await guess(admin.username)).status).toBe(401)
@@ -90,7 +90,7 @@ test('the record of an administrator shows when the lock of the password ends', 
   })
 })
 
-test('an identity that is not an administrator stays locked for the time in its policy', async () => {
+test('a lock without an end stays on an ordinary identity, and ends after 15 minutes if the identity becomes an administrator', async () => {
   await lockAfter(1, 0)
   await guess(user.username)
   controller.clock.advance(20 * minute)

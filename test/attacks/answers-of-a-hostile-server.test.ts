@@ -127,7 +127,7 @@ async function mustEndWithASentence(words: readonly string[], said: unknown): Pr
 }
 
 test(
-  'no command prints a stack trace, whatever a server responds',
+  'commands print no stack trace and no undefined value if a server’s response is malformed',
   { timeout: 120_000 },
   async () => {
     for (const words of verbs()) {

@@ -21,7 +21,7 @@ import { ClusterState } from '../../src/fsm/access/cluster-state.ts'
 // The attack: somebody with an ordinary session, or a router, writes so often that the audit log no
 // longer contains the actions of other callers.
 
-test('each ordinary session can begin a limited number of MFA enrollments per minute', async () => {
+test('an ordinary identity can begin a limited number of MFA enrollments per minute over all its sessions', async () => {
   const controller = await startController()
   const begin = async (identityId: string): Promise<number> => {
     const headers = { 'net-session': controller.openSession(identityId) }
@@ -69,7 +69,7 @@ test('a router can extend its certificates a limited number of times per minute'
   expect(taken).toHaveLength(callerWriteLimits.routerExtensionsMax + 2)
 })
 
-test('a certificate is not signed if its issuance cannot be recorded', async () => {
+test('no certificate is signed for a router that has used up its extensions, because its issuance could not be recorded', async () => {
   const stage = new RouterStage()
   stage.certPem = (await newCa('a router', 0)).certificatePem
   const proposer = new CallerWriteLimiter(

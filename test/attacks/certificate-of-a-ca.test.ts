@@ -51,7 +51,7 @@ test('a leaf that a third-party CA issued with the SPIFFE ID and names of an ide
   dataOf(await attacked.logIn(own))
 })
 
-test('a credential issued by the network cannot log in as a credential of a third-party CA', async () => {
+test('a credential that is recorded as issued by the network cannot log in if only a third-party CA signed its certificate', async () => {
   // An authority that belonged to the network and is now registered as a third-party CA.
   const { key: ca } = await attacked.verifiedCa()
   const key = await clientKey(ca, 'a device', attacked.nowMs())
@@ -144,7 +144,7 @@ test('a leaf whose CA is disabled or deleted during the log-in opens no session,
   expect(controller.state.table('apiSession').indexes.ids('identityId', identityId).size).toBe(0)
 })
 
-test('a leaf outside its validity period cannot enroll, and can log in only if the policy of its holder allows it', async () => {
+test('an expired or not yet valid leaf cannot enroll; only an expired one can log in, if the policy of its holder allows it', async () => {
   const ca = await attacked.verifiedCa({ externalIdClaim: COMMON_NAME })
   await withExternalId('unit 4')
   const now = attacked.nowMs()

@@ -150,14 +150,14 @@ test('a certificate issued by the web CA is not accepted for an identity, contro
   }
 })
 
-test('an enrolling client is shown the server certificate whose key signed the token, even if the web certificate has the same names', async () => {
+test('a client that requests the controller’s own host name gets the controller’s own certificate, even if the web certificate contains this name', async () => {
   const [{ sha256 }] = parseCertificates(own.certificatePem)
   expect(await ask('GET', '/edge/client/v1/version', ENROLLING, null)).toMatchObject({ sha256 })
   const other = await ask('GET', '/edge/client/v1/version', CONSOLE, null)
   expect(other.sha256).not.toBe(sha256)
 })
 
-test('a client that enrolls through the console receives no CA certificates except those of the network', async () => {
+test('a client that enrolls through the console receives the CA certificates of the network, but not that of the web CA', async () => {
   const { status, text } = await ask('GET', '/.well-known/est/cacerts', CONSOLE, null)
   expect(status).toBe(200)
   const der = Buffer.from(text.replaceAll(/\s/g, ''), 'base64')

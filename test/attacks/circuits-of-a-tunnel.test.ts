@@ -39,7 +39,7 @@ test('a circuit to a host ends when the host loses the right to host the service
   expect(await controller.dial(address)).toMatchObject({ isSuccess: false })
 })
 
-test('a disabled identity cannot host services', async () => {
+test('a circuit to a host ends when the identity of the host is disabled', async () => {
   const { controller, address, target } = await hosting(false)
   expect(await controller.dial(address)).toMatchObject({ isSuccess: true })
   await eventually(() => target.sockets.length).toBe(1)

@@ -92,16 +92,16 @@ describe('a client’s session token that a router presents (a claim)', () => {
   })
 
   test.each([
-    ['session', { sessionToken: 'eyJhbGciOiJub25lIn0.e30.' }],
-    ['session', { sessionToken: '' }],
-    ['apiSession', { apiSessionToken: '1.session.forged' }],
-    ['apiSession', { apiSessionToken: '' }],
-  ] as const)('is refused with an unsigned token: %s', async (fault, changes) => {
+    ['an unsigned service session token', 'session', { sessionToken: 'eyJhbGciOiJub25lIn0.e30.' }],
+    ['no service session token', 'session', { sessionToken: '' }],
+    ['a forged API session token', 'apiSession', { apiSessionToken: '1.session.forged' }],
+    ['no API session token', 'apiSession', { apiSessionToken: '' }],
+  ] as const)('is refused with %s', async (_what, fault, changes) => {
     expect(await judged(changes)).toEqual({ ok: false, fault })
   })
 })
 
-test('the controller does not send a session to routers if the session has ended or lacks a second factor', async () => {
+test('a session without its required second factor is not sent to routers, and its token is refused', async () => {
   const ids = () => [...clients.sessionIds()].flatMap((id) => clients.session(id)?.identityId ?? [])
   expect(ids()).toContain('alice-id')
   const policy = await made(root, `${management}/auth-policies`, {

@@ -42,7 +42,7 @@ test('an expensive filter of a caller who is not an administrator is refused, an
   expect((await reader.get(pathOf(10))).status).toBe(200)
 })
 
-test('a long filter of a caller who is not an administrator is not parsed', async () => {
+test('a filter of more than 4,096 characters is refused for a caller who is not an administrator', async () => {
   const refused = await sessionOf('alice-id').get(pathOf(500))
   expect([refused.status, refused.body.error?.cause?.['message']]).toEqual([
     400,

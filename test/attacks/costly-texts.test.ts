@@ -50,7 +50,7 @@ async function costOf(task: () => unknown): Promise<number> {
   return Math.min(...costs)
 }
 
-test('a search in long strings for a long string of an attacker takes about as long as a search for a harmless one', async () => {
+test('a search in long strings for a long string of an attacker takes less than 20 times as long as a search for a harmless one', async () => {
   const look = async (part: string): Promise<void> => {
     const reply = await filtered(reader, `tags.long contains "${part}"`)
     expect([reply.status, reply.body.data]).toEqual([200, []])
@@ -83,7 +83,7 @@ test('searches of long strings take turns with other requests on the main thread
   expect(turns).toBeGreaterThan(40)
 })
 
-test('splitting the external ID of an adversarial certificate name takes no longer than splitting that of a normal name', async () => {
+test('splitting the external ID of an adversarial certificate name takes less than 20 times as long as splitting that of a normal name', async () => {
   const rule: ExternalIdRule = {
     index: 0,
     location: 'SAN_EMAIL',
@@ -100,7 +100,7 @@ test('splitting the external ID of an adversarial certificate name takes no long
   expect(await costOf(look('a'))).toBeLessThan(20 * Math.max(1, plain))
 })
 
-test('a claim selector is evaluated only to the maximum depth of a token’s claims', () => {
+test('a claim selector with more than a thousand parts selects nothing', () => {
   let claims: JsonObject = { sub: 'admin-id' }
   for (let depth = 0; depth < 1000; depth += 1) claims = { a: claims }
   expect(selectClaim(claims, `${'/a'.repeat(1000)}/sub`)).toBeUndefined()

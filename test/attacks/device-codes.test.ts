@@ -100,7 +100,7 @@ async function logIn(id: string, username: string): Promise<number> {
   return step.status
 }
 
-test('one source can try only a few device codes per minute, even if it has a valid code', async () => {
+test('one source can try only a few user codes per minute, even if it has a valid code', async () => {
   const address = '198.51.100.1'
   const own = await begin(address)
   const statuses: number[] = []
@@ -113,7 +113,7 @@ test('one source can try only a few device codes per minute, even if it has a va
   expect((await enter(own.userCode, '198.51.100.2')).status).toBe(200)
 })
 
-test('all sources together can try too few device codes per minute to find a valid one', async () => {
+test('all sources together can try only a limited number of user codes per minute', async () => {
   controller.clock.advance(60_000)
   let refused = 0
   for (let count = 0; count <= deviceLogInLimits.userCodesOfAllAtOnceMax; count += 1) {
@@ -143,7 +143,7 @@ test('a device that polls without a pause gets the error slow_down', async () =>
   expect(answers.filter(({ json }) => json['error'] === 'slow_down').length).toBeGreaterThan(5)
 })
 
-test('a person who sees the device code on a screen can neither approve nor refuse the log-in of the device’s owner', async () => {
+test('a person who sees the user code on a screen cannot log in with it after the device’s owner has done so', async () => {
   const device = await begin()
   const id = await idOf(device.userCode)
   const [owner, thief] = [await person(), await person()]

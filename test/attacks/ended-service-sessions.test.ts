@@ -255,7 +255,7 @@ describe('the token of a service session that has ended', () => {
     expect(machine.appliedIndex).toBe(appliedIndex + 1)
   })
 
-  test('opens a limited number of sessions a minute, without using up the limit of other clients', async () => {
+  test('opens a limited number of sessions a minute, without using up the limit of another API session', async () => {
     const before = stage
     for (let count = 0; count < REOPENS_MAX; count += 1) {
       await endSession()

@@ -27,7 +27,7 @@ async function costOf(attack: () => Promise<unknown>): Promise<Detail> {
   return { entries, signatures: controller.issuer.orders.length - before }
 }
 
-test('an expired enrollment token is refused without verifying its signature or writing a log entry', async () => {
+test('an expired enrollment token is refused before a certificate is signed or a log entry is written', async () => {
   const { token } = await newToken({ ott: true })
   controller.clock.advance(4 * 60 * 60_000)
   const cost = await costOf(async () =>
@@ -37,7 +37,7 @@ test('an expired enrollment token is refused without verifying its signature or 
   root.token = controller.openSession('admin-id')
 })
 
-test('an enrollment token for a password cannot enroll a certificate, and is refused without a signature check or a log entry', async () => {
+test('an enrollment token for a password cannot enroll a certificate, and is refused before a certificate is signed or a log entry is written', async () => {
   const { token } = await newToken({ updb: 'somebody' })
   const cost = await costOf(async () =>
     expect(await bring(token)).toMatchObject(refusal(400, 'INVALID_ENROLL_METHOD')),
@@ -45,7 +45,7 @@ test('an enrollment token for a password cannot enroll a certificate, and is ref
   expect(cost).toEqual({ entries: 0, signatures: 0 })
 })
 
-test('a modified enrollment token and one of another cluster are refused, whether the client sends the JWT or only its id', async () => {
+test('only the exact ID of an enrollment JWT is accepted as its token: neither the JWT itself, nor a JWT of another cluster, nor a modified ID', async () => {
   const { identityId, token } = await newToken({ ott: true })
   const { enrollment } = await shown(root, `${management}/identities/${identityId}`)
   const jwt = String((enrollment as { ott: Detail }).ott['jwt'])

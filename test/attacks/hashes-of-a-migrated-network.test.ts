@@ -74,16 +74,13 @@ test('Several log-ins at the same time replace a weak hash only once', async () 
 })
 
 test.each([
-  ['memory', { memoryCost: 19_457, timeCost: 1, parallelism: 1 }],
-  ['passes', { timeCost: 5 }],
-  ['threads', { parallelism: 5 }],
-])(
-  'A migrated hash that needs more %s than Flotilla’s own hashes matches no password',
-  async (_, cost) => {
-    setPasswordHash(controller, await weakHash(user.password, cost))
-    expect(await logIn()).toBe(401)
-  },
-)
+  ['more than 19 MiB of memory', { memoryCost: 19_457, timeCost: 1, parallelism: 1 }],
+  ['more than four passes', { timeCost: 5 }],
+  ['more than four threads', { parallelism: 5 }],
+])('A migrated hash that needs %s matches no password', async (_, cost) => {
+  setPasswordHash(controller, await weakHash(user.password, cost))
+  expect(await logIn()).toBe(401)
+})
 
 /**
  * Minimum processor time of all threads in several runs, ms, because other work of this process
@@ -103,7 +100,7 @@ async function quickest(username: string, place: number): Promise<number> {
   return Math.min(...took)
 }
 
-test('A guess for a user with a weak hash takes about as long as a guess for an unknown user name', async () => {
+test('A guess for a user with a weak hash takes at least half as long as a guess for an unknown user name', async () => {
   setPasswordHash(controller, await weakHash(user.password))
   const known = await quickest(user.username, 1)
   const unknown = await quickest('nobody', 2)

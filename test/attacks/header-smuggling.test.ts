@@ -51,7 +51,7 @@ const whoIs = (head: readonly string[]): Promise<Answer> =>
 const alice = controller.openSession('alice-id')
 const admin = controller.openSession('admin-id')
 
-test('a session token is accepted under either name of its header, in capital or small letters', async () => {
+test('a session token is accepted under either name of its header or under both, in capital or small letters', async () => {
   for (const head of [
     [`net-session: ${alice}`],
     [`ZT-Session: ${alice}`],
@@ -62,7 +62,7 @@ test('a session token is accepted under either name of its header, in capital or
   }
 })
 
-test('session tokens under both header names in one request are refused, in either order, and even if one of them is empty', async () => {
+test('different session tokens under the two header names in one request are refused, in either order, and even if one of them is empty', async () => {
   for (const head of [
     [`net-session: ${alice}`, `zt-session: ${admin}`],
     [`zt-session: ${admin}`, `net-session: ${alice}`],

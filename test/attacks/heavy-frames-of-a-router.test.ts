@@ -60,7 +60,7 @@ test('a message with one oversized field is refused before it is decoded', async
   expect(reason()).toContain('elements in one field')
 })
 
-test('an oversized body is not buffered while it arrives', async () => {
+test('a message whose body exceeds the maximum size is refused', async () => {
   const pipe = await dialed()
   const fault = { subject: FaultSubject.FORWARD, id: ' '.repeat(messageBounds.fault.bytesMax) }
   pipe.say({
@@ -85,7 +85,7 @@ test('a second oversized message closes the router’s channel', async () => {
   expect(isRefused(pipe, 8)).toBe(false)
 })
 
-test('bodies that are expensive to decode are refused for each message type', async () => {
+test('two messages that are expensive to decode close the router’s channel, for each message type', async () => {
   for (const [name, contentType, body] of hostileBodies(5 * 1024 * 1024)) {
     const pipe = await dialed()
     pipe.say({ contentType, sequence: 7, body })
@@ -122,7 +122,7 @@ test('the controller handles other events while it processes one frame of many s
   expect(turns).toBeGreaterThan(20)
 })
 
-test('the controller reads a further frame from a router only after it has processed the router’s last frame', async () => {
+test('the controller stops reading from a router while it processes frames of the router', async () => {
   const pipe = await dialed()
   let isWorked: () => void = () => undefined
   const done = new Promise<void>((resolve) => {

@@ -74,7 +74,7 @@ test('a router cannot open a link as another router with its own certificate', a
   expect(await isLinked('router3')).toBe(false)
 })
 
-test('a router that only claims another router’s name cannot open a link', async () => {
+test('a certificate with the common name of a router opens no link if its SPIFFE ID names another router or a controller', async () => {
   await start()
   expect(await isLinked('router2', [routerSpiffeId(trustDomain, 'router3')])).toBe(false)
   expect(await isLinked('router2', ['spiffe://test.internal/controller/router2'])).toBe(false)

@@ -36,7 +36,7 @@ test('an administrator’s session cannot reset log time', () => {
   expect(state.logTimeMs).toBe(nowMs)
 })
 
-test('no caller can move log time forward', () => {
+test('a reset cannot move log time forward', () => {
   const { state, log } = restorableState()
   const nowMs = state.logTimeMs
   moved(log, nowMs + HOUR_MS)

@@ -75,7 +75,7 @@ test('a session that has used a recovery code cannot use a TOTP code that anothe
   await first.call('DELETE', `${client}/current-identity/mfa`, undefined, headers)
 })
 
-test('if two controllers receive the same time-based code in the same time step, only one of them accepts the code', async () => {
+test('if two controllers receive the same TOTP code at the same time, only one of them accepts the code', async () => {
   const app = await turnOnMfa(controller, sessionOf('alice-id'))
   const sessions = apps.map(() => sessionOf('alice-id'))
   const code = app.freshCode()

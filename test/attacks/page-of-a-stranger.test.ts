@@ -46,7 +46,7 @@ test.each(['/console/', '/zac/'])('no page of another site can show %s in a fram
   expect(headers['x-content-type-options']).toBe('nosniff')
 })
 
-test('the console runs only scripts from its own files, and creates no markup from strings', async () => {
+test('the content security policy of the console allows only scripts from its own files, and no markup from strings', async () => {
   const { headers } = await app.inject({ method: 'GET', url: '/console/' })
   const policy = policyIn(headers['content-security-policy'])
   expect(Object.fromEntries(policy)).toEqual({

@@ -122,7 +122,7 @@ test('Each circuit endpoint receives only the permitted data of the other endpoi
   ])
 })
 
-test('A router forwards to its client only those peer data that the controller permits', () => {
+test('Of the peer data of a host, a router forwards only the public key to its client', () => {
   const said = [1, key.publicKey, key.appData, key.localAddress, key.remoteAddress, 1200]
   const told = connectResponseHeaders(new Map(said.map((at) => [at, encodeText('said')])))
   expect([...told].map(([at]) => at)).toEqual([key.publicKey])

@@ -39,7 +39,7 @@ const url = `${management}/access/preview`
 const both = ['identity.read', 'service.read']
 const gone = { action: 'delete', kind: 'servicePolicy', id: policy }
 
-test('a caller cannot preview a change of a record if the caller may not read the record and the records that reference it', async () => {
+test('a caller can preview a change only if the caller may read the kind of the record and the kinds that the record references', async () => {
   const ask = async (permissions: readonly string[], change: object): Promise<number> =>
     (await (await eve(...permissions)).call('POST', url, { changes: [change] })).status
   expect(await ask(both, gone)).toBe(401)

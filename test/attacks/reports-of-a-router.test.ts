@@ -94,7 +94,7 @@ test.each([2n ** 60n, -(2n ** 60n), 0n])(
   },
 )
 
-test('the size of a router’s stored metrics counts toward the size limit for reports of a router', async () => {
+test('the tags in a router’s metrics count toward the size of the event buffer', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const tags = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}`, 'x'.repeat(255)]))
@@ -104,7 +104,7 @@ test('the size of a router’s stored metrics counts toward the size limit for r
   expect(weight).toBeGreaterThan(8000)
 })
 
-test('the size of a router’s link report counts toward the size limit for reports of a router', async () => {
+test('the texts in a router’s link report count toward the size of the event buffer', async () => {
   using reports = new Reports()
   const pipe = await reports.stage.dial('er1')
   const text = 'x'.repeat(255)

@@ -101,7 +101,7 @@ describe('the API sessions that a router receives', () => {
     expect(await timesLost()).toBe(2)
   })
 
-  test('give no rights to manage the network, whatever rights their identities have', async () => {
+  test('do not include sessions that were opened at the management API', async () => {
     const router = await newOpenRouter()
     const [admin, clerk] = [await newAdmin(), await attacked.newDevice()]
     const tokens = [await logIn(admin.key, management), await logIn(clerk.key, management)]
@@ -110,7 +110,7 @@ describe('the API sessions that a router receives', () => {
     expect((await get(identities, String(tokens[0]))).status).toBe(200)
   })
 
-  test('do not include sessions that an identity with management rights opened with a certificate', async () => {
+  test('no longer include the session of an identity once the identity gets a management permission', async () => {
     const router = await newOpenRouter()
     const device = await attacked.newDevice()
     controller.openSession(device.identityId)

@@ -66,7 +66,7 @@ const metadata = [
 ]
 
 test.each([...ownHost, ...metadata])(
-  'the jwksEndpoint %s is refused at create, replace and patch',
+  'the address %s is refused as jwksEndpoint and as externalAuthUrl at create, replace and patch',
   async (address) => {
     const made = await root.call('POST', signers, signer({}))
     expect(made.status, made.text).toBe(201)

@@ -114,7 +114,7 @@ test('a controller connects to the address that it checked, even if the DNS resp
   expect(server.requests).toBe(before)
 })
 
-test('DNS lookups that hang do not occupy the threads of the program', async () => {
+test('only a limited number of DNS lookups can hang at the same time', async () => {
   let lookups = 0
   const hanging = (): Promise<never> => {
     lookups += 1

@@ -6,7 +6,7 @@ import { eventually } from '../router/support.ts'
 // The attack: at the port that a controller shares between routers and HTTP clients, a client sends
 // requests that do not end, and thus keeps connections open forever.
 
-test('An incomplete request at a shared port is closed at the request timeout, as at a separate port', async () => {
+test('A connection with an incomplete request at a shared port is closed at the request timeout', async () => {
   const limits = { headersTimeoutMs: 300, requestTimeoutMs: 300, timeoutCheckMs: 100 }
   const shared = await SharedPort.open(limits)
   try {

@@ -36,7 +36,7 @@ function seen({ status, headers, text, body }: Reply): unknown {
 /** The minimum, on which other work of this process has the least influence. */
 const quickest = (tries: readonly Try[]): number => Math.min(...tries.map(({ tookMs }) => tookMs))
 
-test('a wrong password gets the same response after the same work, whether the user name exists, is disabled or is unknown', async () => {
+test('a wrong password gets the same response after similar work, whether the user name exists, is disabled or is unknown', async () => {
   const kinds = { known: [] as Try[], disabled: [] as Try[], unknown: [] as Try[] }
   for (let at = 0; at < 7; at += 1) {
     kinds.known.push(await tried(user.username, at))

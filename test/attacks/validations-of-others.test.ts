@@ -61,7 +61,7 @@ test('a caller without permission can neither see nor remove terminators by requ
   expect((await root.get(`${management}/terminators/${terminator}`)).status).toBe(200)
 })
 
-test('a filter in a request to validate terminators reveals nothing about records that the caller may not read', async () => {
+test('a filter in a request to validate links or circuits reveals nothing about routers that the caller may not read', async () => {
   const request = create(ValidateRoutersSchema, { filter: 'name="hosting"' })
   const body = toBinary(ValidateRoutersSchema, request)
   for (const kind of [10_103, 10_118]) {

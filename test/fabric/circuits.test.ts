@@ -369,14 +369,17 @@ describe('a circuit', () => {
   })
 
   test.each([
-    ['Ingress', FaultSubject.INGRESS],
-    ['Egress', FaultSubject.EGRESS],
-  ])('is ended on all its routers when one of them reports %s', async (_what, subject) => {
-    const { er1, er2, id } = await laid()
-    await tellFault(er1, subject, id)
-    expect(circuits.list()).toEqual([])
-    expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
-  })
+    ['ingress', FaultSubject.INGRESS],
+    ['egress', FaultSubject.EGRESS],
+  ])(
+    'is ended on all its routers when one of them reports a fault of its %s endpoint',
+    async (_what, subject) => {
+      const { er1, er2, id } = await laid()
+      await tellFault(er1, subject, id)
+      expect(circuits.list()).toEqual([])
+      expect([unroutes(er1), unroutes(er2)]).toEqual([[[id, false]], [[id, false]]])
+    },
+  )
 
   test('is rerouted when its link is lost, and ends if there is no other path', async () => {
     const { er2, id } = await laid()
@@ -488,7 +491,7 @@ describe('a circuit', () => {
     expect(routes(er1)).toHaveLength(2)
   })
 
-  test('is routed to another host after several dials to the cheaper host have failed', async () => {
+  test('is routed to another host after a dial to the cheaper host has failed', async () => {
     hosts = [host('t1', 'er1'), { ...host('t2', 'er1'), cost: 15 }]
     const er1 = await stage.dial('er1')
     await dial(er1)

@@ -264,7 +264,7 @@ describe('the API sessions that controllers send to routers', () => {
     expect(clients.usedTokens).toEqual(['er1 a', 'er1 b'])
   })
 
-  test('are sent to the next router from a cached encoding, which is renewed after a change', async () => {
+  test('are sent completely, including later changes, to each router that connects', async () => {
     clients.all = [session('s1')]
     const ids = async (router: string) =>
       added(await stage.dial(router))
@@ -284,7 +284,7 @@ describe('the API sessions that controllers send to routers', () => {
   })
 })
 
-test('an identity is shown as connected while the last full report of any router lists it', async () => {
+test('an identity is shown as connected while the reports of any connected router list it', async () => {
   const connected = new ConnectionHandler()
   const second = new RouterStage()
   second.channels.add(connected)
@@ -410,12 +410,15 @@ describe('a client’s request to host a service', () => {
     ['service', { errorCode: 6, retryHint: 3, msg: 'bind refused: service' }],
     ['access', { errorCode: 14, retryHint: 2, msg: 'bind refused: access' }],
     ['posture', { errorCode: 15, retryHint: 2, msg: 'bind refused: posture' }],
-  ] as const)('is refused because of its %s, without a log entry', async (fault, refusal) => {
-    clients.judged = { ok: false, fault }
-    const result = CreateTerminatorResult.FAILED_OTHER
-    expect(await host()).toMatchObject({ result, ...refusal })
-    expect(proposals).toEqual([])
-  })
+  ] as const)(
+    'is refused with the error code of the fault %s, without a log entry',
+    async (fault, refusal) => {
+      clients.judged = { ok: false, fault }
+      const result = CreateTerminatorResult.FAILED_OTHER
+      expect(await host()).toMatchObject({ result, ...refusal })
+      expect(proposals).toEqual([])
+    },
+  )
 
   test('is refused permanently, so that the router closes the listener, if the terminator instance belongs to another identity', async () => {
     const fault = { field: 'identity', reason: 'another identity hosts this instance' }

@@ -504,7 +504,7 @@ describe('a router whose connection is refused', () => {
     headers: new Map(headers),
   })
 
-  test('gets the fault of its certificate as the reason', async () => {
+  test('gets the reason why the controller does not admit it', async () => {
     stage.admission = { ok: false, reason: 'the router is disabled' }
     const pipe = await stage.dial()
     expect(reasonOf(pipe)).toBe('the router is disabled')

@@ -110,7 +110,7 @@ describe('A router’s tunneler that hosts services', () => {
     })
   })
 
-  test('is evaluated again with the latest commit if it may not host, because another controller may have granted the right', async () => {
+  test('has its request evaluated again at the latest commit if it may not host, because another controller may have granted the right', async () => {
     const { judged } = tunnels
     tunnels.judged = { ok: false, fault: 'access' }
     onLatest = () => (tunnels.judged = judged)

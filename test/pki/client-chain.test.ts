@@ -278,7 +278,7 @@ describe('A leaf in a client’s chain', () => {
     expect(verify([client], [root])).toMatchObject(refused('a key of no kind allowed'))
   })
 
-  test('is refused if it was changed after signing', () => {
+  test('is refused if another CA with the name of the trust anchor signed it', () => {
     const other = makeAuthority('root')
     const client = makeClient('client', other)
     expect(verify([client], [root])).toMatchObject(refused('not signed by "CN=root"'))

@@ -84,7 +84,7 @@ test('the names in a certificate request are returned by type', () => {
   expect(readEnrollmentRequest(requestPem({ attributes: [] })).names.dnsNames).toEqual([])
 })
 
-test('a certificate request with any flipped bit is refused', () => {
+test('a certificate request in which any byte was changed is refused', () => {
   const der = requestDer({ keys: newEdKey() })
   for (let at = 0; at < der.length; at += 1) {
     const harmed = Buffer.from(der)
@@ -151,7 +151,7 @@ test('a certificate request that contains an extension twice is refused, whether
   }
 })
 
-test('a certificate request is refused if its subject exceeds the size limit, in any encoding', () => {
+test('a certificate request is refused if its subject exceeds the size limit', () => {
   const large = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(5000)).der })
   expect(() => readEnrollmentRequest(large)).toThrow('4096 bytes')
   const huge = requestPem({ subject: distinguishedNameFromCommonName('x'.repeat(64 * 1024)).der })
@@ -169,7 +169,7 @@ test('a certificate request is refused if it has too many names, or a name with 
   )
 })
 
-test('a certificate request is refused if there is text before or after its PEM block', () => {
+test('a text is refused if it is too large, or is not exactly one PEM block with one certificate request', () => {
   const pem = requestPem()
   const der = requestDer()
   for (const text of [

@@ -25,7 +25,7 @@ afterEach(() => {
 })
 
 describe('A secret file', () => {
-  test('has mode 0600 with any umask, and replaces an older file atomically', () => {
+  test('has mode 0600 with a umask of 0777, and replaces an older file', () => {
     const path = join(folder, 'a.key')
     const umask = process.umask(0o777)
     try {
@@ -47,7 +47,7 @@ describe('A secret file', () => {
     expect(readSecretFile(path)).toEqual({ text: 'text', warning: null })
   })
 
-  test('causes a warning if its group may read it, and is refused if others may read or change it', () => {
+  test('causes a warning if its group may read it, and is refused if its group may change it or others may read or change it', () => {
     const path = join(folder, 'a.key')
     writeSecretFile(path, 'secret-content')
     chmodSync(path, 0o640)

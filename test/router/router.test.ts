@@ -48,7 +48,7 @@ function membersOnDisk(): string[] {
 }
 
 describe('A router', () => {
-  test('sends a hello with its ID from the certificate, its version, its capabilities and one socket per channel', async () => {
+  test('sends a hello with its ID from the certificate, its version, its capabilities and the offer of a socket group', async () => {
     const a = await network.controller('a')
     await network.running([a.address])
     await connected(a)

@@ -186,7 +186,7 @@ test('The log of a tunnel reports a hosted service, and a configured service tha
   await eventually(() => stage.logged('service hosted')[0]?.fields['service']).toBe('name of s1')
 })
 
-test('A tunnel adds and removes services when policies change, and closes the connections of removed services', async () => {
+test('A tunnel stops hosting a service that it may no longer host, and closes the connections of the service', async () => {
   const { port, host } = await joined()
   const { socket, said } = await opened(port)
   expect(await said('hello')).toBe('hello')
@@ -258,7 +258,7 @@ test('A tunnel closes the connection of a client whose circuit is refused, and l
   })
 })
 
-test('The tunnel that hosts a service logs, once a minute, why it cannot reach the target', async () => {
+test('The tunnel that hosts a service logs only once for two connections why it cannot reach the target', async () => {
   const closed = await freePort()
   const port = await freePort()
   const config = { 'host.v1': hostOf(closed) }

@@ -28,12 +28,12 @@ describe('the PKCE code challenge of a log-in', () => {
   })
 
   test.each([
-    ['none', ''],
-    ['the challenge itself', 'challenge'],
+    ['no code verifier', ''],
+    ['the challenge itself as code verifier', 'challenge'],
     ['a verifier that is too short', 'v'.repeat(42)],
     ['a verifier that is too long', 'v'.repeat(129)],
     ['a verifier with invalid characters', `${'v'.repeat(43)}+`],
-  ])('is accepted only with the matching PKCE code verifier: %s', async (_what, given) => {
+  ])('prevents the redemption of the code with %s', async (_what, given) => {
     const { username } = await newPerson()
     const oidc = newClient()
     const verifier = given === '' || given === 'challenge' ? oidc.verifier : given
@@ -159,7 +159,7 @@ describe('the page of an OIDC log-in', () => {
     expect(page.headers['auth-request-id']).toBeUndefined()
   })
 
-  test('may send its form only from its own origin, or by a script', async () => {
+  test('has a form that is accepted from the page’s own origin, and from other origins only if a script sends it', async () => {
     const { username } = await newPerson()
     const oidc = newClient()
     const form = { id: await oidc.begin(), username, password }

@@ -282,7 +282,7 @@ describe('a refresh token that was used before', () => {
     expect(controller.refreshes.own.has(id)).toBe(false)
   })
 
-  test('stays valid for its full lifetime if it is bound to a certificate', async () => {
+  test('is accepted again even after five minutes if it is bound to a certificate', async () => {
     const { key } = await certificates.newHolder()
     const own = new OidcClient(certificates.door(key))
     const { refresh_token: token } = await own.logInByCertificate()

@@ -32,7 +32,7 @@ const enrolled = [
   enroll('writes the key, the certificates, the CA certificates and the endpoints file'),
 ]
 export const hello = router(
-  'A router > sends a hello with its ID from the certificate, its version, its capabilities and one socket per channel',
+  'A router > sends a hello with its ID from the certificate, its version, its capabilities and the offer of a socket group',
 )
 export const health = router(
   'The health-checks API of a router > shows whether a controller responds and how many links the router has',

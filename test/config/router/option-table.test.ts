@@ -426,10 +426,10 @@ const table: readonly (readonly [string, Proof])[] = [
     reachesOf('a tunneler, both for hosted and for intercepted services'),
     {
       mode: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler opens for it',
       ],
       services: [
-        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler of the clients opens',
+        'router/tunnel/proxy-mode.test.ts > A TCP service (%s) > that a tunneler hosts is reached through a port that the tunneler opens for it',
       ],
       resolver: [answers('resolves the name of a service in capital and small letters')],
       dnsSvcIpRange: [intercepted('is reached by its name, %s')],
@@ -441,7 +441,7 @@ const table: readonly (readonly [string, Proof])[] = [
         answers('answers queries for other names according to dnsUnanswerable: %s'),
       ],
       lanIf: [
-        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use services and gets responses from the name server if the option lanIf names its network',
+        'attacks/addresses-a-service-takes.namespaced.ts > Another host > can use a service and gets a response from the name server if the option lanIf names its network',
       ],
       svcPollRate: 'deprecated in the family: services are pushed',
       udpCheckInterval: 'each flow has a timer of its own, so none looks for those that are over',

@@ -147,7 +147,7 @@ describe('The controllers that a router knows', () => {
     ['of three', 'a b c', 'c'],
     ['of five', 'a b c d e', 'e'],
   ])(
-    'keep a controller if only one controller %s reports its removal, whatever index it claims',
+    'keep all controllers if only one %s omits the others, whatever index it claims',
     (_, known, captor) => {
       const stage = new Stage(known)
       stage.says(captor, captor, { index: 1e12, isLeader: true })
@@ -460,7 +460,7 @@ describe('The keys of controllers that a router knows', () => {
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('are refused for removed controllers if a majority of at least two controllers lists these keys as removed', () => {
+  test('are refused once a majority lists them as keys of a removed controller; a single controller is not enough', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])

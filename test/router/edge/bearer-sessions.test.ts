@@ -32,7 +32,7 @@ describe('A client with an access token is admitted', () => {
     expect(bench.edge.channels).toBe(1)
   })
 
-  test('if it presents any certificate of its identity, even if the token is bound to another one', async () => {
+  test('if it presents a certificate that names its identity, and the token is bound to no certificate', async () => {
     const { bench } = bearers
     const ann = await bearers.person('ann', [identitySpiffeId(trustDomain, 'ann')])
     const token = await bearers.token(ann, { z_cfs: null })

@@ -127,7 +127,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([])
   })
 
-  test('starts over if a controller refuses its terminator without a request', async () => {
+  test('loses its terminator and gets the hint to start over if a controller refuses the terminator later', async () => {
     const id = await bound()
     bench.controller.tell(
       terminatorCreateResponse(id, {
@@ -147,7 +147,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([])
   })
 
-  test('is shown by an inspection with an active operation while its terminator is requested', async () => {
+  test('has operationActive in an inspection until the controller has created its terminator', async () => {
     const active = (): unknown[] =>
       bench.edge.terminators.map((one) => (one as { operationActive: boolean }).operationActive)
     const requested: unknown[] = []

@@ -76,7 +76,7 @@ describe('A listener with the protocol wss', () => {
     expect(lengths.every(Boolean)).toBe(true)
   })
 
-  test('ends a client’s circuits when the client closes its web socket', async () => {
+  test('closes a client’s channel when the client closes its web socket', async () => {
     const client = await bench.admitted('ann')
     client.socket.end()
     await eventually(() => bench.edge.channels).toBe(0)

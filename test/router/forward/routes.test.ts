@@ -278,7 +278,7 @@ describe('A route that a controller sends to a router', () => {
     expect(dialer.placeOf(circuit)).toBeDefined()
   })
 
-  test('that contains an invalid name is refused', async () => {
+  test('with a circuit ID that is too long is refused', async () => {
     const one = router('r1')
     const long = endsOf('x'.repeat(200))
     const [answer] = await controller.lay(long, [one], [])
@@ -288,7 +288,7 @@ describe('A route that a controller sends to a router', () => {
 })
 
 describe('A circuit at a router', () => {
-  test('ends immediately for the applications, with data still in transit, if the controller requests this', async () => {
+  test('ends immediately for both applications if the controller requests this, and delivers no later data', async () => {
     const one = router('r1')
     const dialer = new TestDialer(one, controller)
     await controller.lay(circuit, [one], [])

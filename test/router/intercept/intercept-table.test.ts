@@ -38,7 +38,7 @@ const addressOf = (text: string) => {
 }
 
 describe('The intercept config of a service', () => {
-  test('contains addresses, networks, names and domains, with ports and dial options', () => {
+  test('contains addresses, networks, names, domains and dial options', () => {
     const terms = termsOf(
       config(['10.1.2.3', '10.0.0.0/8', 'fd00::/64', 'DB.Example.', '*.corp.example'], {
         protocols: ['tcp', 'udp'],

@@ -130,7 +130,7 @@ describe('The DNS server of a tunneler', () => {
     await eventually(() => server.counts).toEqual({ queries: 0, dropped: 1 })
   })
 
-  test('does not treat a DNS label with a dot or unusual characters as part of a service name', () => {
+  test('does not treat a DNS label that contains a dot as part of a service name', () => {
     const query = dnsQuery(1, 'web-example')
     query[16] = 0x2e
     expect(readDnsQuery(query)?.name).toBeNull()

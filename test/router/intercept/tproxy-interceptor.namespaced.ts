@@ -201,7 +201,7 @@ describe('A service that a router intercepts', () => {
     expect(asked).toEqual(['name of s1', 'name of s2', 'name of s3'])
   })
 
-  test('receives the instance and the source address that its config specifies', async () => {
+  test('is dialed with the instance and the source address that its config specifies', async () => {
     const { tcp } = await echoes()
     const more = { dialOptions: { identity: '$dst_hostname' }, sourceIp: '$src_ip:$src_port' }
     const stage = await running(

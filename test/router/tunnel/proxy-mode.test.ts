@@ -46,7 +46,7 @@ describe.each([
   ['without encryption', false],
   ['with encryption', true],
 ])('A TCP service (%s)', (_what, isEncrypted) => {
-  test('that a tunneler hosts is reached through a port that the tunneler of the clients opens', async () => {
+  test('that a tunneler hosts is reached through a port that the tunneler opens for it', async () => {
     const target = await echoServer()
     closing.push(target.close)
     const port = await freePort()
@@ -70,7 +70,7 @@ describe.each([
   })
 })
 
-test('a UDP service carries encrypted datagrams between two tunnelers', async () => {
+test('a tunneler that dials and hosts a UDP service carries encrypted datagrams in both directions', async () => {
   const target = await echoDatagrams()
   closing.push(target.close)
   const port = await freePort()
