@@ -210,7 +210,7 @@ test('a failed restore leaves no files behind: of a backup without secrets, of a
   for (const folder of folders) expect(readdirSync(folder)).toEqual([])
 })
 
-test('a restore into a folder that is not empty leaves the folder unchanged', async () => {
+test('a restore into a folder that is not empty is refused, and leaves no partial folder', async () => {
   const { dir } = await restore()
   const again = createDataFolderWithState(
     dir,

@@ -75,7 +75,7 @@ function program(name: string, lines: string): string {
   return path
 }
 
-test('the schedule creates the first backup immediately and the next one when it is due, and each can be restored', async () => {
+test('the schedule creates the first backup immediately and the next one when it is due, and each is complete and intact', async () => {
   const schedule = scheduleWith()
   await schedule.look()
   expect(names()).toHaveLength(1)

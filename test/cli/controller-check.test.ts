@@ -282,7 +282,7 @@ describe('Preflight (the checks before a controller starts)', () => {
     expect(await onlyFault()).toContain('its chain does not lead to any of the 1 CA certificates')
   })
 
-  test('reports files whose content is of the wrong type', async () => {
+  test('reports a certificate file that contains no certificate', async () => {
     writeFileSync(join(ctrl1, 'cert.pem'), 'hello')
     expect(await onlyFault()).toContain('no PEM certificate found')
   })
@@ -308,7 +308,7 @@ describe('Preflight (the checks before a controller starts)', () => {
     },
   )
 
-  test('accepts an empty data folder as a lost disk if there are seeds', async () => {
+  test('accepts a missing data folder as a lost disk if there are seeds, and reports it otherwise', async () => {
     rmSync(join(ctrl1, 'data'), { recursive: true })
     const environment = { FLOTILLA_CLUSTER_SEEDS: '127.0.0.1:1481' }
     const { faults, warnings } = await runPreflight(config(environment), Date.now())
@@ -413,7 +413,7 @@ describe('flotilla controller check', () => {
     expect(report.faults.length).toBeGreaterThan(5)
   })
 
-  test('exits 1 for any other fault, as a start does, and changes no file', async () => {
+  test('exits 1 for a certificate of another controller, as a start does, and creates no file', async () => {
     const { trustDomain } = config()
     const validity = validityStartingAt(Date.now(), DAY_MS)
     const hosts = ['127.0.0.1']

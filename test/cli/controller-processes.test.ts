@@ -90,7 +90,7 @@ const allRun = (): void => {
 }
 const until = (check: () => void): Promise<void> => eventually(check)
 
-test('the class Processes starts all programs, writes their output to their log files, and stops them all', async () => {
+test('QuickstartProcesses starts all programs, writes their output to their log files, and stops them all', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -107,7 +107,7 @@ test('the class Processes starts all programs, writes their output to their log 
   expect(events).toEqual([])
 })
 
-test('the class Processes reports a program that was killed, and a program that another process has started again', async () => {
+test('QuickstartProcesses reports a program that was killed, and a program that another process has started again', async () => {
   const processes = processesOf()
   processes.start()
   await until(allRun)
@@ -122,7 +122,7 @@ test('the class Processes reports a program that was killed, and a program that 
   await until(() => expect(byHand.exitCode).toBe(0))
 })
 
-test('the class Processes takes over a program that already runs, does not start it twice, and stops it with the others', async () => {
+test('QuickstartProcesses takes over a program that already runs, does not start it twice, and stops it with the others', async () => {
   const earlier = spawn(program, ['controller', 'run', 'config.yml'], {
     cwd: first().folder,
     stdio: 'ignore',
@@ -137,7 +137,7 @@ test('the class Processes takes over a program that already runs, does not start
   await until(() => expect(earlier.exitCode).toBe(0))
 })
 
-test('the class Processes takes over a program that it finds only by the lock of the data folder, also after a second start', async () => {
+test('QuickstartProcesses takes over a program that it finds only by the lock of the data folder, also after a second start', async () => {
   install(HOLDER)
   const earlier = spawn(program, ['controller', 'run', first().configPath], { stdio: 'ignore' })
   const processes = processesOf()
@@ -155,7 +155,7 @@ test('the class Processes takes over a program that it finds only by the lock of
   await until(() => expect(earlier.signalCode).toBe('SIGTERM'))
 })
 
-test('the class Processes kills a program that ignores SIGTERM', async () => {
+test('QuickstartProcesses kills a program that ignores SIGTERM', async () => {
   install(STUBBORN)
   const processes = processesOf()
   processes.start()
@@ -165,7 +165,7 @@ test('the class Processes kills a program that ignores SIGTERM', async () => {
     expect(findRunningPid(configPath, dataFolder)).toBeNull()
 })
 
-test('the class Processes ignores a stale pid file, even if another process has the number in it', () => {
+test('findRunningPid ignores a stale or malformed pid file, even if another process has the number in it', () => {
   writePidFile(first().configPath)
   expect(readFileSync(join(first().folder, 'pid'), 'utf8')).toBe(`${process.pid}\n`)
   // The ID of this process, which is alive and not a controller.
@@ -176,14 +176,14 @@ test('the class Processes ignores a stale pid file, even if another process has 
   }
 })
 
-test('the class Processes reports a program that cannot start', async () => {
+test('QuickstartProcesses reports a program that cannot start', async () => {
   program = join(folder, 'none')
   processesOf().start()
   await until(() => expect(events.length).toBeGreaterThanOrEqual(2))
   expect(events[0]).toMatchObject({ type: 'ended', how: expect.stringContaining('ENOENT') })
 })
 
-test('the class Processes rotates a large log file before a start', async () => {
+test('QuickstartProcesses rotates a large log file before a start', async () => {
   writeFileSync(first().logPath, Buffer.alloc(LOG_BYTES_MAX + 1))
   const processes = processesOf()
   processes.start()
@@ -192,7 +192,7 @@ test('the class Processes rotates a large log file before a start', async () => 
   expect(statSync(first().logPath).size).toBeLessThan(1000)
 })
 
-test('the class Processes rotates the log file of a running program, which keeps writing', async () => {
+test('QuickstartProcesses rotates the log file of a running program, which keeps writing', async () => {
   install(TALKATIVE)
   const processes = processesOf()
   processes.start()

@@ -271,7 +271,7 @@ async function expireLeaf(): Promise<void> {
   writeFileSync(path, certificatePem)
 }
 
-test('a controller with a damaged log does not start: it prints one sentence and changes nothing on disk', async () => {
+test('a controller with a damaged log does not start: it prints the name of the damaged file, and does not change this file', async () => {
   const name = requirePresent(
     readdirSync(join(controller.dataFolder, 'wal')).find((one) => one.endsWith('.seg')),
     'a segment',
@@ -299,7 +299,7 @@ function digestOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-test('a controller logs that its meta files (term and vote) are damaged before it requests re-admission', async () => {
+test('a controller with damaged meta files (term and vote) logs this as an error, and requests re-admission', async () => {
   const first = start()
   await eventually(() => expect(first.output).toContain('controller started'))
   first.child.kill('SIGTERM')

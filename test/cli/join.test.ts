@@ -188,23 +188,6 @@ describe('A join that is admitted', () => {
     expect(readFileSync(config, 'utf8')).toContain('# mine')
   })
 
-  test('is refused without files if another controller answers at its mesh address', async () => {
-    const other = await member.controllerAt('ctrl3')
-    const advertise = `127.0.0.1:${other.port}`
-    const { text } = planConfig(config, flags, member.trustDomain)
-    mkdirSync(etc)
-    writeFileSync(
-      config,
-      text.replace(/(cluster:\n(?: {2}.*\n)*? {2}advertise: )\S+/, `$1${advertise}`),
-    )
-    await expect(attempt(member.ticket())).rejects.toThrow(
-      `ctrl3 answers at ${advertise}, the address that ctrl2 would have`,
-    )
-    await other.close()
-    expect(member.received).toEqual([])
-    expect(readdirSync(etc)).toEqual(['config.yml'])
-  })
-
   test('keeps a seed only if it leads to a member or its name cannot be resolved', async () => {
     const { text } = planConfig(config, flags, member.trustDomain)
     mkdirSync(etc)
@@ -537,7 +520,24 @@ describe('A join that is refused', () => {
     expect(await refused(member.ticket())).toContain('has trustDomain mine.internal')
   })
 
-  test('leaves the key unchanged if the key belongs to another certificate', async () => {
+  test('sends and writes nothing if another controller answers at its mesh address', async () => {
+    const other = await member.controllerAt('ctrl3')
+    const advertise = `127.0.0.1:${other.port}`
+    const { text } = planConfig(config, flags, member.trustDomain)
+    mkdirSync(etc)
+    writeFileSync(
+      config,
+      text.replace(/(cluster:\n(?: {2}.*\n)*? {2}advertise: )\S+/, `$1${advertise}`),
+    )
+    await expect(attempt(member.ticket())).rejects.toThrow(
+      `ctrl3 answers at ${advertise}, the address that ctrl2 would have`,
+    )
+    await other.close()
+    expect(member.received).toEqual([])
+    expect(readdirSync(etc)).toEqual(['config.yml'])
+  })
+
+  test('leaves an existing key file without a certificate unchanged', async () => {
     mkdirSync(etc)
     writeFileSync(join(etc, 'controller.key'), 'an older key', { mode: 0o600 })
     expect(await refused(member.ticket())).toContain('move both away')

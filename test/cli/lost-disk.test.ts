@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { ControllerConfig } from '../../src/config/controller/options.ts'
 import { rejoinWithEmptyDisk } from '../../src/controller/start/lost-disk.ts'
 
-test('a controller with a lost disk keeps its data folder until a member admits it with an empty data folder', async () => {
+test('a controller with a lost disk keeps its data folder while no member admits it with an empty data folder', async () => {
   const cluster = { advertise: 'a.test:1', resolvers: [] }
   const config = { id: 'a', data: '/nowhere', trustDomain: 'test', cluster }
   const said: string[] = []

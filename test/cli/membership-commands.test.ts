@@ -268,7 +268,7 @@ describe('A cluster command at the public API with a session', () => {
     })
   })
 
-  test('as status, shows status and certificates of a controller on another host', async () => {
+  test('works for status, pki renew and pki reload of a controller on another host, but not for pki renew with a root key', async () => {
     const of = ['--url', url, '--ca', join(quickstart.dir, 'ctrl1', 'ca.pem'), '--json']
     const session = join(folder, 'session')
     writeFileSync(session, 'token-1\n', { mode: 0o600 })

@@ -115,7 +115,7 @@ async function onlyFault(): Promise<string> {
 }
 
 describe('pki verify', () => {
-  test('prints the certificates with their expiry, and changes nothing', async () => {
+  test('prints the certificates with their expiry, and exits with 0', async () => {
     const { code, stdout, stderr } = await verify()
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(

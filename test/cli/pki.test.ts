@@ -241,7 +241,7 @@ describe('pki renew and reload', () => {
     expect([taken.length, mistakes]).toEqual([2, []])
   })
 
-  test('obtain, for a member with an expired certificate, a new one from a running member, which refuses all other requests with this certificate', async () => {
+  test('obtain, for a member with an expired certificate, a new one from a running member, which refuses an unknown member, another key and another issuer', async () => {
     const expired = { notBeforeMs: now - 9 * DAY_MS, notAfterMs: now - DAY_MS }
     const away = await leafOf('ctrl3', expired)
     await serve([{ id: 'ctrl3', leaf: away }])
@@ -305,7 +305,7 @@ describe('pki renew-issuing', () => {
     return run(['pki', 'renew-issuing', '--config', configPath, '--root-key', key, ...words])
   }
 
-  test('creates an issuing CA with a new key and the same name, and issues new certificates to the members', async () => {
+  test('creates an issuing CA with a new key and the same name, which issues a new certificate to the controller', async () => {
     await serve()
     const before = issuing
     const done = await renewIssuing('--days', '600')
@@ -324,7 +324,7 @@ describe('pki renew-issuing', () => {
     ).not.toThrow()
   })
 
-  test('keeps the key with --keep-key, so that no key is transferred', async () => {
+  test('keeps the key with --keep-key, and limits the validity to that of the root', async () => {
     await serve()
     const before = issuing
     expect((await renewIssuing('--keep-key')).code).toBe(0)
@@ -399,7 +399,7 @@ describe('pki renew-issuing', () => {
 })
 
 describe('pki issue', () => {
-  test('issues a certificate for a local key that never leaves the host; the certificate belongs to no identity of the cluster', async () => {
+  test('issues a client certificate with the SPIFFE ID of an external program for a key file of mode 0600, and uses this key again the next time', async () => {
     await serve()
     const out = join(folder, 'monitor.pem')
     const words = ['--name', 'monitor', '--host', 'm.example', '--host', '192.0.2.9', '--out', out]

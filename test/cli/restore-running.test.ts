@@ -313,7 +313,7 @@ test('a failed restore into a running cluster removes its staged data, so that t
   expect(restored.code, restored.stderr).toBe(0)
 })
 
-test('a restore into a running cluster waits until a new leader is elected', async () => {
+test('a restore into a running cluster repeats requests that find no leader or whose outcome is unknown', async () => {
   await using damaged = await Damaged.make()
   const { cluster } = damaged.of
   const propose = cluster.propose.bind(cluster)

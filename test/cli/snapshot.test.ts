@@ -242,7 +242,7 @@ test('snapshot verify lists the parts of a backup that it could check, and refus
   )
 })
 
-test('snapshot verify reports that a backup file is missing', async () => {
+test('snapshot verify, list and diff report that a backup file is missing', async () => {
   const words = ['--config', configFor(false), '--key', keyFile]
   for (const verb of [['verify', '--key', keyFile], ['list'], ['diff', ...words]]) {
     const [name = '', ...more] = verb
@@ -385,7 +385,7 @@ test('snapshot restore uses the certificate and key of the old controller unchan
   expect(after).toEqual(before)
 })
 
-test('snapshot restore refuses a certificate of another network, and a certificate without its key', async () => {
+test('snapshot restore refuses a certificate of another network, and a certificate without a CA file', async () => {
   const config = configFor(true)
   const etc = join(dir, 'etc')
   const other = await BackedUp.make(0)

@@ -56,7 +56,7 @@ async function watched(form: StatusWatchDeps['form']): Promise<string> {
   return text
 }
 
-test('cluster status --watch redraws a terminal each second, and shows if the controller does not respond', async () => {
+test('cluster status --watch redraws a terminal for each poll, and shows if the controller does not respond', async () => {
   const screens = (await watched('screen')).split('\u001b[H')
   expect(screens[0]).toBe('\u001b[2J')
   expect(screens[1]).toContain('losing one more voter stops writes')

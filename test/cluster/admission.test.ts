@@ -69,7 +69,7 @@ async function refusalOf(request: JoinRequest, at = 'ctrl2'): Promise<Problem> {
 }
 
 describe('A join ticket for a new controller', () => {
-  test('contains the data that the new controller needs, and lists connected controllers first', async () => {
+  test('contains the data that the new controller needs, and lists the issuing controller first', async () => {
     const { desk } = cluster.member('ctrl2')
     const { ticket, id, expiresAtMs } = await desk.invite(
       { isVoter: false, lifetimeMs: hour },
@@ -126,7 +126,7 @@ describe('A new controller', () => {
     ])
   })
 
-  test('is admitted by any member, and decrypts every secret with its own private key', async () => {
+  test('is admitted by a member that did not issue its ticket, and decrypts every secret with its own private key', async () => {
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', { isCompromised: false })
     const { privateKeyPem, request } = await joiner(await invite())
     const answer = await cluster.member('ctrl2').desk.admit(request)
@@ -157,7 +157,7 @@ describe('A new controller', () => {
     expect(keyring.issuing()).toEqual({ version: 1, ...cluster.issuing })
   })
 
-  test('receives the same response from any member if it repeats its request', async () => {
+  test('receives the same response from another member if it repeats its request', async () => {
     const { request } = await joiner(await invite())
     const first = await cluster.member('ctrl1').desk.admit(request)
     cluster.clock.ms += 1000
@@ -184,7 +184,7 @@ describe('A new controller', () => {
     expect(keyring.clusterKeys().map(({ version }) => version)).toEqual([1, 2])
   })
 
-  test('has to retry until a member sends it a committed configuration', async () => {
+  test('is refused with MEMBERSHIP_BUSY while the configuration is uncommitted, and admitted with the same request afterwards', async () => {
     const { request } = await joiner(await invite())
     cluster.isSettled = false
     const advance = setInterval(() => (cluster.clock.ms += 1000), 1)
@@ -248,19 +248,16 @@ describe('A join ticket', () => {
       (ticket: string) => formatTicket({ ...parseTicket(ticket), id: 'madeUpIdentifier' }),
       'unknown or expired',
     ],
-  ])(
-    'is refused, before anything is signed or proposed, if it is %s',
-    async (_what, edit, part) => {
-      const ticket = await invite()
-      const { request } = await joiner(edit(ticket))
-      const proposals = cluster.proposals.length
-      const refusal = await refusalOf(request)
-      expect(refusal.code).toBe('TICKET_REFUSED')
-      expect(refusal.message).toContain(part)
-      expect(refusal.message).not.toContain(request.ticket.slice(-20))
-      expect(cluster.proposals).toHaveLength(proposals)
-    },
-  )
+  ])('is refused, and nothing is proposed, if it is %s', async (_what, edit, part) => {
+    const ticket = await invite()
+    const { request } = await joiner(edit(ticket))
+    const proposals = cluster.proposals.length
+    const refusal = await refusalOf(request)
+    expect(refusal.code).toBe('TICKET_REFUSED')
+    expect(refusal.message).toContain(part)
+    expect(refusal.message).not.toContain(request.ticket.slice(-20))
+    expect(cluster.proposals).toHaveLength(proposals)
+  })
 
   test('is listed at another member with its status and without its secret', async () => {
     const used = parseTicket(await invite({ isVoter: false }))
@@ -286,7 +283,7 @@ describe('A join ticket', () => {
     })
   })
 
-  test('is refused after any member revoked it, and the audit log records who revoked it', async () => {
+  test('is refused after another member than its issuer revoked it, and the revocation names the operator as its actor', async () => {
     const ticket = await invite()
     const { id } = parseTicket(ticket)
     await cluster.member('ctrl2').desk.revoke(id, anOperator)
@@ -321,7 +318,7 @@ describe('A join ticket', () => {
     await cluster.member('ctrl2').desk.admit(other)
   })
 
-  test('is refused for another controller after it was used', async () => {
+  test('is refused after it was used, for another controller and for the same controller with another key', async () => {
     const ticket = await invite()
     await cluster.member('ctrl1').desk.admit((await joiner(ticket)).request)
     for (const id of ['ctrl4', 'ctrl5']) {

@@ -95,7 +95,7 @@ test('an alarm keeps its start time, and is logged once when it is raised and on
   ])
 })
 
-test('an alarm that is raised and cleared repeatedly is logged as cleared no more often than as raised', () => {
+test('an alarm that is raised and cleared fifty times in five seconds is logged as raised once and as cleared once', () => {
   const { clock, log, alarms } = stage()
   for (let n = 0; n < 50; n += 1) {
     alarms.raise('NO_QUORUM_SPARE', {
@@ -162,7 +162,7 @@ test('the divergence alarm of a member clears when the states are equal again at
   expect(codes(alarms)).toEqual([])
 })
 
-test('alarms that make the responses of a controller unreliable are critical, and the number of alarms is limited', () => {
+test('at most 64 alarms are listed, and only STATE_QUARANTINED and APPLY_STOPPED are critical', () => {
   const { alarms } = stage()
   for (let n = 0; n < 100; n += 1) alarms.raise('STATE_DIVERGED', { member: `${n}`, index: 1 })
   expect(alarms.list()).toHaveLength(64)
@@ -348,7 +348,7 @@ test('a log with a missing tail raises an alarm, which clears once the log is re
   expect(alarms.list()).toEqual([])
 })
 
-test('a disk that fills up raises an alarm while there is still time to act', () => {
+test('free space below the limit raises an alarm, which stays while the free space is unknown and clears at twice the limit', () => {
   const { alarms, watch } = stage()
   const one = configurationOf(['a'])
   watch.look(one, [view('a')], { ...calm, freeBytes: LOW_SPACE_BYTES - 1 })
@@ -392,7 +392,7 @@ test('the descriptions of members are saved at most once a minute and at shutdow
   expect(saved).toHaveLength(3)
 })
 
-test('certificates of up to 16 removed members are kept for 90 days, the longest lifetime of a refresh token', () => {
+test('certificates of removed members are kept for 90 days, and only those of the last 16 removed members', () => {
   const clock = new ManualClock()
   const day = 24 * 60 * 60_000
   const said = (certificatePem: string): KnownMember => ({

@@ -139,7 +139,7 @@ test('a snapshot transfer resumes after broken connections in either direction, 
   await agree(formed)
 })
 
-test('a snapshot transfer starts again immediately when its receiver restarts', async () => {
+test('a receiver that restarts refuses the rest of a snapshot transfer, and then receives a snapshot from the start', async () => {
   const { formed, leader, changes } = await stage(50_000_000)
   const ahead = formed.member('n3').address
   const behind = `127.0.0.1:${await freePort()}`

@@ -155,7 +155,7 @@ describe('A certificate issued by the cluster’s CA', () => {
     expect(taken).toHaveLength(1)
   })
 
-  test('does not overwrite an operator’s new files before the renewer has checked them', async () => {
+  test('is not renewed when it is due if an operator has replaced its file: the operator’s certificate is used and not overwritten', async () => {
     const renewer = renewerOf()
     await renewer.look()
     nowMs = at(200)
@@ -183,7 +183,7 @@ describe('A certificate issued by the cluster’s CA', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([theirs])
   })
 
-  test('is renewed immediately if it lacks a configured host, and the new certificate keeps the hosts of the old one', async () => {
+  test('is renewed immediately, and only once, if it lacks configured hosts', async () => {
     const renewer = renewerOf(['localhost', '192.0.2.7', 'ctrl1.example'])
     await renewer.look()
     const [next] = chainOnDisk()
@@ -314,7 +314,7 @@ describe('A certificate issued by another CA', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
   })
 
-  test('stays in use while the certificate and key files do not match', async () => {
+  test('stays in use while the files on disk are unusable, with one log line and an alarm for each reason', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const other = await leafBy(foreignIssuing, days(0, 600))
@@ -402,7 +402,7 @@ describe('A certificate issued by another CA', () => {
 })
 
 describe('The alarm about the expiry of a certificate', () => {
-  test('is raised once at each of its three limits, and clears when the certificate is renewed', async () => {
+  test('is raised once 30 days, 7 days and one day before the expiry and once after it, and clears when the certificate is renewed', async () => {
     known = null
     const renewer = renewerOf()
     for (const left of [31, 30, 20, 7, 5, 1, 0.5, -1]) {

@@ -119,7 +119,7 @@ test('when the leader dies, every write in progress at another controller takes 
   }
 })
 
-test('a planned stop transfers leadership without a failed write', async () => {
+test('a handover before a planned stop transfers leadership, and leaves no write with an unknown outcome', async () => {
   const formed = await runningCluster(3)
   const leaving = await formed.leader()
   const writers = formed.ids.map((id) => writer(formed.node(id), id))
@@ -184,7 +184,7 @@ test('a write that a leader accepted but could not commit has an unknown outcome
   expect(leader.effects).toEqual([])
 })
 
-test('a full window of outstanding writes refuses further writes, and accepts writes again once earlier ones have completed', async () => {
+test('a full window of outstanding writes refuses further writes until earlier ones have completed, and one caller can fill only a part of it', async () => {
   const formed = await runningCluster(3, { clusterNode: { outstandingMax: 10 } })
   const { clusterNode } = await formed.leader()
   const write = (i: number) => {
@@ -301,7 +301,7 @@ test('a member that was disconnected while the log was compacted receives a snap
   })
 })
 
-test('an entry that cannot be applied stops the state machine, raises an alarm and stops the controller', async () => {
+test('an entry that cannot be applied is reported as a fatal error and raises an alarm, and the controller accepts no further writes', async () => {
   const formed = await runningCluster(1)
   const node = await formed.leader()
   node.machine.onCommand = () => {
@@ -342,7 +342,7 @@ test('the other members refuse a removed member', async () => {
   expect(removed.effects).not.toContain('without it')
 })
 
-test('a controller that was disconnected takes the members from its log, not only from its applied state', async () => {
+test('a controller that restarts takes the members from its log, not only from its applied state', async () => {
   const formed = await runningCluster(3)
   const leader = await formed.leader()
   const changed = formed.node(formed.ids.find((id) => id !== leader.id) ?? '')

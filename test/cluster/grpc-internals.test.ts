@@ -18,7 +18,7 @@ const service: ServiceDefinition = {
 }
 
 describe('the private members of grpc-js on which the mesh depends', () => {
-  test('were reviewed by a developer for the installed version of grpc-js', () => {
+  test('were reviewed for version 1.14.7 of grpc-js, which is the installed version', () => {
     const { version } = createRequire(import.meta.url)('@grpc/grpc-js/package.json') as {
       readonly version: string
     }

@@ -197,7 +197,7 @@ test('a failed leadership transfer is retried after a minute, not earlier', asyn
   expect(stage.moves).toEqual(['b', 'b'])
 })
 
-test('a manual block of leadership transfers that another controller published also applies to this controller, for the remaining time', async () => {
+test('a manual block of leadership transfers that another controller published also applies to this controller, until it is withdrawn', async () => {
   const stage = steward()
   stage.members = [member('a'), member('b', { priority: 80 })]
   stage.matches.set('b', 5000)

@@ -63,7 +63,7 @@ test('entries after a snapshot in transfer are retained longer, up to a separate
   expect(noted({ ...small, catchUpBytes: 0 }).cut(9999, 1)?.index).toBeGreaterThan(7000)
 })
 
-test('large entries are compacted one by one, not in groups of a hundred', () => {
+test('large entries are compacted one by one, not in groups', () => {
   const retention = new LogRetention({ entries: 10, bytes: 4_000_000, catchUpBytes: 0 })
   for (let index = 1; index <= 100; index += 1) retention.note(entry(index, 1_100_000))
   expect(retention.cut(100, 1)?.index).toBe(96)
@@ -263,7 +263,7 @@ const members = (learners: readonly string[]): Uint8Array =>
     }),
   )
 
-test('the leader retains the log for a connected learner that is catching up in the same way as for a voter', async () => {
+test('the leader retains the log for a connected learner that is catching up, and not for a disconnected one', async () => {
   const { made, host, commit, cutAt } = clusterNode()
   await made.start()
   const told = { ...status([['n2', 0]]), configuration: members(['n2']) }

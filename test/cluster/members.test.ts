@@ -61,7 +61,7 @@ test('a disconnected member is listed with its last description, even after a re
   })
 })
 
-test('saved member descriptions can be read again, and a damaged file is treated as empty', async () => {
+test('saved member descriptions can be read again; incomplete descriptions and a damaged file are ignored', async () => {
   const file = new KnownMembersFile(folder)
   expect(file.load().size).toBe(0)
   const said = { version: 'v1', startedAtMs: 5, apiAddresses: addressesOf('a'), certificatePem: '' }

@@ -159,7 +159,7 @@ test('a membership change is computed again if another leader has changed the me
   expect(consensus.targets.map(({ members }) => members.map(({ id }) => id))).toEqual([['n1']])
 })
 
-test('a membership change that a majority has not confirmed is reported as safe to repeat, and the next change may follow', async () => {
+test('a membership change that a majority has not confirmed is reported as safe to repeat, and its repetition proposes nothing after the commit', async () => {
   const consensus = new ScriptedConsensus()
   consensus.isCommitting = false
   const changer = new MemberChanger(consensus, state, systemClock)
@@ -172,7 +172,7 @@ test('a membership change that a majority has not confirmed is reported as safe 
   expect(consensus.targets).toHaveLength(1)
 })
 
-test('a membership change fails if the leader loses leadership, but succeeds if the leader removed itself', async () => {
+test('a membership change fails at a former leader, unless the configuration already contains the change', async () => {
   const lost = new ScriptedConsensus()
   lost.isCommitting = false
   const asked = new MemberChanger(lost, state, systemClock).run(without('n2'))
@@ -223,7 +223,7 @@ test('a call to the leader follows leader changes, returns a leader’s refusal 
   await expect(calls.ask(method, {}, 600)).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a controller that is not the leader refuses calls from members, and every controller refuses malformed calls', async () => {
+test('the leader refuses malformed calls, and a controller that is not the leader refuses well-formed calls as well', async () => {
   const consensus = new ScriptedConsensus()
   new LeaderRequestForwarder(consensus, systemClock).serve(method, () => Promise.resolve({}))
   const handler = consensus.handlers.get('test')

@@ -440,7 +440,7 @@ describe('The next action of the membership reconciler', () => {
     expect(nextReconcileStep(view(2, 0), 1000)).toBeNull()
   })
 
-  test('removes the admission of a controller that is still not a member long after its admission', () => {
+  test('removes the admission of a controller whose ticket has expired and which is not a member', () => {
     const admittedIdsWithExpiredTickets = ['c1', 'c9']
     expect(nextReconcileStep(viewOf('C1 C2', { admittedIdsWithExpiredTickets }), 1000)).toEqual({
       type: 'drop',

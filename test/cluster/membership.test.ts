@@ -113,7 +113,7 @@ test('a new leader promotes a learner whose status it has not yet received', asy
   }
 })
 
-test('a dead voter is replaced in one joint configuration change, and each request for this can be repeated', async () => {
+test('a dead voter is replaced by a learner, and each membership change can be requested again', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -145,7 +145,7 @@ test('a dead voter is replaced in one joint configuration change, and each reque
   expect(await control.change(remove(dead), null, anOperator)).toMatchObject({ isNeeded: false })
 })
 
-test('if two operators change members at the same time, both succeed or get the name of the change in progress', async () => {
+test('membership changes that are requested at the same time succeed or are refused as MEMBERSHIP_BUSY', async () => {
   const managed = await form(3)
   await joinAll(managed, 'n4', 'n5')
   await managed.untilVoters('n1', 'n2', 'n3', 'n4', 'n5')
@@ -176,7 +176,7 @@ async function answerOf(change: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test('a leadership transfer through any controller moves leadership to the named voter, and a transfer to a learner is refused', async () => {
+test('a leadership transfer through a follower moves leadership to the named voter, and is refused for a learner and for an unknown controller', async () => {
   const managed = await form(3)
   await managed.admit('n4', false)
   await managed.join('n4')
@@ -309,7 +309,7 @@ test('a member with a lost disk returns automatically, first as a learner and th
   expect(record()).toMatchObject({ voter: true, promote: false, returning: false })
 })
 
-test('a controller is refused if it is not admitted, has another key, or already runs as a member', async () => {
+test('a controller is refused if it is not admitted or already runs as a member, and its request fails if no member responds', async () => {
   const managed = await form(3)
   const addresses = managed.cluster.ids.map((id) => managed.cluster.node(id).address)
   const configuration = await managed.configuration()
@@ -378,7 +378,7 @@ test('a learner that never connected and was to become a voter is removed togeth
   })
 })
 
-test('each membership change, whether requested or automatic, is audited with its actor and the members before and after it', async () => {
+test('each membership change, whether requested or automatic, is audited with its actor, target and outcome', async () => {
   const managed = await form(3)
   const control = managed.control('n2')
   const { id: leader } = await managed.cluster.leader()
@@ -417,7 +417,7 @@ test('each membership change, whether requested or automatic, is audited with it
   expect(told[10]).toMatchObject({ ...why, target: 'n4', outcome: 'done' })
 })
 
-test('a membership change that cannot be audited is not made', async () => {
+test('a membership change and a leadership transfer that cannot be audited are not made', async () => {
   const managed = await form(3)
   managed.actions.refusal = new Problem('UNAUTHORIZED')
   const confirmation = 'demote n3 and tolerate 0 failures'

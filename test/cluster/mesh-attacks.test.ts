@@ -156,7 +156,7 @@ test('if two processes run on copies of one data folder, the later process repla
   })
 })
 
-test('a member does not use a peer whose address presents another disk or an older copy of the disk', async () => {
+test('a member does not use a peer that presents another disk', async () => {
   const other = { hello: { storeId: storeIdOf('copy') } }
   const answering = await mesh('b', b, members, other)
   const dialler = await mesh('a', a, [memberOf('b', b, `127.0.0.1:${answering.port}`)])
@@ -188,7 +188,7 @@ test('members with different shared options work together, and each member logs 
   }
 })
 
-test('new credentials apply to new connections, and open connections continue', async () => {
+test('connections continue when a member gets new credentials, and are replaced once its new key is pinned', async () => {
   const next = await controllerIdentity(authority, 'b')
   const left = await mesh('a', a, [])
   const right = await mesh('b', b, [])

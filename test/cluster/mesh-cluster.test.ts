@@ -83,7 +83,7 @@ test('a removed member receives the log entry that removes it, and learns from i
   await until('its own log says so', () => !listed().includes(removed.id))
 })
 
-test('requests to a removed member fail without waiting for a response', async () => {
+test('writes at a removed member fail without waiting for their time limit', async () => {
   const formed = await formCluster(3)
   cluster = formed
   const hour = 3_600_000
@@ -106,7 +106,7 @@ test('requests to a removed member fail without waiting for a response', async (
   await expect(next).rejects.toMatchObject({ code: 'CLUSTER_NO_LEADER' })
 })
 
-test('a member that was removed while it was down learns of the removal when it returns, and no member admits it', async () => {
+test('a member that was removed while it was down learns of the removal when it returns, and receives no later entries', async () => {
   const formed = await running(3)
   const { id, kill } = await follower(formed)
   await kill()

@@ -268,7 +268,7 @@ test('a malformed frame, or entries with a gap, close the mesh stream', async ()
   expect(victim.raft.length).toBe(before)
 })
 
-test('a mesh frame above the size limit is never assembled', async () => {
+test('a mesh frame above the size limit closes the stream and is not delivered', async () => {
   const before = victim.raft.length
   const end = await attack(b, [hello(), new Uint8Array(MESH_FRAME_BYTES_MAX + 1)])
   expect(end.code).toBe(Status.RESOURCE_EXHAUSTED)

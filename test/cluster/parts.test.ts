@@ -325,7 +325,7 @@ const two = [
   { sequence: 6, command: bytes('six') },
 ]
 
-test('a follower sends proposals to the leader, and returns refusals to the caller', () => {
+test('a leader proposes its own writes and those of a follower, and returns each refusal to the sender of the write', () => {
   const { made, events, proposed, answers } = forwarding('me')
   made.proposeFromMain(two)
   expect(proposed).toEqual([1, 2])

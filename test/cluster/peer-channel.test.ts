@@ -80,7 +80,7 @@ test('one-way messages between controllers arrive in order', async () => {
   expect(heard).toEqual(Array.from({ length: 50 }, (_, at) => `n1${at}`))
 })
 
-test('a controller that is not a member may call a member, but a client with any other certificate may not', async () => {
+test('a controller that is not a member may call a member, but a router and a controller of another CA may not', async () => {
   const authority = await createAuthority()
   const identity = await controllerIdentity(authority, 'n1')
   const mesh = await startMesh('n1', identity, [memberOf('n1', identity, '127.0.0.1:1')])

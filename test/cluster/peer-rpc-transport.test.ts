@@ -6,7 +6,7 @@ import type { ConsensusThreadEvent } from '../../src/cluster/thread-channel.ts'
 import { PeerRpc } from '../../src/cluster/peer/peer-rpc.ts'
 import { PeerRpcTransport } from '../../src/cluster/peer/peer-rpc-transport.ts'
 
-test('calls whose caller no longer waits are discarded, the oldest first', () => {
+test('at most 2,048 outstanding calls are kept, and the oldest ones are discarded', () => {
   const events: ConsensusThreadEvent[] = []
   const frames = new PeerRpcTransport({
     forward: () => true,

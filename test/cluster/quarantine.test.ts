@@ -301,7 +301,7 @@ test('a snapshot from the leader that arrives during a rebuild results in one co
   await allAgree(formed)
 })
 
-test('a state is read from another controller in pieces, at an index that this controller has reached', async () => {
+test('a controller refuses to send a piece of an unknown or closed snapshot, a piece out of order, and a state at an index that it has not reached', async () => {
   const formed = await runningCluster(3)
   const { clusterNode } = formed.node('n1')
   await clusterNode.propose(command('something'))

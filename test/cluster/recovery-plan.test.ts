@@ -92,7 +92,7 @@ test('a fenced, removed, damaged or non-voting data folder is refused, but the o
   expect(refusal(facts('a', { members }), [], true)).toBe('planned')
 })
 
-test('the files that survivors of a cluster write for its recovery are JSON, and a malformed file is refused with the name of the field', () => {
+test('the files that survivors of a cluster write for its recovery can be read from JSON, and a file with a malformed field is refused', () => {
   const own = facts('a')
   expect(decodeSurvivor(JSON.parse(JSON.stringify(own)))).toEqual(own)
   for (const key of Object.keys(own)) {

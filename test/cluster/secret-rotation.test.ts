@@ -85,7 +85,7 @@ describe('A key rotation', () => {
     keyring.stop()
   })
 
-  test('activates a key once every member has it, and invalidates the previous key after an overlap period', async () => {
+  test('gives every member the new key, and sets the end of the overlap period for the previous key', async () => {
     const before = keysOf('ctrl1')
     await rotateClusterKey(cluster.member('ctrl1').rotation, 'a test', inPeace)
     await refreshAll()
@@ -269,7 +269,7 @@ describe('A member that lacks a shared secret', () => {
     ).toBe(false)
   })
 
-  test('cannot result from a rotation, because a rotation includes every admitted controller', async () => {
+  test('cannot result from a rotation, because a rotation that omits an admitted controller is refused', async () => {
     const secret = newClusterKey()
     const version = { name: 'clusterKey', version: 2, secret } as const
     const { rotation } = cluster.member('ctrl1')

@@ -143,7 +143,7 @@ test('a snapshot chunk that could not be sent immediately is sent later', () => 
   expect(done).toEqual([])
 })
 
-test('a receiver that was restarted refuses the snapshot transfer, and the sender’s Raft core is informed', () => {
+test('a snapshot transfer that the receiver refuses on a new connection is reported as failed', () => {
   const { made, done, acknowledge } = sender()
   made.start('slow', 4)
   made.onOpened(1, position, configuration)
@@ -212,7 +212,7 @@ test('a snapshot transfer ends when its receiver has caught up by other means', 
   expect(done).toEqual([['slow', 'sent']])
 })
 
-test('fewer snapshot chunks are in transit on a congested connection, so that heartbeats are not delayed', () => {
+test('fewer snapshot chunks are in transit while the receiver acknowledges them slowly', () => {
   const { made, clock, acknowledge, credits } = sender(8)
   made.start('slow', 4)
   made.onOpened(1, position, configuration)

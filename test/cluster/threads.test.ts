@@ -162,7 +162,7 @@ test('the threads of a controller do not start if its log cannot be opened, and 
   await expect(startThreads(start)).rejects.toMatchObject({ name: 'StoreError', code: 'CORRUPT' })
 })
 
-test('if the controller cannot listen on an address, it stops with one sentence', async () => {
+test('a controller that cannot listen on an address reports one fatal error with this address', async () => {
   const start = await formedHost()
   const bind = '203.0.113.1:1'
   const started = await startThreads({ ...start, host: { ...start.host, bind } })
@@ -173,7 +173,7 @@ test('if the controller cannot listen on an address, it stops with one sentence'
   await started.close()
 })
 
-test('if a thread of the controller ends unexpectedly, the controller stops with one sentence', async () => {
+test('a controller whose thread ends unexpectedly reports one fatal error that names the thread', async () => {
   const start = await formedHost()
   const started = await startThreads(start)
   const { clusterNode, fatal } = clusterNodeOf(start, started)

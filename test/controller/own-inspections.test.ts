@@ -19,7 +19,7 @@ const own = createOwnInspections({
   clients: () => ({ byIdentity: () => new Map([['alice', ['er1']]]) }),
 })
 
-test('a controller answers inspections about its routers with the same values as OpenZiti’s controllers', () => {
+test('a controller answers inspections about its routers in the format of OpenZiti’s controllers', () => {
   const values = Object.entries(own).map(([name, read]) => [name, read()])
   expect(Object.fromEntries(values)).toEqual({
     'cluster-config': { ElectionTimeout: 500_000_000, HeartbeatTimeout: 50_000_000 },

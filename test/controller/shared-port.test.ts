@@ -24,7 +24,7 @@ test('A client at a shared port that offers only other ALPN protocols gets no co
   expect([socket.destroyed, socket.authorized]).toEqual([true, false])
 })
 
-test('A shared port answers requests in progress while it closes, and closes idle connections', async () => {
+test('A shared port answers a request on an open connection while it closes, and accepts no connection afterwards', async () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   expect(await shared.status({ agent })).toBe(200)
   await shared.closeRouters()

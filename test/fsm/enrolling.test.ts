@@ -360,7 +360,7 @@ describe('the certificate of an identity', () => {
     expect(state.get('apiSession', 's1')).toBeUndefined()
   })
 
-  test('that was issued for a session is limited in number, is valid only in that session and ends with the session', () => {
+  test('that was issued for a session is limited in number, can be removed only through that session and ends with the session', () => {
     const { log, state } = enrolled()
     session(log, 's1', 'print of e1')
     session(log, 's2', 'print of e1')

@@ -73,7 +73,7 @@ describe('the parser of filters', () => {
     expect(parseQuery(text)).toMatchObject(expected)
   })
 
-  test('accepts any number of sort fields, of which only the first five are used', () => {
+  test('accepts more than five sort fields, and uses only the first five', () => {
     expect(
       parseQuery('sort by a,b, c ,d,e,f')
         .sort?.map(({ name }) => name)

@@ -66,7 +66,7 @@ describe('the last administrator who can log in', () => {
     expect(log.patch('identity', 'admin', { isAdmin: false }).ok).toBe(true)
   })
 
-  test('cannot be deleted if it is the default administrator, even if an administrator without credentials exists', () => {
+  test('cannot be deleted while the only other administrator has no credentials, whether it is the default administrator or not', () => {
     const { log } = formedState()
     log.create('identity', 'i1', { ...identity('ann'), isAdmin: true })
     expect(log.delete('identity', 'admin')).toMatchObject(refusedWith('ENTITY_CAN_NOT_BE_DELETED'))

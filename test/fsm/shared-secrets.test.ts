@@ -12,7 +12,7 @@ function ofTwo(): Joining {
 }
 const both = ['ctrl1', 'ctrl2'] as const
 
-test('a key rotation activates the next key version, and invalidates the previous version after an overlap', () => {
+test('a key rotation adds the next key version, and sets the end of the overlap for the previous version', () => {
   const cluster = ofTwo()
   expect(cluster.rotate('clusterKey', 2, both, 30_000)).toEqual({ ok: true, id: 'clusterKey' })
   expect(cluster.versions('clusterKey')).toMatchObject([
@@ -138,7 +138,7 @@ test('a controller that lacks a key version receives it, and a key version that 
   expect(Object.keys(cluster.versions('clusterKey')[0]?.wrapped ?? {})).toEqual(['ctrl1'])
 })
 
-test('secrets and join tickets are not among the records that clients can read', () => {
+test('secrets and join tickets are part of the digest of the whole state, and not of the digest of the records that clients see', () => {
   const cluster = ofTwo()
   const before = cluster.state.entitiesDigest()
   const state = cluster.state.stateDigest()

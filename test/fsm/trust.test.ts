@@ -122,7 +122,7 @@ describe('an auth policy', () => {
     expect(state.table('externalJwtSigner').rows.size).toBe(0)
   })
 
-  test('also prevents the deletion of its signers after a restart', () => {
+  test('is found by its allowed signers after a restart as well', () => {
     const { log, state } = formedState()
     newSigner(log, 's1')
     const naming = { primary: { extJwt: { allowedSigners: ['s1'] } } }

@@ -64,7 +64,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires an alert for certificates of a router and of an identity that expire soon, until they are renewed',
+    'fires an alert for certificates of a router and of identities that expire soon, until they are replaced',
     async () => {
       const { host, user } = network.tunnels
       const router = await prometheus.fires('FlotillaRouterCertificateExpires', { router: 'gate' })
@@ -238,7 +238,7 @@ describe.skipIf(missing !== null)(`A real Prometheus ${missing ?? ''}`, () => {
   )
 
   test(
-    'fires an alert for controllers of different versions, until the upgrade is complete',
+    'fires an alert for controllers of different versions, until all have the same version again',
     async () => {
       const next = programVersion().replace(/\d+$/, (patch) => String(Number(patch) + 1))
       await network.fleet.stop(2)

@@ -74,7 +74,7 @@ async function succeed(...words: readonly string[]): Promise<string> {
   return stdout
 }
 
-test('three controllers are backed up while writes continue, deleted, and restored on other hosts', async () => {
+test('a cluster that was backed up while writes continued and then killed is restored as one new controller, which another joins', async () => {
   const { publicPath, privatePath } = recipient()
   const file = join(fleet.dir, 'monday.backup')
   const client = await fleet.loggedIn(1)
@@ -129,7 +129,7 @@ test('three controllers are backed up while writes continue, deleted, and restor
   expect((await fleet.status(5)).map(({ id }) => id)).toEqual(['ctrl4', 'ctrl5'])
 })
 
-test('a restore that cannot succeed prints the reason, and writes nothing', async () => {
+test('a restore into a folder that is not empty or without the key fails, and leaves no partial folder', async () => {
   const file = join(fleet.dir, 'monday.backup')
   const privatePath = join(fleet.dir, 'backup.key')
   const again = await fleet.restore(4, file, '--key', privatePath)

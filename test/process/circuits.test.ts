@@ -31,7 +31,7 @@ async function expectWhole(count: number): Promise<void> {
   streams.forgetSilence()
 }
 
-test('circuits continue when the leader that owns them is killed, because another controller takes over', async () => {
+test('circuits continue when the leader that owns them is killed, and the other controllers take them over', async () => {
   const leader = await network.leadByOwner()
   await network.killController(leader)
   await network.answeredFor(FAR + NEAR)

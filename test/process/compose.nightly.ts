@@ -233,7 +233,7 @@ describe.skipIf(missing !== null)(`docker compose up ${missing ?? ''}`, () => {
       COMMAND_EVERY_MS,
     )
 
-  test('gives the host a console, a log-in, and a service through the router', async () => {
+  test('gives the host a log-in with trusted certificates, and a service through the router', async () => {
     await compose('up', '--detach')
     await until(
       'there is a password',

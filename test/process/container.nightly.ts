@@ -238,7 +238,7 @@ test('containers form a cluster, join the cluster with tickets, enroll a router,
   expect(await stop('ctrl4')).toBe(143)
 })
 
-test('the first pod forms a cluster only if all other pods report that they have no data, and otherwise joins with a ticket', async () => {
+test('the first pod forms a cluster only if all other pods report that they have no data, and otherwise waits for a ticket', async () => {
   const base = await freePortBlock(2)
   const meshOfSecond = base + 201
   const tickets = volume('pod-tickets')

@@ -115,7 +115,7 @@ test('a key that a signer publishes over HTTPS is accepted on each controller, a
   }
 })
 
-test('disabling a signer on one controller ends the signer’s sessions on the others', async () => {
+test('disabling a signer on one controller ends a session of the signer on another', async () => {
   const id = await made('identities', { name: 'dave', type: 'User', isAdmin: false })
   const opened = await logIn(2, await provider.token(id))
   expect(opened.status, opened.text).toBe(200)

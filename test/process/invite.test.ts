@@ -60,7 +60,7 @@ test('a ticket admits one controller, is then valid only for a retry of this con
   expect(filesWith(ticket.slice(-40))).toEqual([])
 })
 
-test('sessions survive a kill -9 of a controller, because the key that signs their tokens is part of the replicated state', async () => {
+test('a session survives a kill -9 of the controller', async () => {
   const admin = await cluster.loggedIn(1)
   cluster.kill(1)
   await until('it is gone', () => Promise.resolve(!isRunning(cluster.pid(1))))

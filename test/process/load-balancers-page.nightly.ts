@@ -149,7 +149,7 @@ describe.each([
 })
 
 test.runIf(hasHaproxy)(
-  'haproxy stops sending requests to a controller that is shutting down',
+  'haproxy stops sending requests to a controller that was stopped',
   async () => {
     if (haproxy === null) throw new Error('haproxy runs since the first test')
     const address = /bind (127\.0\.0\.1:\d+)/.exec(

@@ -158,7 +158,7 @@ test('the commands in docs/operate create a cluster, join controllers and log in
   expect(await type(4, block('(umask 077 && curl'))).toMatch(/^ctrl4 .* no +no +yes/m)
 })
 
-test('the commands in docs/operate add a second controller and a second router to a host', async () => {
+test('the commands in docs/operate add a second controller to a host, and create the configuration of a second router', async () => {
   await type(1, block('flotilla cluster invite --learner --out ctrl1b'))
   const [folderLine = '', ...joinLines] = block('mkdir -m 0700 /etc/flotilla/ctrl1b').split('\n')
   await type(5, folderLine)

@@ -247,7 +247,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilDialed()
   })
 
-  test('do not let the watchdog restart a process that works', async () => {
+  test('do not let the watchdog restart a controller that works', async () => {
     const restarts = await show('flotilla-controller@ctrl1', 'NRestarts')
     const interval = await show('flotilla-controller@ctrl1', 'WatchdogUSec')
     expect({ restarts, interval }).toEqual({ restarts: '0', interval: '2min' })
@@ -379,7 +379,7 @@ describe.skipIf(missing !== null)(`the Debian packages on a host ${missing ?? ''
     await untilDialed()
   })
 
-  test('let a tunnel intercept addresses with the drop-in for tproxy', async () => {
+  test('let a tunnel in mode tproxy listen for DNS queries with the drop-in for tproxy', async () => {
     await enroll('gateway')
     await host.write(
       '/etc/flotilla/gateway/tunnel.env',

@@ -73,7 +73,7 @@ describe('elections (Raft paper, 5.2 and 5.4.1)', () => {
     expect(again).toMatchObject({ granted: true, term: 5 })
   })
 
-  test('term and vote are written to disk in one write, so a crash cannot leave a new term with an old vote', () => {
+  test('a vote in a new term is stored on disk together with this term', () => {
     const cluster = restarted({ term: 4, vote: '2', terms: [] })
     ask(cluster, '3', 5, requestVote(1, 2))
     expect(cluster.platter('1').hardState).toEqual({ term: 5, votedFor: '3' })
@@ -652,7 +652,7 @@ describe('reads (Raft dissertation, 6.4)', () => {
     expect(cluster.events).toEqual(['1 reads at 3'])
   })
 
-  test('reads in one event loop turn share a heartbeat round, and reads that arrive during this round share the next one', () => {
+  test('reads that arrive while a heartbeat round is in progress start no further round immediately, and all are answered', () => {
     const cluster = new ScriptCluster(three)
     cluster.elect('1')
     cluster.flights = []

@@ -22,7 +22,7 @@ function harness({ disk, restored }: { disk: MemoryDisk; restored: RestoredLog }
 
 diskSuite('memory disk', async (entries) => harness(MemoryDisk.form({ entries, sync: 'manual' })))
 
-test('the simulated memory disk loses in a crash some unsynced writes, always the newest ones', () => {
+test('the simulated memory disk keeps synced writes in a crash, and loses unsynced ones', () => {
   const { disk } = MemoryDisk.form({ sync: 'manual' })
   const tokens: number[] = []
   disk.onDurable = (token) => tokens.push(token)

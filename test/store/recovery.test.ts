@@ -457,7 +457,7 @@ test('a state whose position is in the log does not change the log', () => {
   expect(recover(dir, { statePosition: null }).entries.length).toBe(4)
 })
 
-test('recovery syncs data that was only in the cache of the operating system before it uses the data', () => {
+test('recovery syncs the last segment, whose data may be only in the cache of the operating system', () => {
   const dir = formedFolder()
   const { disk } = openLog(dir, smallLog)
   disk.write({ token: 1, hardState: null, entries: someEntries(1, 3), commit: 0 })

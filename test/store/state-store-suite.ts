@@ -182,7 +182,7 @@ export function stateStoreSuite(
     await source.store.close()
   })
 
-  test(`${name}: the next start deletes a snapshot that was received but not activated`, async () => {
+  test(`${name}: a snapshot that was received but not activated has no effect after the next start`, async () => {
     const source = await filled(20)
     const target = await open()
     await target.store.write(records(['old', '1']), markAt(3))
@@ -279,7 +279,7 @@ export function stateStoreSuite(
     await store.close()
   })
 
-  test(`${name}: an oversized chunk of a snapshot is refused before it is stored`, async () => {
+  test(`${name}: an oversized chunk of a snapshot is refused`, async () => {
     const { store } = await open()
     const receiver = await store.receive()
     const chunk = new Uint8Array(8 * 1024 * 1024 + 1)

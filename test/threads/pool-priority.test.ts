@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { lowerPoolPriority } from '../../src/threads/pool-priority.ts'
 
 test.runIf(process.platform === 'linux')(
-  'threads that hash passwords have a lower priority than the threads for requests and Raft, and still get a share of the processor',
+  'threads that hash passwords have a lower priority than all other threads, but a niceness of at most 10',
   async () => {
     await readFile(import.meta.filename)
     expect(lowerPoolPriority()).toBeGreaterThan(0)

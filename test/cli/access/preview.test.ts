@@ -18,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => person.close())
 
-test('access preview shows all records by name, including new ones', async () => {
+test('access preview shows which access a list of changes gives and takes, by the names of records that exist or are new', async () => {
   const file = person.file(
     'changes.yml',
     `
@@ -63,7 +63,7 @@ posture checks of policy everybody: +mfa
   expect(await person.out('list', 'sp', '-o', 'name')).toBe('everybody\n')
 })
 
-test('access preview with a network file shows which access the file would change', async () => {
+test('apply --dry-run --access shows which access a network file would change', async () => {
   const text = await person.out('export')
   const wanted = person.file('network.yml', text.replace('- "#all"', "- '@crm'"))
   expect(text).toContain('- "#all"')

@@ -127,7 +127,7 @@ describe('an enrollment token', () => {
     ).rejects.toThrow(/truncated or edited; copy it again/)
   })
 
-  test('expires by the clock of the controller', async () => {
+  test('is refused from its expiry on, unless it has none', async () => {
     const token = readEnrollmentToken(await sign(await newLeaf(), claims))
     const endMs = claims.exp * 1000
     expect(() => checkTokenTime(token, endMs - 1)).not.toThrow()
@@ -155,7 +155,7 @@ describe('an enrollment token', () => {
     [{ iss: claims.iss, em: '' }, /invalid "em"/],
     [{ iss: claims.iss, jti: 'x'.repeat(300) }, /invalid "jti"/],
     [{ iss: claims.iss, sub: '\u001b[2Jme' }, /invalid "sub"/],
-  ])('is refused if it lacks a required claim: %j', async (rest, sentence) => {
+  ])('is refused if one of its claims is invalid: %j', async (rest, sentence) => {
     const jwt = await sign(await newLeaf(), { ...claims, ...rest })
     expect(() => readEnrollmentToken(jwt)).toThrow(sentence)
   })
@@ -312,7 +312,7 @@ describe('a server at the address in an enrollment token', () => {
   })
 })
 
-test('the parser readCertsOnly accepts only the format that the writer certsOnly produces', async () => {
+test('readCertsOnly reads what encodeCertsOnlyPkcs7 writes, and refuses it if it is truncated or followed by other bytes', async () => {
   const all = [await root, await newCa('b', Date.now())].map((one) =>
     parseCertificate(one.certificatePem),
   )

@@ -54,7 +54,7 @@ test('ca verify signs the verification token with the CA key and verifies the CA
   expect(JSON.parse(json.stdout)).toEqual({ id, name: 'plant', isVerified: true })
 })
 
-test('ca verify works in two steps if the CA key is offline', async () => {
+test('ca sign-verification creates a certificate with which the API verifies the CA, so that the CA key can stay offline', async () => {
   const { id, key } = await cluster.newCa('offline')
   const { verificationToken } = await cluster.ask('GET', `/cas/${id}`)
   const words = ['ca', 'sign-verification', '--token', String(verificationToken)]
@@ -65,7 +65,7 @@ test('ca verify works in two steps if the CA key is offline', async () => {
   expect(await cluster.ask('GET', `/cas/${id}`)).toMatchObject({ isVerified: true })
 })
 
-test('ca verify reports missing and mismatched files in one sentence', async () => {
+test('ca verify reports files that do not match the CA in one sentence, and an unknown CA as not found', async () => {
   const { id, key } = await cluster.newCa('mill')
   const other = await newCa('other', Date.now())
   for (const [files, sentence] of [

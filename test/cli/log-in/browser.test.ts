@@ -48,7 +48,7 @@ describe('the local port for the browser’s redirect', () => {
     await listener.close()
   })
 
-  test('is open before the log-in begins, and the redirect URI contains its number', async () => {
+  test('is part of the redirect URI, whose host is 127.0.0.1', async () => {
     const listener = await RedirectListener.open()
     const { port } = new URL(listener.uri)
     expect(listener.uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/auth\/callback$/)

@@ -460,7 +460,7 @@ describe('flotilla migrate', () => {
     ])
   })
 
-  test('uses a certificate that the operator gives for a router whose certificate is missing in the database', async () => {
+  test('reports a certificate of --router-cert that is not the one of its router, and refuses a router that does not exist', async () => {
     const pem = join(folder, 'transit.pem')
     writeFileSync(pem, network.root.certificatePem)
     const words = ['migrate', 'check', single.configuration, '--router-cert', `transit-1=${pem}`]
@@ -490,10 +490,10 @@ describe('flotilla migrate', () => {
   })
 })
 
-describe('An invalid database for flotilla migrate', () => {
+describe('An invalid input of flotilla migrate', () => {
   const checked = (): Promise<string> => failureOf('migrate', 'check', single.configuration)
 
-  test('is reported in one sentence if it is truncated, not an OpenZiti database, empty or missing', async () => {
+  test('is reported in one sentence if the database is truncated, of another program, missing or a folder', async () => {
     truncateSync(single.database, statSync(single.database).size - 4096)
     expect(await checked()).toMatch(/^1: flotilla: ctrl-one\/ctrl\.db: the database is cut off: /)
     writeFileSync(single.database, 'SQLite format 3\0')
@@ -508,7 +508,7 @@ describe('An invalid database for flotilla migrate', () => {
     expect(await checked()).toMatch(/^1: .*: it is not a regular file; name a database file$/)
   })
 
-  test('is reported in one sentence if the same file is given twice', async () => {
+  test('is reported in one sentence if the same database is given twice', async () => {
     const { configuration, database } = single
     expect(await failureOf('migrate', 'check', configuration, '--db', database, database)).toBe(
       '1: flotilla: ctrl-one/ctrl.db is named twice; name one database of each controller',
@@ -516,7 +516,7 @@ describe('An invalid database for flotilla migrate', () => {
   })
 
   test.each([36, 49])(
-    'is reported in one sentence if it has the schema version %i',
+    'is reported in one sentence if the database has the schema version %i',
     async (version) => {
       writeFileSync(single.database, writeBolt(databaseOf(network.stores, version)))
       expect(await checked()).toMatch(
@@ -534,7 +534,7 @@ describe('An invalid database for flotilla migrate', () => {
       /is not the configuration of an OpenZiti controller/,
     ],
     [
-      'a router',
+      'the sections of a router',
       /^ctrl: .*/m,
       "ctrl: { endpoint: 'tls:localhost:24262' }",
       /^2: flotilla: ctrl-one\/ctrl\.yml is the configuration of a router; name that of a controller$/,

@@ -204,7 +204,7 @@ test('an import leaves the fields of existing records unchanged if the export do
   expect(await person.out('get', 'identity', 'laptop')).toMatch(/^defaultHostingCost: 3$/m)
 })
 
-test('an import lists the posture checks that the service policies lost in the export by OpenZiti', async () => {
+test('an import of posture checks is refused unless the user accepts that the export does not say which policies require them', async () => {
   const check = {
     domains: ['corp.test'],
     name: 'corp',
@@ -322,7 +322,7 @@ test('an import lists the fields that it does not support, with the number of re
   ])
 })
 
-test('every field that an import omits can be derived from other fields, or is listed as lost', () => {
+test('the omitted fields that an import lists as lost are exactly the expected ones', () => {
   const lost = allSections().flatMap(({ name, kind }) => {
     const carried = networkFileFields(kind)
     const notes = kind.fields

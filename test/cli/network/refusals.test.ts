@@ -92,7 +92,7 @@ describe('an invalid network file for flotilla apply', () => {
       /^line \d: is nested deeper than|^line \d: refers to an anchor|alias/i,
     ],
   ] as [string, number, ...(string | RegExp)[]][])(
-    'is refused with one sentence that contains the line number: %j',
+    'is refused with one sentence and its line number for each fault: %j',
     async (text, count, ...sentences) => {
       const path = person.file('network.yml', text)
       const done = await person.run('apply', '-f', path, '--prune', '--yes')
@@ -170,7 +170,7 @@ services:
   expect(await person.out('apply', '-f', path)).toBe('no change needed\n')
 })
 
-test('apply finds a duplicate among 300,000 keys of a network file in linear time', () => {
+test('apply finds a duplicate among 300,000 keys of a network file', () => {
   const keys = Array.from({ length: 300_000 }, (_, at) => `k${at}: 1`).join(', ')
   const text = `version: 1\nservices:\n  - name: web\n    tags: {${keys},\n      k7: 2}\n`
   const { faults } = parseNetworkFile(text, createSchemaChecks())

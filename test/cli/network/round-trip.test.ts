@@ -23,7 +23,7 @@ afterAll(async () => {
   await other.close()
 })
 
-test('an export contains every section, is the same when repeated, and contains no ID and no secret', async () => {
+test('an export contains every section, is the same when repeated, and contains no ID of an identity and no field with a secret', async () => {
   expect(await person.out('export')).toBe(text)
   for (const { name } of allSections()) expect(text).toMatch(new RegExp(`^${name}:$`, 'm'))
   const listed = await person.out('list', 'identities', '--all', '-o', 'json')

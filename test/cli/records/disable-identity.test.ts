@@ -17,7 +17,7 @@ async function isDisabled(): Promise<unknown> {
   return disabled
 }
 
-test('identity disable and identity enable lock an identity out and admit it again', async () => {
+test('identity disable and identity enable set and clear the field disabled of an identity', async () => {
   expect(await person.out('identity', 'disable', 'laptop')).toBe('disabled identity laptop\n')
   expect(await isDisabled()).toBe(true)
   expect(await person.out('identity', 'enable', 'laptop')).toBe('enabled identity laptop\n')

@@ -189,7 +189,7 @@ describe('router enroll', () => {
     ['EC:P-384', 'ec'],
     ['RSA:2048', 'rsa'],
   ])(
-    'creates a key of the type %s, and names the type in the JSON output',
+    'creates a key of the type %s, and prints the router and its controller as JSON',
     async (algorithm, kind) => {
       const { id, jwt } = await newToken()
       const done = await enroll(jwt, '--key-alg', algorithm, '--json')

@@ -21,7 +21,7 @@ async function isVoterAgain(k: number): Promise<void> {
   await until(`ctrl${k} votes again`, () => fleet.isConnectedVoter(k, 1), 60_000)
 }
 
-test('a wiped disk, and then a disk that was reset to an old copy, lose no acknowledged write, and both vote again', async () => {
+test('a wiped disk, and then a disk that was reset to an old copy, lose no acknowledged write, and both controllers vote again', async () => {
   const clients = await Promise.all([1, 2, 3].map((k) => fleet.loggedIn(k)))
   const before = await Load.written(await fleet.loggedIn(1))
   const load = new Load(clients, 4, before)

@@ -46,7 +46,7 @@ async function own(client: Client, path: string): Promise<Answer> {
   return client.request('GET', `/edge/client/v1${path}`, { headers: { 'net-min-index': index } })
 }
 
-test('an identity created on one controller can log in on another, sees exactly its services on the third, and is refused by all once it is disabled', async () => {
+test('an identity whose password was set on one controller can log in on another, sees exactly its services on all, and is refused by all once it is disabled', async () => {
   const identityId = await make(1, '/identities', { name: 'second', type: 'User', isAdmin: false })
   await make(2, '/authenticators', { identityId, method: 'updb', ...user })
   const configId = await make(3, '/configs', {

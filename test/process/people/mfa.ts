@@ -201,8 +201,8 @@ describe('MFA recovery codes', () => {
   })
 })
 
-describe('One code that is sent to two controllers at the same moment', () => {
-  test('completes exactly one session, whether it is a time-based code or a recovery code', async () => {
+describe('An MFA code', () => {
+  test('that is sent to two controllers at the same moment completes exactly one session, whether it is a time-based code or a recovery code', async () => {
     const person = await Person.withMfa(2)
     const codes = [person.code(1), ...person.recoveryCodes.slice(0, 6)]
     for (const [at, code] of codes.entries()) {

@@ -44,7 +44,7 @@ async function make(path: string, body: unknown): Promise<string> {
   return (answer.body.data as { id: string }).id
 }
 
-test('a posture report to one controller admits the device on another, a failed report excludes it on all, and the device repeats it after a crash', async () => {
+test('a posture report to one controller admits the device on another, a failed report excludes it on all, and a report must be repeated after a crash', async () => {
   const all = { semantic: 'AnyOf', identityRoles: ['#machines'], serviceRoles: ['#machines'] }
   const roleAttributes = ['machines']
   const person = { name: 'machine user', type: 'User', isAdmin: false, roleAttributes }
