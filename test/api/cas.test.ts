@@ -289,7 +289,7 @@ describe('the external id claim of a CA', () => {
     parserCriteria: '/',
   }
 
-  test('is stored with all its fields', async () => {
+  test('is stored with all its fields, and is refused if one of them is missing', async () => {
     const { id } = await newCaRecord({ externalIdClaim: claim })
     expect((await shown(id))['externalIdClaim']).toEqual(claim)
     for (const name of Object.keys(claim)) {

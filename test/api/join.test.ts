@@ -133,7 +133,7 @@ describe('POST /cluster/join', () => {
     expect(reply.text).not.toContain('verySecret')
   })
 
-  test('delays a source address that repeatedly sends invalid tickets', async () => {
+  test('refuses requests of an address during a pause after it repeatedly sent invalid tickets', async () => {
     controller.admission.refusal = new Problem('TICKET_REFUSED')
     for (let at = 0; at < 3; at += 1) await anonymous.call('POST', join, request)
     const paused = await anonymous.call('POST', join, request)

@@ -237,7 +237,7 @@ test('an administrator lists and ends sessions, and sees no token except that of
   expect((await root.call('DELETE', url)).status).toBe(404)
 })
 
-test('after ten wrong passwords even the right password is delayed, and the response contains the waiting time', async () => {
+test('after ten wrong passwords even the right password is refused during a pause, and the response contains the length of the pause', async () => {
   const guesser = new CallerOf(controller)
   for (let guess = 0; guess < 10; guess += 1) {
     expect((await guesser.logIn({ ...user, password: 'a wrong guess' })).status).toBe(401)

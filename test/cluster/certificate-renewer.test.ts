@@ -314,7 +314,7 @@ describe('A certificate issued by another CA', () => {
     expect(taken.map(({ certificatePem }) => certificatePem)).toEqual([next])
   })
 
-  test('stays in use while the certificate and key files do not match', async () => {
+  test('stays in use while the files on disk are unusable, with one log line and an alarm for each reason', async () => {
     const renewer = renewerOf()
     await renewer.look()
     const other = await leafBy(foreignIssuing, days(0, 600))

@@ -57,7 +57,7 @@ test('a recovery can be repeated and completes after a crash between writing the
   expect(inspectLog(data)).toMatchObject({ identity: { generation: 3 }, finding: null })
 })
 
-test('the recovery of a damaged log keeps its valid entries, and records no missing tail', async () => {
+test('a new generation from a damaged log keeps the entries before the damage, and records no missing tail', async () => {
   const folder = logFolder(data)
   const [segment = ''] = readdirSync(folder).filter((name) => name.endsWith('.seg'))
   const bytes = readFileSync(join(folder, segment))
@@ -71,10 +71,12 @@ test('the recovery of a damaged log keeps its valid entries, and records no miss
   expect(read.survivor.finding).toContain('damaged')
   expect(read.survivor.last.index).toBeLessThan(entries.at(-1)?.index ?? 0)
   startNewGeneration(data, read, { generation: 2, nowMs })
-  expect(inspectLog(data)).toMatchObject({ finding: null, hasMissingTail: false })
+  const after = inspectLog(data)
+  expect(after).toMatchObject({ finding: null, hasMissingTail: false })
+  expect(after.entries.slice(0, -1)).toEqual(entries.slice(0, -1))
 })
 
-test('a fence (the file that stops a controller without which the cluster was recovered) is read as written, and counts as the highest generation if it is unreadable', () => {
+test('a FENCE file is read back as written, and an unreadable one fences every generation', () => {
   expect(readFence(data)).toBeNull()
   writeFence(data, { generation: 2, by: 'ctrl1' })
   expect(readFence(data)).toEqual({ generation: 2, by: 'ctrl1' })

@@ -185,7 +185,7 @@ describe('A listener with several server certificates', () => {
 })
 
 describe('A list of server certificates that is changed by a reload', () => {
-  test('is used immediately, and the alarms about files that are not in the list clear', async () => {
+  test('takes effect immediately, and clears the alarms about files that it no longer contains', async () => {
     const other = { cert: join(dir, 'other.pem'), key: join(dir, 'other.key') }
     const leaf = await leafBy(publicCa, { hosts: ['other.example.org'] })
     writeFileSync(other.cert, leaf.certificatePem)
@@ -267,7 +267,7 @@ describe('The files of a server certificate of a listener', () => {
   })
 })
 
-test('the configuration refuses a file that contains two server certificates', () => {
+test('the configuration refuses a server certificate that it lists twice', () => {
   const path = join(dir, 'twice.yml')
   const one = '{ cert: a.pem, key: a.key }'
   writeFileSync(

@@ -591,7 +591,7 @@ describe('The report of a migration', () => {
     expect([services?.counts.lost, services?.findings.length]).toEqual([1500, 1000])
   })
 
-  test('lists times that the calendar cannot express as refused', () => {
+  test('lists a time before 1970 as lost', () => {
     const found = newFindings(
       withFields('identities', 'admin-1', { createdAt: boltzTime('1969-01-01T00:00:00Z') }),
     )

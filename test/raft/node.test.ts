@@ -280,7 +280,7 @@ test('the log is reset only after the received state is installed, and later wri
   })
 })
 
-test('a node with too many unapplied entries first delays further entries, and then further proposals', async () => {
+test('a node with too many unapplied entries delivers no further ones until some are applied, and refuses proposals as OVERLOADED', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {
@@ -327,7 +327,7 @@ test('the leader answers reads, and other nodes refuse them', async () => {
   expect(await follower?.node.readIndex()).toMatchObject({ ok: false, code: 'NOT_LEADER' })
 })
 
-test('a leadership transfer moves leadership, and resolves to false if no voter completes it', async () => {
+test('a leadership transfer moves leadership, and resolves to false at a node that does not lead and for an unknown target', async () => {
   const all = three()
   const leader = await leaderOf(all)
   await until(() => {

@@ -147,7 +147,7 @@ describe('A client that hosts a service', () => {
     expect(bench.edge.terminatorIds).toEqual([])
   })
 
-  test('is shown by an inspection with an active operation while its terminator is requested', async () => {
+  test('has operationActive in an inspection until the controller has created its terminator', async () => {
     const active = (): unknown[] =>
       bench.edge.terminators.map((one) => (one as { operationActive: boolean }).operationActive)
     const requested: unknown[] = []
