@@ -155,7 +155,7 @@ function measureRouters(edgeRouters: number): Figures {
     'routers of an identity, of which it has 1/7': averaged(() =>
       plain.routersOfIdentity('i1').has('r1'),
     ),
-    'identities of a router': averaged((turn) => void plain.audienceOfRouter(routerId(turn))),
+    'identities of a router': averaged((turn) => void plain.identitiesOfRouter(routerId(turn))),
     'change of the roles of a router': averaged((turn) => {
       log.timeMs += 1
       log.patch('edgeRouter', routerId(turn), { roleAttributes: [`site${turn % 7}`] })

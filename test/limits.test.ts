@@ -28,7 +28,7 @@ import { callerWriteLimits } from '../src/api/http/caller-write-limiter.ts'
 import { channelLimits } from '../src/channel/limits.ts'
 import { messageBounds, UNLISTED_BODY_BYTES_MAX } from '../src/channel/message-bounds.ts'
 import { messageContentLimits } from '../src/channel/messages/limits.ts'
-import { FIELD_UNITS_MAX } from '../src/channel/wire-scan.ts'
+import { FIELD_ELEMENTS_MAX } from '../src/channel/wire-scan.ts'
 import { networkFileLimits } from '../src/cli/network/sections.ts'
 import { deviceLogInLimits } from '../src/auth/oidc/device-log-ins.ts'
 import { clientResponseLimits } from '../src/cli/client/api-client.ts'
@@ -231,7 +231,7 @@ const tables: Readonly<Record<string, object>> = {
   'src/channel/limits.ts': channelLimits,
   'src/channel/message-bounds.ts': messageLimits(),
   'src/channel/messages/limits.ts': messageContentLimits,
-  'src/channel/wire-scan.ts': { FIELD_UNITS_MAX },
+  'src/channel/wire-scan.ts': { FIELD_ELEMENTS_MAX },
   'src/fabric/limits.ts': routerLimits,
   'src/router/limits.ts': routerProgramLimits,
   'src/overlay/circuits/limits.ts': circuitLimits,
@@ -361,7 +361,7 @@ function text(): string {
 
 For developers, and for operators who look up a limit that a log line or another page names. Everything that can grow has a limit, and the name of a limit ends
 with its unit. Limits that an operator can change are options of [configuration.md](../reference/configuration.md); the others are part of the program.
-[Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know.
+[Limits that a caller can meet](../reference/limits.md) lists the limits that users need to know. A *source* is an IPv4 address or a /64 network of IPv6.
 
 At a limit, a client gets 413 for a body, 431 for headers, 400 for a filter, 429 \`SERVER_TOO_MANY_REQUESTS\` with \`Retry-After\` for too
 many requests, and 503 \`TIMEOUT\` for a request that takes too long. A page size above the maximum counts as the maximum, without an error,
@@ -369,9 +369,9 @@ as in OpenZiti. The controller never truncates a complete list (\`limit=-1\`, \`
 steps. The controller refuses a list with more rows or bytes than allowed with 400 and field \`limit\`; callers who are not administrators have a lower limit.
 Each row of the list shows the state at the time of its step, so a concurrent change may appear in some rows only, as it may between two pages.
 
-A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message. The check takes at most a
-few milliseconds of the main thread. The largest message within these bounds (34,000 clients) takes some 185 ms in total on a 2-core virtual
-machine, at most 15 ms in one turn of the event loop, and other work runs between these turns (\`node bench/router-frames.ts\`).
+A controller refuses a message of a router that exceeds the limits on bytes or elements before it decodes the message. Each field on the wire counts as one element, and each byte of a packed list as one. A nested message counts
+four more, plus its elements or, if that is more, the number of fields of its schema. The check takes at most a few milliseconds of the main thread. The largest message within these bounds (34,000 clients) takes some 185 ms in
+total on a 2-core virtual machine, at most 15 ms in one turn of the event loop, and other work runs between these turns (\`node bench/router-frames.ts\`).
 
 ${parts.join('\n')}`
 }
@@ -427,7 +427,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Connections',
-    'Open connections from one source address to a listener',
+    'Open connections from one source to a listener',
     'src/api/http/limits.ts connectionsPerSourceMax',
     'the connection closes',
   ],
@@ -533,7 +533,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Log-in',
-    'Failed log-ins with one user name from one source address before pauses begin',
+    'Failed log-ins with one user name from one source before pauses begin',
     'src/api/sessions/limits.ts logInFailuresMax',
     '429',
   ],
@@ -569,7 +569,7 @@ const callerLimits: readonly (readonly [string, string, string, string])[] = [
   ],
   [
     'Log-in',
-    'Requests of one source address for log-ins at identity providers, per minute',
+    'Requests of one source for log-ins at identity providers, per minute',
     'src/api/signers/limits.ts providerLogInsOfOneMax',
     '429',
   ],
@@ -655,7 +655,7 @@ function callersText(): string {
   return `# Limits that a caller can meet
 
 For developers of clients and for administrators. You can change limits that are options in the [configuration of a controller](configuration.md); all other limits are part of the program.
-Errors with the status 429 or 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
+A *source* is an IPv4 address or a /64 network of IPv6. Errors with the status 429 or 503 contain \`Retry-After\`. [Limits in the code](../internals/limits.md) lists every limit, also those between controllers and routers.
 
 ${parts.join('\n')}`
 }

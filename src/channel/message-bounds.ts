@@ -52,7 +52,7 @@ import { controlContentType } from './messages/control.ts'
 import { edgeContentType } from './messages/edge.ts'
 import { circuitContentType } from './messages/payload.ts'
 import { channelContentType } from './numbers.ts'
-import { protobufBodyFault, FIELD_UNITS_MAX } from './wire-scan.ts'
+import { protobufBodyFault, FIELD_ELEMENTS_MAX } from './wire-scan.ts'
 
 /** Limit of the body of one message, checked before it is decoded. */
 interface MessageBound {
@@ -61,12 +61,9 @@ interface MessageBound {
   readonly schema: DescMessage | null
   /** Maximum bytes of the body; a longer body is discarded as it arrives. */
   readonly bytesMax: number
-  /**
-   * Maximum number of tags and lengths in the protobuf encoding. Each nested message adds four,
-   * plus its own tags and lengths or the number of its fields, whichever is higher.
-   */
+  /** Maximum elements of the body; `wire-scan.ts` describes how they are counted. */
   readonly elementsMax: number
-  /** Maximum number of tags and lengths within any one field; absent: {@link FIELD_UNITS_MAX}. */
+  /** Maximum elements of any one field; absent: {@link FIELD_ELEMENTS_MAX}. */
   readonly fieldElementsMax?: number
 }
 
@@ -305,5 +302,10 @@ export function messageRefusalReason(message: ChannelMessage): string | null {
   if (of === undefined) return null
   if (leftOutBytes > 0) return `${leftOutBytes} bytes of body`
   if (of.schema === null) return null
-  return protobufBodyFault(of.schema, body, of.elementsMax, of.fieldElementsMax ?? FIELD_UNITS_MAX)
+  return protobufBodyFault(
+    of.schema,
+    body,
+    of.elementsMax,
+    of.fieldElementsMax ?? FIELD_ELEMENTS_MAX,
+  )
 }

@@ -8,22 +8,21 @@ import {
 } from '@bufbuild/protobuf'
 
 /**
- * Counts the contents of a body by its tags and lengths before the body is decoded, because a
- * decoded empty message takes a hundred times as many bytes as on the wire.
+ * Counts the elements of a body before the body is decoded, because a decoded empty message takes a
+ * hundred times as many bytes as on the wire. Each field on the wire counts as one element, and
+ * each byte of a packed list as one. A nested message counts four more, plus its elements or, if
+ * that is more, the number of fields of its schema.
  */
 
+/** Additional elements that a nested message counts, because decoding creates an object for it. */
+const MESSAGE_ELEMENTS = 4
 /**
- * Additional units (tags and lengths) that a nested message counts, because decoding creates an
- * object for it.
+ * Maximum elements of one field including its content; the decoder decodes such a field in one
+ * step.
  */
-const MESSAGE_UNITS = 4
-/**
- * Maximum units (tags and lengths) of one field including its content; the decoder decodes such a
- * field in one step.
- */
-export const FIELD_UNITS_MAX = 4096
-/** A step of decoding ends once this many units (tags and lengths) are decoded. */
-const STEP_UNITS = 512
+export const FIELD_ELEMENTS_MAX = 4096
+/** A step of decoding ends once this many elements are decoded. */
+const STEP_ELEMENTS = 512
 /** Maximum nesting depth; no message of the protocol has this many levels. */
 const DEPTH_MAX = 8
 const VARINT_BYTES_MAX = 10
@@ -70,7 +69,7 @@ function fieldOf(field: DescField): Field {
     const key = valueOf('scalar', field.mapKey, undefined)
     const byNumber = new Map([[1, key] as const, [2, value] as const])
     // Includes the default value that the decoder creates for a map entry without a value.
-    const membersMade = value.fields === null ? 0 : MESSAGE_UNITS + value.fields.membersMade
+    const membersMade = value.fields === null ? 0 : MESSAGE_ELEMENTS + value.fields.membersMade
     return { type: wire.bytes, isList: false, fields: { byNumber, membersMade } }
   }
   if (field.fieldKind === 'list') {
@@ -117,7 +116,7 @@ class Malformed extends Error {}
 class Scan {
   readonly #bytes: Uint8Array
   at = 0
-  units = 0
+  elements = 0
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
@@ -127,9 +126,9 @@ class Scan {
    * Counts one field including its content.
    * @throws {Malformed}
    */
-  field(fields: Fields, end: number, unitsMax: number, depth: number): void {
+  field(fields: Fields, end: number, elementsMax: number, depth: number): void {
     const tag = this.#varint(end)
-    this.units += 1
+    this.elements += 1
     const type = tag & 7
     const field = fields.byNumber.get(tag >>> 3)
     const isPacked = field?.isList === true && type === wire.bytes
@@ -144,29 +143,29 @@ class Scan {
       throw new Malformed()
     } else {
       const length = this.#varint(end)
-      if (isPacked) this.units += length
+      if (isPacked) this.elements += length
       const within = field?.fields ?? null
       if (within === null) this.#skip(length, end)
-      else this.#message(within, { length, end }, unitsMax, depth)
+      else this.#message(within, { length, end }, elementsMax, depth)
     }
   }
 
   #message(
     fields: Fields,
     { length, end }: { readonly length: number; readonly end: number },
-    unitsMax: number,
+    elementsMax: number,
     depth: number,
   ): void {
     if (length > end - this.at || depth >= DEPTH_MAX) throw new Malformed()
     const inner = this.at + length
-    this.units += MESSAGE_UNITS
-    const least = this.units + fields.membersMade
-    while (this.at < inner && this.units <= unitsMax) {
-      this.field(fields, inner, unitsMax, depth + 1)
+    this.elements += MESSAGE_ELEMENTS
+    const least = this.elements + fields.membersMade
+    while (this.at < inner && this.elements <= elementsMax) {
+      this.field(fields, inner, elementsMax, depth + 1)
     }
     // An empty message counts like a full one: it takes as long to decode, because the decoder
     // creates all its fields.
-    this.units = Math.max(this.units, least)
+    this.elements = Math.max(this.elements, least)
   }
 
   /** Reads at most 35 bits and skips higher bits, which no valid tag or length has. */
@@ -193,18 +192,18 @@ export function protobufBodyFault(
   schema: DescMessage,
   body: Uint8Array,
   elementsMax: number,
-  fieldElementsMax: number = FIELD_UNITS_MAX,
+  fieldElementsMax: number = FIELD_ELEMENTS_MAX,
 ): string | null {
   const fields = fieldsOf(schema)
   const scan = new Scan(body)
   try {
     while (scan.at < body.length) {
-      const before = scan.units
+      const before = scan.elements
       scan.field(fields, body.length, Math.min(elementsMax, before + fieldElementsMax), 0)
       // @guard heavy-frames-of-a-router--elements
-      if (scan.units > elementsMax) return `more than ${elementsMax} elements`
+      if (scan.elements > elementsMax) return `more than ${elementsMax} elements`
       // @guard heavy-frames-of-a-router--field
-      if (scan.units > before + fieldElementsMax) {
+      if (scan.elements > before + fieldElementsMax) {
         return `more than ${fieldElementsMax} elements in one field`
       }
     }
@@ -228,8 +227,8 @@ export function* decodeIncrementally<D extends DescMessage>(
   const fields = fieldsOf(schema)
   const scan = new Scan(body)
   while (scan.at < body.length) {
-    const [from, until] = [scan.at, scan.units + STEP_UNITS]
-    while (scan.at < body.length && scan.units < until) {
+    const [from, until] = [scan.at, scan.elements + STEP_ELEMENTS]
+    while (scan.at < body.length && scan.elements < until) {
       scan.field(fields, body.length, Infinity, 0)
     }
     const piece = body.subarray(from, scan.at)

@@ -7,7 +7,10 @@ export interface ClientTimeouts {
    * client sends a request to one member at a time.
    */
   readonly hedgeMs: number
-  /** Minimum timeout for the last member that is tried. */
+  /**
+   * Minimum timeout for the last member that is tried and, if `hedgeMs` is above 0, for each read;
+   * not used for a request to a given member.
+   */
   readonly lastAnswerMs: number
   /** Timeout for a write that must not be sent twice, instead of `answerMs`. */
   readonly onceOnlyMs: number

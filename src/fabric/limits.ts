@@ -5,16 +5,16 @@ export const routerLimits = {
   /** Maximum open connections of the router listener; more connections are closed immediately. */
   routerConnectionsMax: 8192,
   /**
-   * Maximum connections from one source address; high, because many routers may share an address.
-   * More are closed immediately.
+   * Maximum connections from one source; high, because many routers may share an address. More are
+   * closed immediately.
    */
   routerConnectionsPerSourceMax: 1024,
   /** Maximum sockets of the channel of one router; further sockets are refused. */
   routerSocketsMax: 3,
-  /** Connections that one source address may open in a burst; more are closed immediately. */
+  /** Connections that one source may open in a burst; more are closed immediately. */
   routerConnectionsPerSourceBurst: 256,
   /**
-   * Connections that one source address may open per second after the burst
+   * Connections that one source may open per second after the burst
    * `routerConnectionsPerSourceBurst`; more are closed immediately.
    */
   routerConnectionsPerSourcePerSecond: 32,
@@ -22,7 +22,7 @@ export const routerLimits = {
   routerConnectsBurst: 8,
   /** Connections that one router may open per second after the burst `routerConnectsBurst`. */
   routerConnectsPerSecond: 0.5,
-  /** Maximum number of source addresses, of certificates, and of routers whose rate is tracked. */
+  /** Maximum number of sources, of certificates, and of routers whose rate is tracked. */
   routerRatesMax: 16_384,
   /**
    * Maximum time for the TLS handshake, and the same maximum for the time from the end of the

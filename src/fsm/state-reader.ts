@@ -440,7 +440,7 @@ export class StateReader implements Reads {
     return identity === undefined ? emptyIds : routersForIdentity(this.state, identity)
   }
 
-  audienceOfRouter(routerId: string): RouterIdentities {
+  identitiesOfRouter(routerId: string): RouterIdentities {
     const router = this.state.get('edgeRouter', routerId)
     if (router === undefined) return { key: '', identities: emptyIds }
     const { policyIds, identities } = identitiesForRouter(this.state, router)

@@ -35,6 +35,7 @@ export const refusalReasons = {
 
 export type LogInRefusalReason = keyof typeof refusalReasons
 
+/** Why the controller refused a credential. */
 export interface RefusalCause {
   readonly reason: LogInRefusalReason
   /** The external JWT signer with the token's issuer; absent if no signer matched. */

@@ -76,8 +76,8 @@ export interface EndedServiceSession {
 /** Receives changes of the sessions that routers may know. */
 export interface ClientSessionListener {
   /**
-   * Called with the ids of API sessions that were created or ended, or whose data or audience for
-   * routers changed.
+   * Called with the ids of API sessions that were created or ended, or whose data changed, or which
+   * other routers may know than before.
    */
   onSessions(ids: readonly string[]): void
   /** Called when API sessions end for any reason. */
@@ -91,9 +91,9 @@ export interface ClientSessionListener {
   onReplaced(): void
 }
 
-/** The identities whose sessions a router may know. */
-export interface VisibleSessions {
-  /** The key is equal for routers that may know the same sessions. */
+/** The sessions that a router may know. */
+export interface SessionFilter {
+  /** Routers whose filters have the same key may know the same sessions. */
   readonly key: string
   has(session: ClientSession): boolean
 }
@@ -106,7 +106,7 @@ export interface RouterClients {
   session(id: string): ClientSession | null
   /** The routers that may know a session. */
   routersOf(session: ClientSession): { has(routerId: string): boolean }
-  audienceOf(routerId: string): VisibleSessions
+  sessionFilterOf(routerId: string): SessionFilter
   /**
    * Currently valid tokens of an API session, one for each version of the signing key; for an ended
    * session, its former tokens.

@@ -256,7 +256,7 @@ export interface StateView extends RecordSource {
   /** The edge routers that policies let the identity use; none if the identity does not exist. */
   routersOfIdentity(identityId: string): LiveIdSet
   /** The identities that may use the router; empty if it is not an edge router. */
-  audienceOfRouter(routerId: string): RouterIdentities
+  identitiesOfRouter(routerId: string): RouterIdentities
   /** The service policies of a type that select both the identity and the service, in id order. */
   policiesBetween(
     identityId: string,

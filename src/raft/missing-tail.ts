@@ -12,11 +12,11 @@ import type { Attestation, Position } from './types.ts'
  * least as up to date has the entry too (leader completeness, paper 5.4.3). The node still follows
  * and acknowledges meanwhile, because an acknowledgment is about the current disk.
  *
- * The last position of the lost log may be unknown. Then the whole last term that the node knew of
- * counts as missing. The leader of that term, or of a later one, knows how much of it exists: its
- * log has every entry that it sent, and every entry that earlier leaders committed. So the end of
- * its log, at any moment after this start, covers every missing tail. The leader returns the boot
- * number of this start, which proves that the moment was after it.
+ * The last position of the lost log may be unknown. Then any entry of the last term that the node
+ * knew of may be missing. The leader of that term, or of a later one, knows how much of it exists:
+ * its log has every entry that it sent, and every entry that earlier leaders committed. So the end
+ * of its log, at any moment after this start, covers every missing tail. The leader returns the
+ * boot number of this start, which proves that the moment was after it.
  */
 
 /**

@@ -33,8 +33,8 @@ export const tunnelLimits = {
   /** Maximum delay before an edge router is dialed again. */
   redialMsMax: 30_000,
   /**
-   * Timeout for the channel handshake with an edge router: from the first packet to the reply to
-   * the hello message.
+   * Timeout for opening a channel to an edge router: from the start of the dial to the reply to the
+   * hello message.
    */
   helloMs: 10_000,
   /** Interval of latency probes to each edge router. */

@@ -11,7 +11,7 @@ import { messageBounds } from '../../src/channel/message-bounds.ts'
 import {
   protobufBodyFault,
   decodeIncrementally,
-  FIELD_UNITS_MAX,
+  FIELD_ELEMENTS_MAX,
   MALFORMED_BODY_FAULT,
 } from '../../src/channel/wire-scan.ts'
 import { seededRandom } from '../../src/lib/random.ts'
@@ -98,7 +98,7 @@ test('the element count of a message includes the fields that the decoder create
 })
 
 test('a message is refused if one of its fields has more content than a single decoding step may process', () => {
-  const events = [{ connectTimes: Array.from({ length: FIELD_UNITS_MAX / 5 }, () => ({})) }]
+  const events = [{ connectTimes: Array.from({ length: FIELD_ELEMENTS_MAX / 5 }, () => ({})) }]
   const body = toBinary(ConnectEventsSchema, create(ConnectEventsSchema, { events }))
   const { elementsMax } = messageBounds.connectEvents
   expect(protobufBodyFault(ConnectEventsSchema, body, elementsMax)).toContain('in one field')

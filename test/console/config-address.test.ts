@@ -54,7 +54,7 @@ test('the addresses of a service include those of older config types, and of eac
   })
 })
 
-test('a service has no address if its configs have other types or other data', () => {
+test('a service has no address if its configs have unknown types or malformed data', () => {
   const configs = [config('toString', {}), config('intercept.v1', { addresses: 'wiki' })]
   expect(serviceAddresses(configs)).toEqual({})
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { ServedSchema } from '../../src/console/client/api-document.ts'
 import {
   canWidgetShow,
-  emptyDraft,
+  initialDraft,
   groupFieldFault,
   itemFault,
   groupWidget,
@@ -165,7 +165,7 @@ describe('The console’s form of a config type', () => {
   })
 
   test('contains at first only the members that the schema requires', () => {
-    expect(emptyDraft(formOf(schemaOf('intercept.v1')).fields)).toEqual({
+    expect(initialDraft(formOf(schemaOf('intercept.v1')).fields)).toEqual({
       protocols: [],
       addresses: [],
       portRanges: [],

@@ -13,7 +13,7 @@ import {
 import {
   changedFormFields,
   draftFromRecord,
-  emptyDraft,
+  initialDraft,
   groupFieldFault,
   toFormFault,
   buildFormFields,
@@ -119,7 +119,7 @@ const creation = served.operation('post', '/services')
 const fields = buildFormFields(creation?.body ?? {}, service)
 
 test('the form of a new record initially shows the required fields', () => {
-  expect(emptyDraft(fields)).toEqual({ encryptionRequired: true })
+  expect(initialDraft(fields)).toEqual({ encryptionRequired: true })
   expect(creation?.permission).toBe('service.create')
 })
 
@@ -307,7 +307,7 @@ test('the form of a posture check shows the fields of its type, and requires tho
       [...required.map((name) => `${name}*`), ...optional].sort(),
     ]),
   )
-  const draft = { ...emptyDraft(ofPosture), name: 'a', typeId: 'MAC', macAddresses: ['b'] }
+  const draft = { ...initialDraft(ofPosture), name: 'a', typeId: 'MAC', macAddresses: ['b'] }
   expect(pickShownFields(draft, ofPosture)).toEqual({
     name: 'a',
     typeId: 'MAC',

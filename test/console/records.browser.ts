@@ -83,7 +83,7 @@ describe.skipIf(browserMissing !== null)('A form in the console', () => {
     expect(await page.getByLabel('Min password length').getAttribute('aria-invalid')).toBe('true')
   })
 
-  test('has defaults that suit most users at first', async () => {
+  test('initially requires encryption for a service, enables a signer, and allows certificates and passwords in an auth policy', async () => {
     const page = await network.open(1, 'services/new')
     expect(await page.getByLabel('End-to-end encryption required').isChecked()).toBe(true)
     await page.goto(network.url(1, 'external-jwt-signers/new'))

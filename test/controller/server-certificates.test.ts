@@ -267,7 +267,7 @@ describe('The files of a server certificate of a listener', () => {
   })
 })
 
-test('the configuration refuses a file that contains two server certificates', () => {
+test('the configuration refuses a server certificate that it lists twice', () => {
   const path = join(dir, 'twice.yml')
   const one = '{ cert: a.pem, key: a.key }'
   writeFileSync(

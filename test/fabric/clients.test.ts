@@ -25,7 +25,7 @@ import type {
   EndedServiceSession,
   ClientAccessDecision,
   RouterClients,
-  VisibleSessions,
+  SessionFilter,
 } from '../../src/ports/router-clients.ts'
 import { ConnectionHandler } from '../../src/fabric/clients/connection-handler.ts'
 import { SessionHandler } from '../../src/fabric/clients/session-handler.ts'
@@ -71,7 +71,7 @@ class Clients implements RouterClients {
     return { has: (routerId) => this.kept.get(routerId)?.includes(id) !== true }
   }
 
-  audienceOf(routerId: string): VisibleSessions {
+  sessionFilterOf(routerId: string): SessionFilter {
     const kept = this.kept.get(routerId) ?? []
     return { key: kept.join(' '), has: ({ id }) => !kept.includes(id) }
   }

@@ -39,7 +39,7 @@ export const admittingClients: RouterClients = {
   sessionIds: () => [],
   session: () => null,
   routersOf: () => new Set(),
-  audienceOf: () => ({ key: '', has: () => false }),
+  sessionFilterOf: () => ({ key: '', has: () => false }),
   tokensOf: () => [],
   follow: () => () => undefined,
   used: () => undefined,

@@ -280,7 +280,7 @@ test('the log is reset only after the received state is installed, and later wri
   })
 })
 
-test('a node with too many unapplied entries delivers no further ones, and refuses proposals as OVERLOADED', async () => {
+test('a node with too many unapplied entries delivers no further ones until some are applied, and refuses proposals as OVERLOADED', async () => {
   const one = await soleLeader({ core: { applyLagEntriesMax: 10 }, isApplying: false })
   one.node.propose(proposals(1, 25))
   await until(() => {

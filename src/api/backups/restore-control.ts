@@ -16,11 +16,11 @@ interface RestoreChunkGiven extends Omit<SchemaValue<typeof restoreChunkSchema.s
 
 export type RestoreEndRequest = Required<SchemaValue<typeof restoreEndSchema.schema>>
 
-/** Index of the entry that replaced the records, and the controllers that have applied it. */
+/** The log entry that ended the restore, and the controllers that have applied it. */
 export interface RestoreProgress {
-  /** Index of the entry that replaced the records. */
+  /** Index of the entry that replaced the records, or dropped the staged ones. */
   readonly index: Index
-  /** Voters that have applied the entry, sorted by id. */
+  /** Voters that have applied the entry, sorted by id; empty if the restore was abandoned. */
   readonly applied: readonly NodeId[]
 }
 
@@ -44,7 +44,10 @@ export interface ReencryptedFactor {
 export interface RestoreControl {
   begin(announced: RestoreBeginRequest, by: Actor): Promise<void>
   stage(chunk: RestoreChunkGiven, by: Actor): Promise<void>
-  /** Ends the restore. Resolves once all voters have applied the entry, or after a minute. */
+  /**
+   * Replaces the records with the staged ones, and resolves once all voters have done so, or after
+   * a minute. With `isAbandoned`, drops the staged records, and does not wait.
+   */
   end(ending: RestoreEndRequest, by: Actor): Promise<RestoreProgress>
   /**
    * Encrypts second factors with the factor key of this cluster. The cluster does not have the key

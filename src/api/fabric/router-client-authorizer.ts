@@ -14,8 +14,8 @@ import type {
   EndedServiceSession,
   ClientAccessDecision,
   RouterClients,
-  VisibleSessions,
   ReportedClient,
+  SessionFilter,
 } from '../../ports/router-clients.ts'
 import { unverifiedServiceSessionId } from '../../auth/sessions/service-session-token.ts'
 import { type Clock, proposalNowMs } from '../../lib/clock.ts'
@@ -123,8 +123,8 @@ export class RouterClientAuthorizer implements RouterClients {
     return this.#deps.state.routersOfIdentity(identityId)
   }
 
-  audienceOf(routerId: string): VisibleSessions {
-    const { key, identities } = this.#deps.state.audienceOfRouter(routerId)
+  sessionFilterOf(routerId: string): SessionFilter {
+    const { key, identities } = this.#deps.state.identitiesOfRouter(routerId)
     // @guard sessions-at-a-stolen-router--whole
     return { key, has: ({ identityId }) => identities.has(identityId) }
   }

@@ -28,13 +28,13 @@ export const httpLimits = {
   /** Maximum open connections per listener; further connections are closed immediately. */
   connectionsMax: 10_000,
   /**
-   * Maximum open connections per source address at one listener; further connections are closed
-   * immediately.
+   * Maximum open connections of one source (an IPv4 address, a /64 of IPv6) at one listener;
+   * further connections are closed immediately.
    */
   connectionsPerSourceMax: 2500,
   /**
-   * Maximum time from the first packet of a connection to the end of its TLS handshake; after that,
-   * the connection is closed.
+   * Maximum time from accepting a connection to the end of its TLS handshake; after that, the
+   * connection is closed.
    */
   handshakeTimeoutMs: 8 * SECOND_MS,
   /** Interval for enforcing the timeouts of headers, of requests and of idle connections. */
@@ -53,7 +53,7 @@ export const httpLimits = {
   answerStallMs: 15 * SECOND_MS,
   /**
    * Used instead of `answerStallMs` while all responses together have reached `unsentBytesMax`, or
-   * the source address has reached its share.
+   * the source has reached its share.
    */
   answerQuietMs: 2 * SECOND_MS,
   /**
@@ -63,9 +63,8 @@ export const httpLimits = {
   answerBytesPerSecondMin: 64 * 1024,
   /**
    * Maximum bytes of responses that are being created or are not read yet (with their copies in
-   * Node.js and TLS), and of requests that wait behind a response; shared fairly among source
-   * addresses. Above that: connections that read nothing are closed, then 429
-   * SERVER_TOO_MANY_REQUESTS.
+   * Node.js and TLS), and of requests that wait behind a response; shared fairly among sources.
+   * Above that: connections that read nothing are closed, then 429 SERVER_TOO_MANY_REQUESTS.
    */
   unsentBytesMax: 32 * 1024 * 1024,
   /**
@@ -77,8 +76,8 @@ export const httpLimits = {
   lingerMs: 2 * SECOND_MS,
   /**
    * Maximum requests that wait for a write, a log index or a password hash; shared fairly among
-   * identities and, for unauthenticated callers, source addresses. Above the total or the caller's
-   * share: 429 SERVER_TOO_MANY_REQUESTS.
+   * identities and, for unauthenticated callers, sources. Above the total or the caller's share:
+   * 429 SERVER_TOO_MANY_REQUESTS.
    */
   waitingRequestsMax: 4096,
   /**

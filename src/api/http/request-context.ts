@@ -90,8 +90,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
    */
   hasWaited = false
   /**
-   * Key for fair sharing of memory and processor time: an identity, or the source address of an
-   * unauthenticated caller.
+   * Key for fair sharing of memory and processor time: an identity, or the source (an IPv4 address,
+   * a /64 of IPv6) of an unauthenticated caller.
    */
   sharer = ''
   /** Log index that the response reflects; 0 if the state was not read yet. */

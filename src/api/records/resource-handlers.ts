@@ -156,7 +156,8 @@ export class ResourceHandlers {
     const id = call.param('id')
     const caller = callerOf(call)
     const callerId = caller.identity.id
-    // As in OpenZiti, a detail in the management API never includes config data.
+    // As in OpenZiti, the detail of a service in the management API never includes the data of its
+    // configs.
     const types = api === 'client' ? requestedConfigTypes(caller) : noConfigTypes
     return this.#deps.reads.found(call, named(entity, id), () => {
       const record = state.get(entity.name, id)

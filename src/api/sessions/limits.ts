@@ -11,13 +11,13 @@ export const apiSessionLimits = {
   /** Maximum log-ins that wait for a password hash; above that: 429 SERVER_TOO_MANY_REQUESTS. */
   passwordHashesWaitingMax: 64,
   /**
-   * Maximum log-ins in progress, shared fairly among source addresses; above the total or the
-   * source's share: 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum log-ins in progress, shared fairly among sources; above the total or the source's
+   * share: 429 SERVER_TOO_MANY_REQUESTS.
    */
   logInsMax: 64,
   /**
-   * Consecutive failures with the same user name from the same source address, after which further
-   * attempts must pause.
+   * Consecutive failures with the same user name from the same source, after which further attempts
+   * must pause.
    */
   logInFailuresMax: 10,
   /** First pause after too many failures. */

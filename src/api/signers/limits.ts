@@ -11,12 +11,12 @@ export const signerSetUpLimits = {
    */
   signerTestsMax: 120,
   /**
-   * Maximum requests of one source address in a minute for log-ins at identity providers; after
-   * that: 429 SERVER_TOO_MANY_REQUESTS. Each log-in needs two requests.
+   * Maximum requests of one source in a minute for log-ins at identity providers; after that: 429
+   * SERVER_TOO_MANY_REQUESTS. Each log-in needs two requests.
    */
   providerLogInsOfOneMax: 20,
   /**
-   * Maximum requests of all addresses in a minute for log-ins at identity providers, on one
+   * Maximum requests of all sources in a minute for log-ins at identity providers, on one
    * controller; after that: 429 SERVER_TOO_MANY_REQUESTS.
    */
   providerLogInsMax: 600,

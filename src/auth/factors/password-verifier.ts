@@ -60,8 +60,8 @@ export function hashPassword(password: string): Promise<string> {
 /** The caller for whom a hash is computed. */
 export interface PasswordHashCaller {
   /**
-   * Key for fair sharing of queue places and time: an identity, or the source address of an
-   * unauthenticated caller.
+   * Key for fair sharing of queue places and time: an identity, or the source (an IPv4 address, a
+   * /64 of IPv6) of an unauthenticated caller.
    */
   readonly sharer: string
   /** True when the caller no longer waits for the response. */

@@ -19,16 +19,16 @@ export const deviceLogInLimits = {
   /** Interval at which a device polls for approval. */
   devicePollMs: 5000,
   /**
-   * Maximum device log-ins that wait for approval at one controller, shared fairly by source
-   * address; above the limit, the response is 429.
+   * Maximum device log-ins that wait for approval at one controller, shared fairly among sources;
+   * above the limit, the response is 429.
    */
   deviceLogInsMax: 1000,
   /** Maximum number of devices whose polls are counted. */
   devicePollsMax: 4096,
   /**
-   * User codes that one source address may enter in a burst; above the limit, the response is 429.
-   * Of 25,600 million possible codes, up to `deviceLogInsMax` at each controller are valid at the
-   * same time.
+   * User codes that one source may enter in a burst; above the limit, the response is 429. Of
+   * 25,600 million possible codes, up to `deviceLogInsMax` at each controller are valid at the same
+   * time.
    */
   userCodesAtOnceMax: 20,
   /**

@@ -8,7 +8,7 @@ import type { Actor } from '../../ports/actor.ts'
 export interface CallerCredentials {
   /** IP address of the client, without its port. */
   readonly address: string
-  /** The source address, or for IPv6 its /64 network, which rate limits count as one client. */
+  /** The source that rate limits count as one client: an IPv4 address, or a /64 network of IPv6. */
   readonly source: string
   /** Undefined without a token. An empty token is refused like a forged token. */
   readonly sessionToken: string | undefined

@@ -4,17 +4,17 @@ import { arch, availableParallelism, freemem, loadavg, release, totalmem, uptime
 import { programRevision, programVersion } from '../../controller/version.ts'
 
 /** One file of a debug bundle. */
-export interface SupportBundleFile {
+export interface DebugBundleFile {
   readonly name: string
   /** @throws any error; the bundle then contains its message instead of the file. */
   readonly read: () => unknown
 }
 
 /** The program that a bundle describes. */
-export interface SupportBundleSubject {
+export interface DebugBundleSubject {
   readonly kind: 'controller' | 'router' | 'tunnel'
   readonly id: string
-  readonly parts: readonly SupportBundleFile[]
+  readonly parts: readonly DebugBundleFile[]
 }
 
 /**

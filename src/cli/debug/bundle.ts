@@ -18,7 +18,7 @@ import {
 import { printJson, printLine } from '../terminal/output.ts'
 import { readFileTail } from '../terminal/tail.ts'
 import { errorMessage } from '../../lib/error-code.ts'
-import { type SupportBundleSubject, hostFacts, type SupportBundleFile } from './bundle-parts.ts'
+import { type DebugBundleSubject, hostFacts, type DebugBundleFile } from './bundle-parts.ts'
 import { routerBundleSubject } from './router-bundle-subject.ts'
 import { type TarFile, buildTarArchive } from './tar.ts'
 import { tunnelBundleSubject } from './tunnel-bundle-subject.ts'
@@ -39,7 +39,7 @@ const PART_BYTES_MAX = 4 * 1024 * 1024
 const ASK_MS = 10_000
 
 /**
- * Writes a support bundle: information about a controller, router or tunnel on this host, without
+ * Writes a debug bundle: information about a controller, router or tunnel on this host, without
  * secrets. If an item cannot be read, the bundle omits it and the manifest gives the reason: a
  * bundle of a stopped program is still useful.
  * @throws {CommandFailure}
@@ -67,7 +67,7 @@ export async function writeBundle(options: BundleOptions): Promise<void> {
 }
 
 /** The program that the bundle describes, with the files that the bundle contains. */
-function subjectOf({ config, router, tunnel }: BundleOptions): SupportBundleSubject {
+function subjectOf({ config, router, tunnel }: BundleOptions): DebugBundleSubject {
   if (router !== undefined) return routerBundleSubject(router)
   if (tunnel !== undefined) return tunnelBundleSubject(tunnel)
   if (config === undefined) throw usageFailure('name a configuration: --config FILE')
@@ -89,7 +89,7 @@ interface Gathered {
   readonly missing: readonly string[]
 }
 
-async function gather(parts: readonly SupportBundleFile[]): Promise<Gathered> {
+async function gather(parts: readonly DebugBundleFile[]): Promise<Gathered> {
   const files: TarFile[] = []
   const missing: string[] = []
   for (const { name, read } of parts) {
@@ -104,7 +104,7 @@ async function gather(parts: readonly SupportBundleFile[]): Promise<Gathered> {
   return { files, missing }
 }
 
-function partsOf(config: ControllerConfig): SupportBundleFile[] {
+function partsOf(config: ControllerConfig): DebugBundleFile[] {
   const ask = (operation: ClusterOperationName) => () =>
     sendToAdminSocket(config.data, clusterOperationRequest(operation, {}, ASK_MS))
   const facts = askOnce(ask('debug'))

@@ -12,10 +12,10 @@ import { readEndpoints } from '../../router/controllers/endpoints-file.ts'
 import { findHostStartFaults } from '../router/host-faults.ts'
 import { acquirePathLock } from '../terminal/process-lock.ts'
 import { readTextFile } from '../terminal/text-file.ts'
-import { type SupportBundleSubject, hostFacts } from './bundle-parts.ts'
+import { type DebugBundleSubject, hostFacts } from './bundle-parts.ts'
 
 /** @throws {CommandFailure} exit 2, one line for each fault of the configuration. */
-export function routerBundleSubject(path: string): SupportBundleSubject {
+export function routerBundleSubject(path: string): DebugBundleSubject {
   const loaded = loadRouterConfig(path, process.env)
   if (!loaded.ok) throw usageFailure(loaded.faults.map(formatConfigFault).join('\n'))
   const { config, effective, warnings } = loaded

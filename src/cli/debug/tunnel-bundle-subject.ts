@@ -6,12 +6,12 @@ import { inspectChain } from '../../pki/authority/inspection.ts'
 import { parseCertificates } from '../../pki/certificate.ts'
 import { sendHttpsRequest } from '../client/https-request.ts'
 import { readIdentityFile } from '../tunnel/identity-file.ts'
-import { type SupportBundleSubject, hostFacts } from './bundle-parts.ts'
+import { type DebugBundleSubject, hostFacts } from './bundle-parts.ts'
 
 const ASK_MS = 5000
 
 /** @throws {CommandFailure} exit 2 for an identity file that cannot be used. */
-export function tunnelBundleSubject(path: string): SupportBundleSubject {
+export function tunnelBundleSubject(path: string): DebugBundleSubject {
   const { origins, certificatePem, caPem } = readIdentityFile(path)
   const chain = parseCertificates(certificatePem)
   return {

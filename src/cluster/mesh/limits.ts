@@ -1,8 +1,8 @@
 /** Limits for callers of the mesh port, before and after their authentication. */
 export const meshLimits = {
   /**
-   * Maximum time from the first packet to the end of the TLS handshake; after it, the connection is
-   * closed.
+   * Maximum time from accepting a connection to the end of its TLS handshake; after that, the
+   * connection is closed.
    */
   meshHandshakeTimeoutMs: 10_000,
   /**

@@ -87,7 +87,8 @@ export class MemberDescriptions {
   }
 
   /**
-   * Keeps the descriptions of the members with these ids, and only the certificates of all others.
+   * Keeps the descriptions of the members with these ids. Members with other ids become former
+   * members: those with a certificate are kept for it, at most `FORMER_MAX`, for `FORMER_MS_MAX`.
    * Writes changes to the file if the last write is long enough ago.
    */
   keep(ids: ReadonlySet<NodeId>): void {

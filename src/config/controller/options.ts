@@ -406,7 +406,7 @@ export const controllerOptions = {
     }),
     logInsMax: defineOption(integerType(2, 4096), {
       default: 64,
-      why: 'Maximum concurrent log-ins, shared among source addresses. Further log-ins get 429.',
+      why: 'Maximum concurrent log-ins, shared among sources (IPv4 addresses, /64s of IPv6). Further log-ins get 429.',
     }),
     writeTimeoutMs: defineOption(integerType(500, 5 * MINUTE_MS), {
       default: 8000,

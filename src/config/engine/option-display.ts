@@ -11,7 +11,7 @@ export function formatOptionValue(option: ConfigOption<unknown>, value: unknown)
   return Array.isArray(value) ? value.join(', ') : String(value)
 }
 
-/** All values for a support bundle; secret values are redacted. */
+/** All values for a debug bundle; secret values are redacted. */
 export function redactedValues(fields: SchemaFields, values: object): Record<string, unknown> {
   const given = new Map(Object.entries(values))
   return Object.fromEntries(

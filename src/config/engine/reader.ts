@@ -202,7 +202,10 @@ export class ConfigReader {
     return values
   }
 
-  /** The keys that are present in a section, by their names in the table. */
+  /**
+   * The values that a section sets, by the name of the option; an alias counts as the name. Reports
+   * unknown keys, and options that are given twice.
+   */
   #members(tree: YamlMap, at: FieldsAt): Map<string, YamlTree> {
     const { fields, prefix } = at
     const members = new Map<string, YamlTree>()

@@ -46,8 +46,8 @@ interface OptionSettings<T> extends Effective {
   /** True if a reload of the configuration applies a new value. Otherwise a restart is needed. */
   readonly isReloaded?: true
   /**
-   * True if the value may contain a credential: faults, documents and support bundles then never
-   * show it.
+   * True if the value may contain a credential: faults, documents and debug bundles then never show
+   * it.
    */
   readonly isSecret?: boolean
   /** Alternative names that the file may use for the key. */

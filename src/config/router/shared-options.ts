@@ -61,7 +61,7 @@ export const channelOptions = {
   }),
   connectTimeoutMs: defineOption(millisecondsType(30, MINUTE_MS), {
     default: 5000,
-    why: 'Maximum time from the first packet of a connection to the end of the hello.',
+    why: 'Maximum time to the end of the hello: from the start of the dial, or from the end of the TLS handshake of an accepted connection.',
   }),
   connectTimeout: defineOption(optionalType(durationType(30, MINUTE_MS)), {
     default: null,

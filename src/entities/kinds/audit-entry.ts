@@ -25,8 +25,8 @@ export const auditEntry = defineEntity({
     session: textField(),
     address: textField(),
     /**
-     * `create`, `replace`, `patch`, `delete`, or the name of another command, such as
-     * `identity-disable`.
+     * `create`, `replace`, `patch`, `delete`, the name of another command, such as
+     * `identity-disable`, or the name of an action of a controller, such as `set-log-level`.
      */
     action: textField(),
     entity: textField(),

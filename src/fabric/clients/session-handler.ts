@@ -191,18 +191,18 @@ export class SessionHandler implements ChannelHandler {
 
   #wholeOf(routerId: string): WholeState {
     const { clients } = this.#deps
-    const audience = clients.audienceOf(routerId)
-    const known = this.#whole.get(audience.key)
+    const filter = clients.sessionFilterOf(routerId)
+    const known = this.#whole.get(filter.key)
     if (known !== undefined) return known
     const sessions = [...clients.sessionIds()].flatMap((id) => {
       const session = clients.session(id)
-      return session !== null && audience.has(session) ? [session] : []
+      return session !== null && filter.has(session) ? [session] : []
     })
     const whole = {
       ids: sessions.map(({ id }) => id),
       bodies: chunks(sessions).map((some) => this.#added(some, true)),
     }
-    this.#whole.set(audience.key, whole)
+    this.#whole.set(filter.key, whole)
     return whole
   }
 
@@ -327,12 +327,12 @@ export class SessionHandler implements ChannelHandler {
     const { clients } = this.#deps
     const readers = connections
       .filter((connection) => this.#sent.isKnown(connection) && !connection.channel.isClosed)
-      .map((connection) => ({ connection, audience: clients.audienceOf(connection.router.id) }))
+      .map((connection) => ({ connection, filter: clients.sessionFilterOf(connection.router.id) }))
     const news = new Map<RouterConnection, News>()
     for (const id of ids) {
       const session = clients.session(id)
-      for (const { connection, audience } of readers) {
-        const isAllowed = session !== null && audience.has(session)
+      for (const { connection, filter } of readers) {
+        const isAllowed = session !== null && filter.has(session)
         if (isAllowed === this.#sent.has(connection, id)) continue
         if (isAllowed) newsFor(news, connection).added.push(session)
         else newsFor(news, connection).removedIds.push(id)

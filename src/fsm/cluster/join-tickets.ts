@@ -63,7 +63,10 @@ const TICKET_ID = /^[A-Za-z0-9_-]{8,64}$/
 const DIGEST_BYTES = 32
 const STORE_ID_BYTES = 16
 
-/** Removes some expired tickets; each ticket command does so, and no timer is needed. */
+/**
+ * Removes some expired tickets. Called when a ticket is created or redeemed, so that no timer is
+ * needed.
+ */
 function pruneTickets(state: State, { logTimeMs }: CommandContext): void {
   let pruned = 0
   for (const id of Array.from(state.table('joinTicket').ids)) {

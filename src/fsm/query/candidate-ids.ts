@@ -199,8 +199,8 @@ function ofOperation(table: Records, operation: Comparison, tables: Tables): Can
 }
 
 /**
- * Candidates whose flag is true; null if an index cannot find them. (For records whose flag is
- * false there are no candidates: the index contains only records with the flag.)
+ * The records whose flag is true; null if the flag has no index. The index contains only these
+ * records, so a test for false has to scan the table.
  */
 function ofFlag(table: Records, symbol: FilterSymbol): Candidates | null {
   const field = symbol.type === 'boolean' ? indexedField(table, symbol) : null

@@ -7,7 +7,10 @@ import type { KeyedTokenBuckets } from './keyed-token-buckets.ts'
 import { sourceNetwork } from './source-network.ts'
 
 export interface ConnectionBounds {
-  /** Maximum open connections of one source address; the server immediately closes further ones. */
+  /**
+   * Maximum open connections of one source (an IPv4 address, a /64 of IPv6); the server immediately
+   * closes further ones.
+   */
   readonly connectionsPerSourceMax: number
   /**
    * Maximum open connections; the server immediately closes further ones. A server's
@@ -20,16 +23,16 @@ export interface ConnectionBounds {
    */
   readonly handshakeTimeoutMs: number | null
   /**
-   * Maximum handshakes in progress, in total and per source address. If one source reaches its
-   * limit, a new handshake of that source closes its oldest one. If the total is reached, a new
-   * handshake closes the oldest one of the source with the most handshakes in progress. Honest
-   * clients finish their handshake quickly, so slow clients cannot block them.
+   * Maximum handshakes in progress, in total and per source. If one source reaches its limit, a new
+   * handshake of that source closes its oldest one. If the total is reached, a new handshake closes
+   * the oldest one of the source with the most handshakes in progress. Honest clients finish their
+   * handshake quickly, so slow clients cannot block them.
    */
   readonly handshakesMax?: number
   readonly handshakesPerSourceMax?: number
   /**
-   * Maximum rate at which one source address may open connections; the server immediately closes
-   * further ones.
+   * Maximum rate at which one source may open connections; the server immediately closes further
+   * ones.
    */
   readonly rate?: KeyedTokenBuckets
   /** Connection capacity that this listener shares with other listeners. */
@@ -49,13 +52,11 @@ interface Handshake {
 }
 
 /**
- * Limits how many connections the server holds, how many one source address opens and holds, and
- * how long a TLS handshake may take. The deadline counts from the acceptance of the connection:
- * Node's own handshake timeout restarts with each byte, and leaves the connection open when it
- * expires.
- *
- * Call this function after the server has all its other listeners, so that they do not see refused
- * connections.
+ * Limits how many connections the server holds, how many one source (an IPv4 address, a /64 of
+ * IPv6) opens and holds, and how long a TLS handshake may take. The deadline counts from the
+ * acceptance of the connection: Node's own handshake timeout restarts with each byte, and leaves
+ * the connection open when it expires. Call this function after the server has all its other
+ * listeners, so that they do not see refused connections.
  */
 export function limitConnections(server: Server, bounds: ConnectionBounds): void {
   const sources = new KeyedCounts()

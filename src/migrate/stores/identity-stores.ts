@@ -23,7 +23,7 @@ import {
 } from './stored-field-rules.ts'
 import {
   issuingAuthorityId,
-  noteIssuer,
+  checkIssuer,
   readCertificateWithSha1,
   readNextCertificate,
 } from './stored-certificate.ts'
@@ -268,7 +268,7 @@ function certificateFieldsOf(record: StoredRecord, conversion: Conversion) {
   if (stored.toLowerCase() !== leaf.sha1) {
     record.note('changed', 'certFingerprint', 'it was not that of certPem')
   }
-  if (record.flag('isIssuedByNetwork')) noteIssuer(record, leaf, conversion)
+  if (record.flag('isIssuedByNetwork')) checkIssuer(record, leaf, conversion)
   return {
     certPem: pem,
     fingerprint: leaf.sha1,

@@ -16,7 +16,7 @@ import {
 import { toAdoptableFingerprint } from './identity-stores.ts'
 import {
   type CertificateText,
-  noteIssuer,
+  checkIssuer,
   readCertificateText,
   readNextCertificate,
 } from './stored-certificate.ts'
@@ -70,7 +70,7 @@ export const routerStore: StoreTable = {
     const edge = record.section('edge')
     const transit = record.section('transitRouter')
     const leaf = leafOf(record, edge, conversion)
-    if (leaf !== null) noteIssuer(record, leaf.certificate, conversion)
+    if (leaf !== null) checkIssuer(record, leaf.certificate, conversion)
     const renewing = edge ?? transit
     const next = renewing === null ? null : readNextCertificate(renewing, 'unverifiedFingerprint')
     const names = leaf === null ? [] : normalizedHosts(leaf.certificate.names)

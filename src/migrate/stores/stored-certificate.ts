@@ -134,7 +134,7 @@ function hasSigned({ contents, der }: StoredCertificate, { native }: Certificate
  * it. Compares only names and key ids, which is enough to detect files of different networks;
  * controllers verify the signatures later.
  */
-export function noteIssuer(
+export function checkIssuer(
   record: StoredRecord,
   certificate: Pick<StoredCertificate, 'contents'>,
   { networkAuthorities, report }: Conversion,

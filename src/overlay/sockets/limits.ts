@@ -27,7 +27,7 @@ export const socketLimits = {
   datagramsIdleMs: 60_000,
   /** Maximum UDP peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,
-  /** Maximum UDP peers of a datagram listener that have the same source address. */
+  /** Maximum UDP peers of one source at a datagram listener. */
   datagramPeersPerSourceMax: 1024,
   /** Maximum datagrams of one peer that wait for its circuit; more are dropped. */
   datagramsWaitingMax: 16,
@@ -43,8 +43,7 @@ export const socketLimits = {
   /** Maximum open connections of one stream listener; more are closed immediately. */
   streamConnectionsMax: 8192,
   /**
-   * Maximum open connections from one source address to one stream listener; more are closed
-   * immediately.
+   * Maximum open connections from one source to one stream listener; more are closed immediately.
    */
   streamConnectionsPerSourceMax: 4096,
   /** Maximum TLS handshakes of one listener at the same time. */

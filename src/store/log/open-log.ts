@@ -177,9 +177,10 @@ function openWhole(
  * Computes the missing tail: the position up to which the log may lack acknowledged entries. An
  * earlier repair may have recorded one. There is also one if the log does not contain the state's
  * position and the state did not come from a snapshot: apply never gets ahead of the durable log,
- * so the log lost its end without a trace. Then the whole term counts as missing until a leader
- * reports its end. After a snapshot, a crash may simply have prevented the reset of the log. A
- * missing tail is then wrong, because it could withhold a vote that a candidate needs.
+ * so the log lost its end without a trace. Then the missing tail is the last possible position of
+ * the term, until a leader reports the end of the term. After a snapshot, a crash may simply have
+ * prevented the reset of the log. A missing tail is then wrong, because it could withhold a vote
+ * that a candidate needs.
  */
 function missingTail(
   meta: LogMetadata,

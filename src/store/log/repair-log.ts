@@ -27,7 +27,7 @@ export interface LogRepair {
   readonly kept: Position
   /**
    * Position up to which acknowledged entries may be missing (raft/missing-tail.ts). null: no
-   * acknowledged entry is lost. Index `UNKNOWN_INDEX`: the whole term may be lost.
+   * acknowledged entry is lost. Index `UNKNOWN_INDEX`: any entry of the term may be lost.
    */
   readonly owed: Position | null
   /** Folder with copies of the damaged files; null when they could not be copied. */

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { OidcProviderClient } from '../../../src/cli/client/oidc-provider-client.ts'
@@ -52,7 +54,9 @@ describe('the local port for the browser’s redirect', () => {
     const listener = await RedirectListener.open()
     const { port } = new URL(listener.uri)
     expect(listener.uri).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/auth\/callback$/)
-    expect(port).not.toBe('')
+    const socket = connect(Number(port), '127.0.0.1')
+    await once(socket, 'connect')
+    socket.destroy()
     await listener.close()
   })
 
@@ -162,7 +166,7 @@ describe('a log-in in the browser', () => {
     }
   })
 
-  test('opens a URL that contains no secret', async () => {
+  test('begins with a URL that contains a hash of the code verifier, and not the verifier', async () => {
     const begun = await provider.begin(`http://127.0.0.1:${await freePort()}/auth/callback`)
     expect(begun.url).not.toContain(begun.verifier)
     expect(new URL(begun.url).searchParams.get('code_challenge_method')).toBe('S256')

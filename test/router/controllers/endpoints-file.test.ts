@@ -33,7 +33,7 @@ test('A written endpoints file can be read again, and only its owner may read it
   expect(readFileSync(path, 'utf8')).toContain('endpoints:\n')
 })
 
-test('An endpoints file that an OpenZiti router wrote is read, without its incomplete entries', () => {
+test('An endpoints file in the format of OpenZiti routers is read, without its invalid entries', () => {
   writeFileSync(
     path,
     `endpoints: ["tls:a.test:1", "http:no.test:1", 5, "tls:b.test:0"]

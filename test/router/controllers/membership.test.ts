@@ -422,7 +422,7 @@ describe('A controller at an address in a router’s configuration', () => {
     expect(stage.members.refusal('a', keyOf('a'))).toBe(null)
   })
 
-  test('is not used as a controller if a majority of two or more controllers does not list it', () => {
+  test('is not used as a controller if both known controllers omit it from their lists', () => {
     const stage = new Stage('a b', 'c')
     for (const id of ['a', 'b']) stage.says(id, 'a b')
     stage.connect('c')
@@ -460,7 +460,7 @@ describe('The keys of controllers that a router knows', () => {
     expect(stage.keyOf('a')).toBe(keyOf('a'))
   })
 
-  test('are refused once a majority lists them as keys of a removed controller; a single controller is not enough', () => {
+  test('are refused once a majority lists them as removed; a router that knows only one controller ignores its list', () => {
     const stage = new Stage('a b c d')
     for (const id of ['a', 'b']) stage.says(id, 'a b c d', { removed: 'x' })
     expect(stage.members.removed).toEqual([])
@@ -474,7 +474,7 @@ describe('The keys of controllers that a router knows', () => {
     expect(alone.members.removed).toEqual([])
   })
 
-  test('are accepted again for removed controllers when a majority lists them as keys of members', () => {
+  test('are accepted again once a majority lists the removed controllers as members', () => {
     const stage = new Stage('a b')
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: 'c' })
     stage.says('a', 'a b c', { removed: 'c' })
@@ -483,7 +483,7 @@ describe('The keys of controllers that a router knows', () => {
     expect([stage.known, stage.members.removed.length]).toEqual(['a b c', 0])
   })
 
-  test('are remembered for removed controllers up to a limit, with the newest kept', () => {
+  test('are remembered after a removal up to a limit; the newest are kept', () => {
     const stage = new Stage('a b')
     const gone = Array.from({ length: 100 }, (_, number) => `x${number}`)
     for (const id of ['a', 'b']) stage.says(id, 'a b', { removed: gone.join(' ') })

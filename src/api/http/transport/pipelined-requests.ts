@@ -25,7 +25,7 @@ export class PipelinedRequests {
   /**
    * Starts the request immediately, or after the responses to earlier requests. Closes the
    * connection if too many requests wait, or if no memory is left for another request from its
-   * source address.
+   * source.
    */
   admit({ socket }: IncomingMessage, response: ServerResponse, begin: () => void): void {
     // A response has its socket from the start, unless an earlier response still uses the socket.

@@ -63,9 +63,9 @@ interface Unread extends ListLinks<Unread> {
  * Sends the bodies of responses no faster than clients read them, and limits the memory for the
  * bodies, for the copies that Node.js and TLS hold until the system accepts them, and for requests
  * that wait behind a response. A larger body is sent in pieces, so that TLS never has an encrypted
- * copy of the whole body. Unsent bytes count against the source address. If a client stops reading
- * or reads too slowly, the controller closes its connection; it does so earlier if other clients
- * need the memory.
+ * copy of the whole body. Unsent bytes count against the source (an IPv4 address, a /64 of IPv6).
+ * If a client stops reading or reads too slowly, the controller closes its connection; it does so
+ * earlier if other clients need the memory.
  */
 export class UnreadResponses {
   readonly #limits: UnsentLimits
@@ -80,8 +80,8 @@ export class UnreadResponses {
   }
 
   /**
-   * Whether a response of this size may be sent to the source address; called before the response's
-   * head is written. If memory is short, first closes connections whose clients read nothing.
+   * Whether a response of this size may be sent to the source; called before the response's head is
+   * written. If memory is short, first closes connections whose clients read nothing.
    */
   hasRoomFor(source: string, bytes: number): boolean {
     // @guard answers-owed-to-one-source
@@ -215,8 +215,8 @@ export class UnreadResponses {
 
   /**
    * Closes the connection that has made no progress for the longest time. Chooses among the
-   * connections of this source address or, if the memory for all sources is used up, of the source
-   * that uses most.
+   * connections of this source or, if the memory for all sources is used up, of the source that
+   * uses most.
    * @returns false if none of these connections may be closed, usually because all have recently
    * made progress.
    */

@@ -94,7 +94,7 @@ const EXPORT_PAGE = 100
  */
 export const EXPORTED_ROWS_MAX = 20_000
 
-/** All pairs of a list as a CSV file. */
+/** The pairs of a list as a CSV file, at most {@link EXPORTED_ROWS_MAX}. */
 export async function accessCsv(
   query: AccessQuery,
   onProgress: (rows: number, all: number) => void,

@@ -10,7 +10,7 @@ import { texts } from '../../texts.ts'
 import type { ServedSchema } from '../../client/api-document.ts'
 import { CancelledError } from '../../../client/client-errors.ts'
 import { resolveDataSchema } from './data-schema.ts'
-import { emptyDraft, type FormFault, groupWidget } from './form-model.ts'
+import { initialDraft, type FormFault, groupWidget } from './form-model.ts'
 import type { FieldHint } from './field-hints.ts'
 import type { FormField, GroupWidget } from './form-field.ts'
 import { type Draft, isObject, isDeepEqual } from './json-values.ts'
@@ -92,7 +92,7 @@ export function ConfigDataInput(props: ConfigDataProps) {
   const widget = isObject(data) ? (form?.widget ?? null) : null
   useEffect(() => {
     if (!isNew || widget === null) return
-    const usual = emptyDraft(widget.fields)
+    const usual = initialDraft(widget.fields)
     const isUntouched = isDeepEqual(data, filled.current)
     if (isUntouched && !isDeepEqual(data, usual)) onChange(usual)
     // A restored draft may contain the usual data, which another type must not inherit either.

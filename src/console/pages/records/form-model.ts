@@ -252,9 +252,10 @@ export function pickShownFields(draft: Draft, fields: readonly FormField[]): Dra
 }
 
 /**
- * Initial values in the form for a new record: those of required fields with an obvious value.
+ * Initial values of the form for a new record: the declared ones, and the obvious values of other
+ * required fields.
  */
-export function emptyDraft(fields: readonly FormField[]): Draft {
+export function initialDraft(fields: readonly FormField[]): Draft {
   const values = fields.flatMap(({ name, isRequired, widget, initial }): [string, unknown][] => {
     if (typeof initial === 'function') return [[name, (initial as () => unknown)()]]
     if (initial !== undefined) return [[name, initial]]
@@ -281,7 +282,7 @@ function initialOf(widget: Widget): readonly unknown[] {
     case 'choice':
       return [widget.options[0] ?? '']
     case 'group':
-      return [emptyDraft(widget.fields)]
+      return [initialDraft(widget.fields)]
     default:
       return []
   }

@@ -29,7 +29,7 @@ export const secretMemberNames: ReadonlySet<string> = new Set([
   'enrollmentToken',
 ])
 
-/** All rows of a list, with its filter and order. */
+/** The rows of a list, with its filter and order, at most {@link EXPORTED_ROWS_MAX}. */
 export async function readAllRows(
   kind: ConsoleKind,
   state: ListState,

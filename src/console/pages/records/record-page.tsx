@@ -16,7 +16,7 @@ import { Notice, Skeleton } from '../../controls/status.tsx'
 import { Time } from '../../controls/time.tsx'
 import { texts } from '../../texts.ts'
 import { DeleteDialog } from './delete-dialog.tsx'
-import { draftFromRecord, emptyDraft, buildFormFields } from './form-model.ts'
+import { draftFromRecord, initialDraft, buildFormFields } from './form-model.ts'
 import type { Draft } from './json-values.ts'
 import type { FormField } from './form-field.ts'
 import type { ConsoleKind } from './kinds.ts'
@@ -90,7 +90,7 @@ async function load(
     mayDelete: deletion !== null && hasPermission(deletion.permission),
   }
   if (id === null) {
-    const values = emptyDraft(fields ?? [])
+    const values = initialDraft(fields ?? [])
     const prefilled = await prefilledFor(kind, signal)
     return { ...common, record: null, related: null, etag: null, values, lists: [], prefilled }
   }
