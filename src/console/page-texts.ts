@@ -199,7 +199,7 @@ export const pageTexts = {
     filter: 'Filter events',
     kind: 'Kind',
     every: 'All kinds',
-    usage: 'Show traffic, session records and connections to controllers',
+    usage: 'Show traffic, circuits, session records and connections to controllers',
     kinds: {
       accessEnd: 'Access',
       alert: 'Alarm',

@@ -69,13 +69,21 @@ describe('an event about a changed record', () => {
     expect(eventRecords(deleted)).toEqual([{ path: 'identities', id: 'i1', name: '' }])
   })
 
-  test('is frequent if it is about a session or a connection, which other events report too', () => {
+  test('is frequent if it is about traffic, a successful dial, a session or a connection to a controller', () => {
     const kinds = ['services', 'apiSessions', 'sessions', 'apiSessionsX'].map(change)
     expect(kinds.map(isFrequentEvent)).toEqual([false, true, true, false])
     expect([event('usage', {}), event('authentication', {})].map(isFrequentEvent)).toEqual([
       true,
       false,
     ])
+    const circuits = ['created', 'deleted', 'failed'].map((type) =>
+      event('circuit', { event_type: type }),
+    )
+    expect(circuits.map(isFrequentEvent)).toEqual([true, true, false])
+    const dials = ['service.dial.success', 'service.dial.fail'].map((type) =>
+      event('service', { event_type: type }),
+    )
+    expect(dials.map(isFrequentEvent)).toEqual([true, false])
     const connections = ['ctrl', 'router'].map((type) => event('connect', { dst_type: type }))
     expect(connections.map(isFrequentEvent)).toEqual([true, false])
     const logIns = ['created', 'deleted'].map((type) => event('apiSession', { event_type: type }))

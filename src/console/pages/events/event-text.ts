@@ -69,12 +69,14 @@ export function eventTone(event: NetworkEvent): BadgeTone {
 }
 
 /**
- * Whether an event is about traffic, or about a session or a connection to a controller, which
- * another event reports too. Such events are frequent.
+ * Whether an event is about traffic or a circuit that did not fail, or about a session or a
+ * connection to a controller, which another event reports too. Such events are frequent.
  */
 export function isFrequentEvent(event: NetworkEvent): boolean {
   const { namespace, fields } = event
   if (namespace === 'connect') return fields['dst_type'] === 'ctrl'
+  if (namespace === 'circuit') return eventTypeName(event) !== 'failed'
+  if (namespace === 'service') return eventTypeName(event).endsWith('dial.success')
   if (namespace === 'apiSession') return eventTypeName(event) === 'created'
   if (namespace !== ENTITY_CHANGE) return namespace === 'usage' || namespace === 'metrics'
   return /^(apiS|s)essions$/.test(String(fields['entityType'] ?? fields['entity_type']))
