@@ -2,14 +2,9 @@ import type { KeyObject } from 'node:crypto'
 
 import { DerError } from '../asn1/der.ts'
 import { formatDistinguishedName } from '../asn1/distinguished-name.ts'
-import {
-  readBasicConstraints,
-  keyUsageBit,
-  readKeyUsage,
-  readKeyPurposes,
-} from '../asn1/extensions.ts'
+import { readBasicConstraints, keyUsageBit, readKeyUsage } from '../asn1/extensions.ts'
 import { isAllowedKey, inspectKey, ALLOWED_KEYS_TEXT } from '../asn1/key-info.ts'
-import { extensionOids, purposeOids } from '../asn1/object-identifiers.ts'
+import { extensionOids } from '../asn1/object-identifiers.ts'
 import { isSignedBy, readSignatureAlgorithm, type SignatureAlgorithm } from '../asn1/signature.ts'
 import { type Certificate } from '../certificate.ts'
 import {
@@ -17,6 +12,7 @@ import {
   type ConstraintBudget,
   readNameConstraints,
 } from './name-constraints.ts'
+import { permitsPurpose } from './key-purposes.ts'
 import { isoTime } from '../../lib/text/format-time.ts'
 
 /** Limits of the search for one chain; a chain that needs more is refused. */
@@ -129,20 +125,17 @@ const known: ReadonlySet<string> = new Set(Object.values(extensionOids))
 
 /** Checks that apply to every certificate of a path. */
 function commonFault(
-  { contents }: Certificate,
+  certificate: Certificate,
   { requiresClientAuth }: ClientChainInput,
 ): string | null {
+  const { contents } = certificate
   if (!isAllowedKey(inspectKey(contents.spki))) {
     return `has a key of no kind allowed (${ALLOWED_KEYS_TEXT})`
   }
   for (const [type, { isCritical }] of contents.extensions) {
     if (isCritical && !known.has(type)) return 'has a critical extension that is not known here'
   }
-  const purposes = requiresClientAuth ? readKeyPurposes(contents.extensions) : null
-  const isForClients =
-    purposes === null ||
-    purposes.includes(purposeOids.clientAuth) ||
-    purposes.includes(purposeOids.any)
+  const isForClients = !requiresClientAuth || permitsPurpose(certificate, 'clientAuth')
   return isForClients ? null : 'is not meant for clients (extended key usage without clientAuth)'
 }
 

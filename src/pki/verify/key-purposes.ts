@@ -16,8 +16,23 @@ export function missingPurposes(
   return permitted === null ? [] : needed.filter((name) => !permitted.includes(purposeOids[name]))
 }
 
-/** @throws {CertificateError} `wrong-usage`. */
+/**
+ * Whether a certificate permits a purpose, also by `anyExtendedKeyUsage`. Controllers and OpenZiti
+ * accept that purpose in place of each other; OpenSSL does not.
+ */
+export function permitsPurpose(
+  { contents }: Pick<Certificate, 'contents'>,
+  purpose: Purpose,
+): boolean {
+  const permitted = readKeyPurposes(contents.extensions)
+  return (
+    permitted === null ||
+    [purposeOids[purpose], purposeOids.any].some((one) => permitted.includes(one))
+  )
+}
+
+/** @throws {CertificateError} `wrong-usage` unless {@link permitsPurpose}. */
 export function checkPurpose(certificate: Certificate, purpose: Purpose): void {
-  if (missingPurposes(certificate, [purpose]).length === 0) return
+  if (permitsPurpose(certificate, purpose)) return
   throw new CertificateError('wrong-usage', `its extended key usage lacks ${purpose}`)
 }

@@ -6,7 +6,7 @@ import {
 } from '../certificate.ts'
 import { withPathInError, certificatesPem, readCertificates } from './identity-files.ts'
 import { readSecretFile } from '../secret-file.ts'
-import { checkPurpose } from './key-purposes.ts'
+import { missingPurposes } from './key-purposes.ts'
 
 /**
  * Absolute paths of a certificate and its key. A listener presents the certificate if the client
@@ -72,5 +72,7 @@ function checkServerLeaf(leaf: Certificate, certificates: number): void {
   if (leaf.dnsNames.length + leaf.ipAddresses.length === 0) {
     throw new CertificateError('wrong-identity', 'it names no host as alternative name')
   }
-  checkPurpose(leaf, 'serverAuth')
+  if (missingPurposes(leaf, ['serverAuth']).length > 0) {
+    throw new CertificateError('wrong-usage', 'its extended key usage lacks serverAuth')
+  }
 }
