@@ -40,6 +40,14 @@ test('two events, or events at different times, keep their rows', () => {
   expect(shapes(apart)).toHaveLength(3)
 })
 
+test('events of several controllers are listed by time, newest first, whatever the order of their arrival', () => {
+  const [late, early, middle] = [30, 10, 20].map((second) =>
+    offline('router', `r${second}`, second),
+  )
+  const rows = groupEvents([late, early, middle].filter((one) => one !== undefined))
+  expect(rows.map(({ first }) => first)).toEqual([late, middle, early])
+})
+
 test('a row for several events names their records, or the controllers that they are about', () => {
   const lost = (id: string) =>
     event('cluster', 10, { eventType: 'peer.disconnected', peers: [{ id }], leaderId: 'ctrl1' })

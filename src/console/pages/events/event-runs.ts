@@ -34,13 +34,15 @@ function causesOf(event: NetworkEvent): readonly string[] {
   return [[namespace, type, kind, metadata?.author?.id ?? ''].join(' ')]
 }
 
-/** Joins events with a common cause that happened at about the same time. */
+const timeOf = ({ timestamp }: NetworkEvent): number => Date.parse(timestamp)
+
+/** Joins events with a common cause that happened at about the same time. Newest first. */
 export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[] {
   const runs: { readonly atMs: number; events: NetworkEvent[] }[] = []
   // By cause: the newest run with this cause.
   const open = new Map<string, (typeof runs)[number]>()
   for (const event of events) {
-    const [causes, atMs] = [causesOf(event), Date.parse(event.timestamp)]
+    const [causes, atMs] = [causesOf(event), timeOf(event)]
     const run = causes
       .map((cause) => open.get(cause))
       .find((one) => one !== undefined && Math.abs(one.atMs - atMs) <= RUN_MS)
@@ -52,7 +54,7 @@ export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[
     runs.push(next)
     for (const cause of causes) open.set(cause, next)
   }
-  return runs.flatMap(({ events: all }): readonly EventRun[] => {
+  const rows = runs.flatMap(({ events: all }): readonly EventRun[] => {
     // The event of the router represents those of its terminators and links.
     const first = all.find(({ namespace }) => namespace === 'router') ?? all[0]
     if (first === undefined) return []
@@ -60,6 +62,8 @@ export function groupEvents(events: readonly NetworkEvent[]): readonly EventRun[
       ? all.map((event) => ({ first: event, events: [event] }))
       : [{ first, events: all }]
   })
+  // Events of several controllers arrive in another order than they happened.
+  return rows.sort((one, other) => timeOf(other.first) - timeOf(one.first))
 }
 
 /**

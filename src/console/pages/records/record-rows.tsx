@@ -106,7 +106,7 @@ export function RecordTable(props: {
               isSelectable
                 ? {
                     isOn: rows.length > 0 && first.every(({ id }) => selection.value.has(id)),
-                    isPartial: selection.value.size < totalRows,
+                    isPartial: selection.value.size > 0 && selection.value.size < totalRows,
                     onChange: (isOn) => select(isOn ? first : rows, isOn),
                   }
                 : null
@@ -334,7 +334,7 @@ function Space({ heightPx, cells }: { readonly heightPx: number; readonly cells:
 
 interface Selecting {
   readonly isOn: boolean
-  /** Whether the list has further records that are not selected. */
+  /** Whether some records of the list are selected, but not all. */
   readonly isPartial?: boolean
   readonly onChange: (isOn: boolean) => void
 }
@@ -345,7 +345,7 @@ function Check({ label, isOn, isPartial, onChange }: Selecting & { readonly labe
       type="checkbox"
       aria-label={label}
       checked={isOn}
-      indeterminate={isOn && isPartial}
+      indeterminate={isPartial}
       onChange={({ currentTarget }) => onChange(currentTarget.checked)}
     />
   )
