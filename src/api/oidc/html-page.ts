@@ -83,6 +83,8 @@ export function renderHtmlPage({
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
+    // Without it, browsers request /favicon.ico, which the policy below forbids.
+    '<link rel="icon" href="data:,">' +
     `<title>${escapeHtml(title)}</title><style>${style}</style></head><body><main>` +
     `<p class="brand">Flotilla</p><h1>${escapeHtml(title)}</h1>${faultHtml}${content}</main></body></html>`
   // @guard oidc/authorization--framed
