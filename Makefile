@@ -92,7 +92,7 @@ drills: test-tools $(INSTALLED)
 	@TMPDIR=$(CURDIR)/.test/tmp FLOTILLA_PROGRAM=$(CURDIR)/.test/program/bin/flotilla vitest run --project nightly
 
 # All pages of the console in a browser, against real controllers (Debian: apt-get install chromium).
-# FIREFOX=/usr/bin/firefox-esr opens them in Firefox instead.
+# FIREFOX=/usr/bin/firefox-esr opens them in Firefox instead, and skips the log-in by client certificate.
 test-console: $(INSTALLED)
 	@mkdir -p .test/tmp
 	@node tools/build-program.ts .test/program --self-contained

@@ -16,6 +16,7 @@ import {
   axeFindings,
   browserMissing,
   fillLogIn,
+  isFirefox,
   logIn,
   overflows,
 } from './support/console-browser.ts'
@@ -460,31 +461,35 @@ describe.skipIf(browserMissing !== null)('The console', () => {
     await again.locator('nav a').first().waitFor({ state: 'attached' })
   })
 
-  test('logs a user in with the certificate of the browser, and shows an error to a user without one', async () => {
-    const enrolling = await Enrolling.on(network.cluster)
-    const body = { name: 'with a key', type: 'User', isAdmin: true, enrollment: { ott: true } }
-    const identityId = await create('identities', body)
-    const { enrollment } = await enrolling.shown(1, `/identities/${identityId}`)
-    const requested = await newRequest()
-    const { token } = (enrollment as { readonly ott: { readonly token: string } }).ott
-    const { cert } = dataOf(await enrolling.ott(1, token, requested))
-    const certificate = {
-      cert: Buffer.from(String(cert)),
-      key: Buffer.from(requested.privateKeyPem),
-    }
-    const page = await network.browser.page({
-      certificate: { origin: new URL(url(1)).origin, ...certificate },
-    })
-    await page.goto(url(1))
-    await page.getByRole('button', { name: texts.logIn.byCertificate }).click()
-    await page.locator('nav a').first().waitFor({ state: 'attached' })
-    expect(await page.locator('body').textContent()).toContain('with a key')
+  // Playwright cannot give a client certificate to a Firefox that it controls through WebDriver BiDi.
+  test.skipIf(isFirefox)(
+    'logs a user in with the certificate of the browser, and shows an error to a user without one',
+    async () => {
+      const enrolling = await Enrolling.on(network.cluster)
+      const body = { name: 'with a key', type: 'User', isAdmin: true, enrollment: { ott: true } }
+      const identityId = await create('identities', body)
+      const { enrollment } = await enrolling.shown(1, `/identities/${identityId}`)
+      const requested = await newRequest()
+      const { token } = (enrollment as { readonly ott: { readonly token: string } }).ott
+      const { cert } = dataOf(await enrolling.ott(1, token, requested))
+      const certificate = {
+        cert: Buffer.from(String(cert)),
+        key: Buffer.from(requested.privateKeyPem),
+      }
+      const page = await network.browser.page({
+        certificate: { origin: new URL(url(1)).origin, ...certificate },
+      })
+      await page.goto(url(1))
+      await page.getByRole('button', { name: texts.logIn.byCertificate }).click()
+      await page.locator('nav a').first().waitFor({ state: 'attached' })
+      expect(await page.locator('body').textContent()).toContain('with a key')
 
-    const without = await network.browser.page()
-    await without.goto(url(1))
-    await without.getByRole('button', { name: texts.logIn.byCertificate }).click()
-    await without.getByText(texts.logIn.certificateRefused).waitFor()
-  })
+      const without = await network.browser.page()
+      await without.goto(url(1))
+      await without.getByRole('button', { name: texts.logIn.byCertificate }).click()
+      await without.getByText(texts.logIn.certificateRefused).waitFor()
+    },
+  )
 
   test('updates all eight tabs of one browser after a change', async () => {
     const first = await open(1, 'activity/live')

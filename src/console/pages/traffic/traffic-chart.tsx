@@ -84,7 +84,7 @@ export function TrafficChart(props: {
           viewBox={`0 0 ${count * BAR} ${HEIGHT}`}
           preserveAspectRatio="none"
           role="slider"
-          tabIndex={0}
+          tabindex={0}
           aria-label={title}
           aria-valuemin={0}
           aria-valuemax={count - 1}
