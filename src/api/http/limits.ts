@@ -37,7 +37,7 @@ export const httpLimits = {
    * connection is closed.
    */
   handshakeTimeoutMs: 8 * SECOND_MS,
-  /** Interval for enforcing the timeouts of headers, of requests and of idle connections. */
+  /** Interval for enforcing the timeouts of headers, of requests and of unread responses. */
   timeoutCheckMs: SECOND_MS,
   /**
    * Maximum pipelined requests of one connection that wait until an earlier response is sent; above
@@ -68,21 +68,22 @@ export const httpLimits = {
    */
   unsentBytesMax: 32 * 1024 * 1024,
   /**
-   * Bytes of a request that are read and discarded after an early response, before the connection
-   * is closed.
+   * Maximum bytes of a request that are read and discarded after an early response, before the
+   * connection is closed.
    */
   lingerBytesMax: 8 * 1024 * 1024,
   /** Maximum time for reading and discarding the bytes of `lingerBytesMax`. */
   lingerMs: 2 * SECOND_MS,
   /**
-   * Maximum requests that wait for a write, a log index or a password hash; shared fairly among
-   * identities and, for unauthenticated callers, sources. Above the total or the caller's share:
-   * 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum requests that wait for a result, such as a write, a log index or a password hash, and
+   * maximum requests that wait for processor time. Both are shared fairly among identities and, for
+   * unauthenticated callers, sources. Above the total or the caller's share: 429
+   * SERVER_TOO_MANY_REQUESTS.
    */
   waitingRequestsMax: 4096,
   /**
-   * Main-thread time that a caller may use without waiting. Requests of a caller that has recently
-   * used more time wait in that caller's queue.
+   * Main-thread time that a caller may use without waiting, in addition to a quarter of all time.
+   * Requests of a caller that has recently used more time wait in that caller's queue.
    */
   processorBurstMs: 20,
   /** Main-thread time for queued requests in one turn of the event loop. */
@@ -90,8 +91,9 @@ export const httpLimits = {
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,
   /**
-   * Maximum time from the end of the headers to the response, except for operations with a longer
-   * limit; after that: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was proposed.
+   * Maximum time from the end of the headers until the operation begins, if the request waits for
+   * processor time, and maximum time that the operation then takes. After that: 503 TIMEOUT, or
+   * OUTCOME_UNKNOWN when a write was proposed. Some operations have a longer limit.
    */
   handlerTimeoutMs: 10 * SECOND_MS,
   /** Maximum time until all headers have arrived. */

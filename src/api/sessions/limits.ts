@@ -51,7 +51,7 @@ export const apiSessionLimits = {
    * may have been lost.
    */
   refreshReuseMs: 2 * MINUTE_MS,
-  /** Maximum sessions whose last used refresh token this controller records, by its generation. */
+  /** Maximum sessions for which this controller records which refresh token was last used. */
   refreshSessionsMax: 200_000,
   /**
    * Interval at which controllers drop what they recorded about refresh tokens of ended sessions.
