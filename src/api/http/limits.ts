@@ -45,8 +45,8 @@ export const httpLimits = {
    */
   pipelinedRequestsMax: 64,
   /**
-   * A larger response is sent in pieces of this size, each after the client has read the previous
-   * piece.
+   * A larger response is sent in pieces of this size, each after the operating system has accepted
+   * the previous piece.
    */
   answerPieceBytes: 64 * 1024,
   /** If a client reads nothing of a response for this time, its connection is closed. */
@@ -120,8 +120,8 @@ export const httpLimits = {
   /** Maximum values of one repeated query parameter. */
   queryValuesMax: 100,
   /**
-   * A list with more bytes, or with more rows than a page, is a long list: its response is created
-   * in steps, interleaved with other requests.
+   * A list with more bytes, or with more rows than the largest page, is a long list. Only a limited
+   * number of long lists is created at the same time (`longListsMax`).
    */
   longListBytesMin: 512 * 1024,
   /**
@@ -138,18 +138,24 @@ export const httpLimits = {
    * Maximum bytes of a long list for other callers; above that: 400 COULD_NOT_VALIDATE on `limit`.
    */
   longListBytesOfOthersMax: 4 * 1024 * 1024,
-  /** A list with fewer bytes is not compressed: it fits in one or two packets. */
+  /**
+   * A compressible response, such as a list, with fewer bytes is not compressed: it fits in one or
+   * two packets.
+   */
   compressedBytesMin: 2048,
   /**
-   * A list with more bytes is not compressed, because memory would hold it both uncompressed and
-   * compressed.
+   * A compressible response with more bytes is not compressed, because memory would hold it both
+   * uncompressed and compressed.
    */
   compressedBytesMax: 4 * 1024 * 1024,
-  /** A list up to this size is compressed in the main thread, a larger one in another thread. */
+  /**
+   * A compressible response up to this size is compressed in the main thread, a larger one in
+   * another thread.
+   */
   compressedAtOnceBytesMax: 256 * 1024,
   /**
-   * Maximum lists that other threads compress at the same time, shared fairly among callers; above
-   * that, lists are sent uncompressed.
+   * Maximum responses that other threads compress at the same time, shared fairly among callers;
+   * above that, responses are sent uncompressed.
    */
   compressionsMax: 4,
 }

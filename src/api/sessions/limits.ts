@@ -38,7 +38,9 @@ export const apiSessionLimits = {
    * session from a controller.
    */
   sessionReopensMax: 120,
-  /** Maximum reopened service sessions per minute for all API sessions together. */
+  /**
+   * Maximum service sessions that one controller reopens per minute, for all API sessions together.
+   */
   sessionReopensInAllMax: 12_000,
   /** Lifetime of an OIDC access token. */
   accessTokenMs: 30 * MINUTE_MS,
