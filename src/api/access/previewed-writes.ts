@@ -105,7 +105,8 @@ export class PreviewedWriteBuilder {
   /**
    * Validates one change of any kind in the same way as the operation for that kind, and converts
    * the change to a write.
-   * @throws {Problem} in the same cases as that operation.
+   * @throws {Problem} in the cases in which that operation refuses a body before it proposes the
+   * write.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,

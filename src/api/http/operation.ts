@@ -122,7 +122,7 @@ export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Repl
 
 /**
  * An operation whose handler receives the body with the type of its schema. The cast to this type
- * is safe, because the pipeline validates each body.
+ * is safe, because the pipeline validates each JSON body, and passes any other body as text.
  */
 export function operationWithBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {

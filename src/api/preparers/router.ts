@@ -48,8 +48,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 }
 
 /**
- * Prepares a router of the fabric API: the caller chooses its id and may already know its
- * certificate.
+ * Prepares a router of the fabric API: the caller chooses its id and may give the fingerprint of
+ * its certificate.
  */
 export const prepareFabricRouter: WritePreparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)

@@ -42,7 +42,7 @@ const BROTLI = {
 }
 
 /**
- * Compresses the bodies of lists. The length of a compressed body reveals which parts of the body
+ * Compresses the bodies of responses. The length of a compressed body reveals which parts of it
  * are equal. An attacker who controls some text in a response, and sees the response's length on
  * the network, could guess a secret in the same response (BREACH). Therefore only responses of
  * operations that declare `isCompressible` are compressed, and never a body that contains a token.
