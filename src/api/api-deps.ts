@@ -36,7 +36,7 @@ import type { ApiLimits } from './limits.ts'
 import type { ServiceLogger } from '../ports/logger.ts'
 import type { PeriodicScheduler } from '../lib/periodic-scheduler.ts'
 
-/** Names of APIs in the member `apiVersions` of the version response. */
+/** Name of an API in the member `apiVersions` of the version response. */
 export type ApiVersionsKey =
   | 'edge-client'
   | 'edge-management'
@@ -104,7 +104,7 @@ export interface ApiDeps {
   readonly routerInspections: RouterInspections
   /** Token keys; read at each use, so that a rotated key takes effect immediately. */
   readonly keys: TokenKeys
-  /** Signs tokens that parties other than the controllers verify. */
+  /** Signs JWTs, which parties other than the controllers can verify. */
   readonly jwt: JwtSigner
   /**
    * CA certificates of the network; read at each use, because the network may renew a certificate
@@ -121,11 +121,11 @@ export interface ApiDeps {
   /** Shares the main thread's processor time fairly among API callers and connected routers. */
   readonly processor: ProcessorShare
   /**
-   * True: URLs of JWT signers may point to loopback and unspecified addresses. Link-local addresses
-   * and metadata services are refused in any case.
+   * True: URLs of external JWT signers may point to loopback and unspecified addresses. Link-local
+   * addresses and metadata services are refused in any case.
    */
   readonly allowsReservedSignerHosts: boolean
-  /** Rules for the URLs from which the keys of JWT signers are fetched. */
+  /** Rules for the URLs from which keys and documents of external JWT signers are fetched. */
   readonly keyEndpoints: KeyFetchRules
   readonly version: VersionInfo
   /** Id that is new for each process, so that clients can detect a restart. */
@@ -133,7 +133,10 @@ export interface ApiDeps {
   readonly logger: ServiceLogger
   readonly logLevel: LogLevelControl
   readonly reloads: ReloadControl
-  /** Logs refused writes; if absent, refused writes are not logged. */
+  /**
+   * Logs refused writes, and requests (the traced ones, or all at the log level debug); absent:
+   * neither is logged.
+   */
   readonly audit?: Pick<AuditTrail, 'refused' | 'answered'>
   /** Events of this controller for HTTP clients. */
   readonly events: EventStreams
@@ -146,7 +149,7 @@ export interface ApiDeps {
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
   /** Called for each health request, so it must be fast. */
   readonly health: () => HealthReport
-  /** Metrics of consensus, mesh and disk for `/metrics`. */
+  /** Metrics of consensus, mesh and disk for `/metrics` and the metric history. */
   readonly vitals?: () => ConsensusStats
   /** Sources of the metrics about routers, circuits and services for `/metrics`. */
   readonly dataPath?: Pick<DataPathMetricsSources, 'counts' | 'routers' | 'services'>
@@ -162,8 +165,8 @@ export interface ApiDeps {
    */
   readonly lastBackupMs?: () => number | null
   /**
-   * The error code for requests while this controller must not serve requests from its state
-   * (NODE_QUARANTINED); otherwise null.
+   * The error code for requests while this controller must not serve requests from its state, for
+   * example NODE_QUARANTINED or CLUSTER_NO_LEADER; otherwise null.
    */
   readonly refusal: () => ProblemCode | null
   /**

@@ -56,7 +56,7 @@ declare module 'fastify' {
 }
 
 interface ListenerOptions {
-  /** APIs that the listener serves. Version, health and metrics are at its root. */
+  /** APIs that the listener serves; `host` is health checks and metrics, at the root. */
   readonly apis: readonly ApiName[]
   /**
    * True: serves metrics and health checks without authentication. Use it only for an address that
@@ -73,13 +73,14 @@ interface ListenerOptions {
    */
   readonly socketCaller?: AdminSocketCallerFinder
   /**
-   * Called when a connection sends bytes that are not valid HTTP.
+   * Called when a connection fails, sends bytes that are not valid HTTP, or exceeds a limit on
+   * headers or time.
    * @returns true if it has sent the response.
    */
   readonly onClientError?: (error: Error, socket: Socket) => boolean
   /**
-   * Called for every HTTPS server. A name that resolves to an IPv4 and an IPv6 address has two
-   * servers.
+   * Called for each HTTPS server that the listener creates: one, or two if the listener is opened
+   * at the name `localhost`, and that name resolves to an IPv4 and an IPv6 address.
    */
   readonly onHttpsServer?: (server: HttpsServer) => void
   /**

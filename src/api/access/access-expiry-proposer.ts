@@ -75,8 +75,8 @@ export class AccessExpiryProposer {
     const nextMs = state.nextAccessEndMs()
     if (nextMs === null) return false
     const lateMs = cluster.leaderId() === cluster.selfId ? 0 : limits.accessEndLateMs
-    // Log time advances only as far as the clocks of a majority. So this check uses the majority's
-    // time instead of this controller's clock.
+    // Log time advances only as far as the clocks of a majority. So this check does not trust the
+    // clock of this controller if it is ahead of the majority's time.
     const nowMs = Math.max(state.logTimeMs, earlierOfLocalAndQuorumNowMs(this.#deps) ?? 0)
     return nextMs + lateMs <= nowMs
   }

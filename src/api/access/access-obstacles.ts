@@ -13,8 +13,9 @@ import { rfc3339Text } from '../http/responses/envelope.ts'
 export interface AccessObstacle {
   readonly code: MissingCode
   readonly message: string
-  /** The records that cause the obstacle, all of one kind. */
+  /** Kind of the records in `ids`. */
   readonly kind: 'identity' | 'service' | 'servicePolicy' | 'postureCheck' | 'edgeRouter'
+  /** The records that the message is about, at most `namedMax`; empty if it is about none. */
   readonly ids: readonly string[]
 }
 
@@ -59,7 +60,8 @@ export interface AccessObstacleInputs {
   /** Ids of the routers, among the common routers that were checked, that are online. */
   readonly onlineRouterIds: readonly string[]
   /**
-   * Whether an online router has an edge listener, or is the router to which the identity belongs.
+   * Whether one of these online routers has an edge listener, or is the router to which the
+   * identity belongs.
    */
   readonly isAnyRouterReachable: boolean
   readonly terminatorCount: number
@@ -71,8 +73,8 @@ const namedMax = 10
 
 /**
  * Returns the obstacles in the order in which a dial or bind meets them; [] if there are none.
- * @param may returns whether the caller has a permission. If it is missing, the result does not
- * reveal how many records of that kind exist.
+ * @param may returns whether the caller has a permission. Without the permission to read a kind of
+ * record, no message reveals how many records of this kind exist.
  */
 export function accessObstacles(
   facts: AccessObstacleInputs,

@@ -46,7 +46,8 @@ const right = openObjectSchema(
     isGranted: booleanSchema,
     isReachable: booleanSchema,
     /**
-     * Time at which the identity loses the right, because the last policy that grants it expires.
+     * Time at which the last granting policy stops granting the right, because the policy or a role
+     * attribute of the identity expires; null: never, or no policy grants it.
      */
     endsAt: { anyOf: [dateTimeSchema, { type: 'null' }] },
     policiesCount: count,

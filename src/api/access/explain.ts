@@ -124,7 +124,7 @@ function answered(
   const listing = state.listing(source, pageOf(call))
   if (listing === null) throw new Problem('NOT_FOUND')
   return lists.found(call, listing, ({ records, ...pagination }) => {
-    // A filter may match more records than the page size allows.
+    // A limit in the filter overrides the page size.
     // @guard explanation-tells-records--many
     if (records.length > explanationRequestLimits.explainedPairsMax) throw tooMany()
     return {

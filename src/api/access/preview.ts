@@ -156,8 +156,9 @@ function inTurns<T>(
 }
 
 /**
- * Runs the steps as long as the client is connected.
- * @throws {Problem} TIMEOUT at the next step after the client has disconnected.
+ * Runs the steps as long as the client waits.
+ * @throws {Problem} TIMEOUT at the next step after the client has disconnected or received a
+ * timeout.
  */
 function* wanted<T>(call: RequestContext, steps: Generator<void, T>): Generator<void, T> {
   for (let step = steps.next(); ; step = steps.next()) {
@@ -212,8 +213,8 @@ export function buildPreviewResponse(
 }
 
 /**
- * One page of the pairs of records that gain or lose a right. Contains only the rights and changes
- * in the query that the caller may read, in the order of `pairs`.
+ * One page of the pairs of records that gain or lose a right, in the order of `pairs`. Contains
+ * only pairs that match `right` and `change` in the query and that the caller may read.
  */
 function rowsOf(
   call: RequestContext,

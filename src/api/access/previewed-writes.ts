@@ -54,8 +54,8 @@ export class PreviewedWriteBuilder {
 
   /**
    * Validates the changes in order. Omits the rules that only the state machine checks.
-   * @throws {Problem} in the same cases as the real operation; the problem's field contains the
-   * index of the change.
+   * @throws {Problem} for a change that the real operation would refuse before it proposes the
+   * write. The problem's field, or its detail, contains the index of the change.
    */
   async of(
     deps: PreviewedWritesDeps,
@@ -105,7 +105,8 @@ export class PreviewedWriteBuilder {
   /**
    * Validates one change of any kind in the same way as the operation for that kind, and converts
    * the change to a write.
-   * @throws {Problem} in the same cases as that operation.
+   * @throws {Problem} in the cases in which that operation refuses a body before it proposes the
+   * write.
    */
   async prepared(
     { preparers, level }: PreviewedWritesDeps,

@@ -65,7 +65,7 @@ interface JudgedSessions {
 export class ReadableExplanations {
   readonly #deps: ExplanationViewDeps
   readonly #readable: CallerReadPermissions
-  /** Evaluated API sessions, by identity; all pairs with this identity share them. */
+  /** Evaluated API sessions, by identity; all pairs with the same identity share them. */
   readonly #sessions = new Map<string, JudgedSessions>()
 
   constructor(deps: ExplanationViewDeps, readable: CallerReadPermissions) {
@@ -347,7 +347,7 @@ export class ReadableExplanations {
     }
   }
 
-  /** Parts of a config that tunnelers cannot intercept. */
+  /** Parts of a config that Flotilla's tunnels do not intercept. */
   #notIntercepted(config: RecordOf<'config'>): readonly string[] {
     const known = faultsOfConfigs.get(config)
     if (known !== undefined) return known

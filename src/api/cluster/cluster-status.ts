@@ -1,4 +1,4 @@
-/** JSON status that `cluster status` and `cluster list` show and that scripts read. */
+// JSON status that `cluster status` and `cluster list` show and that scripts read.
 
 /** One member in the status of the cluster. */
 export interface MemberStatus {

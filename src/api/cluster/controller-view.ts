@@ -3,7 +3,7 @@ import type { ClusterView, MemberView } from '../../ports/cluster-view.ts'
 import { rfc3339Text } from '../http/responses/envelope.ts'
 import type { ApiName } from '../../auth/principal/permissions.ts'
 
-/** The controllers at which an identity can log in, for the enrollment response. */
+/** All controllers of the cluster with their client APIs, for the enrollment response. */
 export function controllersForClients(
   cluster: Pick<ClusterView, 'members'>,
 ): readonly Record<string, unknown>[] {
@@ -87,7 +87,10 @@ function computeFingerprint(pem: string): string {
 const fingerprints = new Map<string, string>()
 const FINGERPRINTS_MAX = 64
 
-/** The voters with the highest leader priority; empty if all priorities are equal. */
+/**
+ * The voters with the highest leader priority, among those that have reported a priority; empty if
+ * these priorities are all equal.
+ */
 export function preferredLeaders(members: readonly MemberView[]): ReadonlySet<string> {
   const known = members.flatMap(({ id, voter, vitals }) =>
     voter && vitals !== null ? [{ id, priority: vitals.priority }] : [],

@@ -37,8 +37,8 @@ export const joinTicketSelectorSchema = objectSchema('clusterTicketChoice', { id
 ])
 
 /**
- * The schema limits no lengths, because a validation error would quote the ticket, which is a
- * secret.
+ * The schema does not limit the length of the ticket, because a validation error would quote the
+ * ticket, which is a secret.
  */
 export const joinRequestSchema = objectSchema(
   'clusterJoin',

@@ -119,8 +119,8 @@ function ticketOperations({ admission }: JoinOperationsDeps): Operation[] {
 }
 
 /**
- * Admits a controller with a ticket. A refused ticket counts as a failed log-in from the source
- * address.
+ * Admits a controller with a ticket. A refused ticket counts as a failed log-in from the source of
+ * the request.
  */
 async function join(
   deps: JoinOperationsDeps,

@@ -3,7 +3,8 @@ import { booleanSchema, textSchema, openObjectSchema } from '../../entities/resp
 import { integerSchema, textListSchema } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas of the cluster's members, and of membership changes. */
+// Schemas of the cluster's members, and of membership changes.
+
 const member: NamedSchema = {
   name: 'clusterMember',
   schema: openObjectSchema(

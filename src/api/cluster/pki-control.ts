@@ -4,14 +4,12 @@ import type { SchemaValue } from '../schemas/typed-schema.ts'
 import type { certificateRequestSchema } from './pki-schema.ts'
 
 /**
- * Server certificate from another authority. The controller presents it to clients that request one
- * of the names in the certificate.
+ * A configured server certificate from another authority. Once the controller has accepted its
+ * files, it presents the certificate to clients that request one of the names in it.
  */
-export interface ActiveServerCertificate {
+export interface ServerCertificateStatus {
   readonly path: string
-  /**
-   * The certificate in use; null if the controller has never accepted the content of these files.
-   */
+  /** The certificate in use; null if the controller has never accepted the files. */
   readonly certificate: InspectedCertificate | null
   /** Reason why the controller does not use the current files; null if it uses them. */
   readonly refused: string | null
@@ -33,7 +31,7 @@ export interface ActiveCertificates {
   /** Reason why the controller does not use the current files; null if it uses them. */
   readonly refused: string | null
   readonly alarm: string | null
-  readonly serverCertificates: readonly ActiveServerCertificate[]
+  readonly serverCertificates: readonly ServerCertificateStatus[]
 }
 
 /** Requests a certificate for a client or server outside of the cluster. */
@@ -45,8 +43,8 @@ export interface IssuedExternalCertificate {
 }
 
 /**
- * Maximum days for a certificate of an external program. Browsers refuse certificates with a longer
- * lifetime.
+ * Maximum days for a certificate of an external program: the longest lifetime that browsers accept
+ * from public authorities.
  */
 export const ISSUED_CERTIFICATE_DAYS_MAX = 397
 
@@ -59,10 +57,13 @@ export interface PkiControl {
   view(): ActiveCertificates
   /** Issues a new leaf for this controller immediately, with the same key. */
   renew(by: Actor): Promise<ActiveCertificates>
-  /** Reads the files with certificate, key and CA certificates again. */
+  /**
+   * Reads the files of the controller's own certificate and of all server certificates again, and
+   * uses the valid ones, even if it throws because of others.
+   */
   reload(by: Actor): Promise<ActiveCertificates>
   /**
-   * Replaces the certificate of the cluster's issuing authority.
+   * Replaces the certificate of the cluster's issuing authority and, if one is given, its key.
    * @param privateKeyPem null if the certificate is for the authority's current key.
    */
   installIssuing(
@@ -70,7 +71,11 @@ export interface PkiControl {
     by: Actor,
   ): Promise<{ readonly notAfterMs: number; readonly formerNotAfterMs: number }>
   issue(request: ExternalCertificateRequest, by: Actor): Promise<IssuedExternalCertificate>
-  /** Issues a certificate for a member whose certificate expired while the member was down. */
+  /**
+   * Issues a certificate for a member that cannot request one itself, for example because the old
+   * certificate expired while the member was down.
+   * @param certificatePem the member's old certificate.
+   */
   renewMember(
     certificatePem: string,
     by: Actor,

@@ -52,7 +52,8 @@ export const activeCertificatesSchema: NamedSchema = {
 }
 
 /**
- * The schema limits no lengths, because a validation error would quote the key, which is a secret.
+ * The schema limits no lengths: a validation error contains the refused value, and the key is a
+ * secret.
  */
 export const issuingAuthorityRequestSchema = objectSchema(
   'pkiIssuingAuthority',

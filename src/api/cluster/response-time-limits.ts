@@ -13,13 +13,13 @@ export const responseTimeLimits = {
   /** New issuing authority: the response waits until the cluster has committed it. */
   installMsMax: 28_000,
   /**
-   * Backup: the stream begins once the leader has reported the log index that the backup must
-   * include, and the snapshot exists.
+   * Backup: the stream begins once the snapshot exists. Before that, unless the caller accepts a
+   * stale backup, the leader reports the log index that the backup must include.
    */
   backupMsMax: 55_000,
   /**
    * Restore: without a leader, each step waits for an election. The last step also waits until all
-   * voters have applied the restore.
+   * voters have applied the restore, or for a minute.
    */
   restoreMsMax: 115_000,
 } as const

@@ -40,7 +40,7 @@ export const logTimeResetResultSchema: NamedSchema = {
   schema: closedObjectSchema({
     aheadMs: {
       ...integerSchema,
-      description: 'by how much log time was reduced; 0: it was not ahead',
+      description: 'by how much log time was reduced; 0: it was ahead by 2 s at most',
     },
     logTime: { ...textSchema, format: 'date-time', description: 'log time after the reset' },
   }),
@@ -89,8 +89,8 @@ export const clusterHistorySchema: NamedSchema = {
 }
 
 /**
- * The schema limits no lengths, because a validation error would quote the password, which is a
- * secret.
+ * The schema does not limit the length of the password: a validation error contains the refused
+ * value, and the password is a secret.
  */
 export const adminRecoverySchema = objectSchema(
   'clusterAdminRecovery',

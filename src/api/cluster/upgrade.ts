@@ -7,7 +7,7 @@ interface UpgradeOperationsDeps {
   readonly cluster: ClusterView
 }
 
-/** Operations that show the progress of a rolling upgrade, as this controller sees its members. */
+/** Operations that show the progress of a rolling upgrade, as this controller sees the members. */
 export function upgradeOperations({ cluster }: UpgradeOperationsDeps): Operation[] {
   return [
     {

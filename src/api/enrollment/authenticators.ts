@@ -12,7 +12,8 @@ interface AuthenticatorOperationsDeps {
 }
 
 /**
- * Operations on authenticators for administrators, in addition to reading and writing their fields.
+ * Operations on the authenticators of all identities, in addition to reading and writing their
+ * fields.
  */
 export function authenticatorOperations({ writer }: AuthenticatorOperationsDeps): Operation[] {
   return [

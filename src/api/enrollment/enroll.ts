@@ -93,7 +93,7 @@ const refusals = [404, 409]
 
 /**
  * Operations with which identities and routers enroll. `/enroll?method=NAME` is equivalent to the
- * path of that method.
+ * path of that method; only `trott` has no path of this kind.
  */
 export function tokenEnrollmentOperations(deps: EnrollOperationsDeps): Operation[] {
   const routers = new RouterEnrollment(deps)
@@ -314,8 +314,8 @@ function requestIn(body: EnrollBody): string | undefined {
 }
 
 /**
- * The certificate request in the body; undefined if there is none. An empty request is refused, not
- * ignored.
+ * The certificate request in the body; undefined if there is none. An empty `clientCsr` is refused,
+ * not ignored.
  */
 function requestOrNone(body: EnrollBody): string | undefined {
   const csr = requestIn(body)

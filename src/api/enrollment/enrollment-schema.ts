@@ -11,7 +11,8 @@ import {
   arraySchema,
 } from '../../entities/response-schemas.ts'
 
-/** JSON Schemas of enrollments and certificate requests. */
+// JSON Schemas of enrollments and certificate requests.
+
 const csr = { type: ['string', 'null'], maxLength: 16_384 } as const
 const optional = { type: ['string', 'null'], maxLength: 128 } as const
 const password = { ...passwordSchema, type: ['string', 'null'] } as const

@@ -159,8 +159,8 @@ class Enrollments {
   }
 
   /**
-   * A router has at most one enrollment, so the log entry that creates an enrollment also removes
-   * the previous one.
+   * Withdraws the certificate of a router and creates an enrollment for it, in one log entry. The
+   * state machine then removes the router's previous enrollment.
    */
   async ofEdgeRouter(call: RequestContext): Promise<Reply> {
     const id = call.param('id')

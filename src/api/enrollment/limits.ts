@@ -21,7 +21,7 @@ export const enrollmentLimits = {
   enrolledCertificateMs: 365 * 24 * 60 * MINUTE_MS,
   /** Lifetime of the certificate that an identity gets for one API session. */
   sessionCertificateMs: 12 * 60 * MINUTE_MS,
-  /** Lifetime of the enrollment token of a new identity. */
+  /** Lifetime of an enrollment token that is created together with its identity. */
   identityEnrollmentMs: 180 * MINUTE_MS,
   /** Lifetime of the enrollment token of a router that is new or enrolls again. */
   routerEnrollmentMs: 180 * MINUTE_MS,

@@ -34,7 +34,7 @@ interface EventOperationsDeps {
 }
 
 const EVENT_STREAM = 'text/event-stream'
-/** Header that makes proxies forward events immediately instead of buffering them. */
+/** Header that makes a proxy such as nginx forward events immediately instead of buffering them. */
 const UNBUFFERED = { 'x-accel-buffering': 'no' } as const
 const LAST_EVENT_ID = 'last-event-id'
 const NAMES_CHARACTERS_MAX = 1024
@@ -50,7 +50,7 @@ const eventStream: NamedSchema = {
 
 const text = (maxLength: number) => ({ type: 'string', maxLength }) as const
 
-/** Operations that stream events of the network until the client disconnects. */
+/** Operations that stream events of the network. */
 export function eventOperations(deps: EventOperationsDeps): Operation[] {
   return [
     {

@@ -9,7 +9,8 @@ import {
 import { baseRecordProperties, baseRecordRequired } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** JSON Schemas for links and circuits between routers. */
+// JSON Schemas for links and circuits between routers.
+
 const whole = { type: 'integer', minimum: 0 } as const
 export const linkSchema: NamedSchema = {
   name: 'linkDetail',

@@ -42,14 +42,14 @@ const inspectRequest = objectSchema(
       type: 'string',
       maxLength: inspectionLimits.regexCharactersMax,
       description:
-        'of ECMAScript, found anywhere in the id of a controller, or the id or name of a router',
+        'ECMAScript regular expression that matches a part of the id of a controller, or of the id or name of a router',
     },
     requestedValues: {
       type: 'array',
       maxItems: inspectionLimits.requestedValuesMax,
       items: { type: 'string', maxLength: inspectionLimits.nameCharactersMax },
       description:
-        'of a controller: config, cluster-config, cluster-status, connected-peers, connected-routers, data-model-index, identity-connection-statuses, metrics, router-data-model, router-data-model-index, router-messaging, runtime, stackdump, terminator-costs; others of routers. A name that nobody knows has no value',
+        'names; of a controller: config, cluster-config, cluster-status, connected-peers, connected-routers, data-model-index, identity-connection-statuses, metrics, router-data-model, router-data-model-index, router-messaging, runtime, stackdump, terminator-costs; routers have others. Unknown names are ignored',
     },
   },
   ['appRegex', 'requestedValues'],
@@ -58,7 +58,7 @@ const inspectRequest = objectSchema(
 const inspectResponse: NamedSchema = {
   name: 'inspectResponse',
   schema: closedObjectSchema({
-    errors: { type: 'array', items: textSchema, description: 'of routers that gave no answer' },
+    errors: { type: 'array', items: textSchema, description: 'errors of routers' },
     success: booleanSchema,
     values: arraySchema(
       closedObjectSchema({

@@ -25,7 +25,7 @@ interface LiveTableApi<R extends LiveRow> extends LiveListOptions<R> {
   readonly deleteBody?: RequestBody<typeof circuitDeleteSchema.schema>
 }
 
-/** Lists, shows and removes the rows of a live table of this controller. */
+/** Operations that list, show and remove the rows of a live table of this controller. */
 export function liveTableOperations<R extends LiveRow>(of: LiveTableApi<R>): Operation[] {
   const { table, collection, operationIds, summaries, schema, deleteBody } = of
   const common = { apis: ['fabric'], success: 200, tag: collection } as const

@@ -76,7 +76,10 @@ export class RequestedServiceSessions {
     this.#reopens = new WindowedQuota({ ofOneMax, allMax, windowMs: WINDOW_MS }, deps.clock)
   }
 
-  /** @returns 'session' if the client must request a new service session from a controller. */
+  /**
+   * @returns the claimed use, or a fault. The fault 'session' means that the client must request a
+   * new service session from a controller.
+   */
   async useOf(
     claim: ClientAccessRequest,
     apiSession: ApiSession,
@@ -143,8 +146,8 @@ export class RequestedServiceSessions {
     // cannot present it.
     // @guard ended-service-sessions--factor
     if (pendingFactors(state, identity, apiSession).length > 0) return 'session'
-    // The service no longer exists. A service that was deleted and created again has another ID, so
-    // the client must find the service again.
+    // If the service no longer exists, the client must look for it again: a service that was
+    // deleted and created again has another ID.
     if (state.get('service', serviceId) === undefined) return 'session'
     const other = this.#openSession(apiSession.id, serviceId, type)
     if (other !== undefined) return openUse(other)
@@ -153,8 +156,8 @@ export class RequestedServiceSessions {
   }
 
   /**
-   * The identity, service and session type for an OIDC client, whose claim contains only the
-   * service.
+   * The identity, service and session type for an OIDC client, whose claim names the service and
+   * contains no token of a service session.
    */
   #namedUse(
     apiSession: ApiSession,

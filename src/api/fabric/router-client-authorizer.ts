@@ -100,8 +100,8 @@ const decisive = [
 ]
 
 /**
- * Sends the sessions of clients to their routers, and decides about clients that dial or host
- * through a router.
+ * Provides the sessions of clients that controllers send to routers, and decides about clients that
+ * dial or host through a router.
  */
 export class RouterClientAuthorizer implements RouterClients {
   readonly #deps: ApiRouterClientsDeps
@@ -138,8 +138,8 @@ export class RouterClientAuthorizer implements RouterClients {
 
   /**
    * The fields of the session that routers receive. null for a session that must not be sent to
-   * routers: it lacks a second factor, has no certificate or may manage the network, or its
-   * identity is disabled.
+   * routers: it lacks a second factor, has no certificate or may not be used at routers
+   * (`canUseRouters`), or its identity is disabled or deleted.
    */
   #clientOf(session: ApiSession): ClientSession | null {
     const { state } = this.#deps

@@ -29,7 +29,8 @@ export function routerView(detail: JsonObject, more: readonly string[] = []): Js
 }
 
 /**
- * The first routers of the list: connected ones before others, otherwise in the order of the list.
+ * Details of at most `routersShownMax` of the routers: the connected ones first, otherwise in the
+ * order of the list.
  */
 export function sortConnectedRoutersFirst(
   state: StateView,

@@ -232,7 +232,8 @@ async function validateBatch(
 }
 
 /**
- * Deletes a terminator that its router no longer has. Another request may already have deleted it.
+ * Deletes a terminator that its router reports as invalid. Another request may already have deleted
+ * it.
  */
 async function removed(
   { writer, state }: ValidationDeps,

@@ -49,7 +49,7 @@ export class FileSet {
     this.#bytes = bytes
   }
 
-  /** @throws {Error} when the folder cannot be read or exceeds the memory limit. */
+  /** @throws {Error} when the folder cannot be read, or has too many bytes, files or levels. */
   static load(folder: string): FileSet {
     const contents = new Map<string, Buffer>()
     const bytes = readInto(contents, folder, '', { bytes: 0, depth: 0 })

@@ -12,7 +12,7 @@ export const integrityResultSchema: NamedSchema = {
     inProgress: { type: 'boolean' },
     fixingErrors: { type: 'boolean' },
     error: { type: 'string', description: 'why the run failed' },
-    tooManyErrors: { type: 'boolean', description: 'there are more errors than results lists' },
+    tooManyErrors: { type: 'boolean', description: 'true: not all errors are in results' },
     results: arraySchema(
       closedObjectSchema({ description: { type: 'string' }, fixed: { type: 'boolean' } }),
     ),

@@ -48,8 +48,8 @@ interface DebugFacts {
 }
 
 /**
- * Operation that returns all diagnostic data of this process in one response: numbers, ids and
- * addresses, but no secrets.
+ * Operation that returns the data of this process for a debug bundle in one response: numbers, ids
+ * and addresses, but no secrets.
  */
 export function debugOperations(deps: DebugOperationsDeps): Operation[] {
   return [

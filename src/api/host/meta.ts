@@ -14,13 +14,15 @@ interface MetaOperationsDeps {
 }
 
 /**
- * All capabilities that OpenZiti defines; the version response lists only `announcedCapabilities`.
+ * All capabilities that OpenZiti defines; the version response lists at most
+ * `announcedCapabilities`.
  */
 const knownCapabilities = ['OIDC_AUTH', 'HA_CONTROLLER', 'OIDC_AUTH_WITH_CSR']
 /**
- * Capabilities in the version response. Clients rely on them, so a capability is listed only if
- * every member has it. `OIDC_AUTH_WITH_CSR` works but is not listed: the JVM SDK from 0.30 on
- * refuses a controller with an unknown capability, and no SDK uses `OIDC_AUTH_WITH_CSR`.
+ * Capabilities in the version response. Clients rely on them, so none is listed until the feature
+ * level shows that every member supports OIDC, and `OIDC_AUTH` only if this controller serves the
+ * OpenID provider. `OIDC_AUTH_WITH_CSR` works but is not listed: the JVM SDK from 0.30 on refuses a
+ * controller with an unknown capability, and no SDK uses `OIDC_AUTH_WITH_CSR`.
  */
 const announcedCapabilities: readonly string[] = ['OIDC_AUTH', 'HA_CONTROLLER']
 

@@ -75,11 +75,12 @@ async function readBody(
 }
 
 /**
- * Reserves memory for a body of the declared length, or of the maximum length if none is declared.
+ * Reserves memory for a body of the declared length, or of the maximum length if none is declared
+ * or the declared one is longer.
  * `call.releaseBody` frees the memory; so does a connection that closes before the operation
  * begins.
  * @returns null for a small body, which needs no reservation; otherwise a promise that may reject
- * with the Problem SERVER_TOO_MANY_REQUESTS.
+ * with the Problem SERVER_TOO_MANY_REQUESTS, or COULD_NOT_PARSE_BODY if the request has ended.
  */
 function roomFor(
   call: RequestContext,

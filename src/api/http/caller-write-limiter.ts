@@ -23,11 +23,14 @@ export const callerWriteLimits = {
    * creates all its terminators again.
    */
   routerWritesMax: 12_000,
-  /** Maximum renewals of one router's certificates per minute. */
+  /**
+   * Maximum writes of one kind by one router per minute to renew its certificates: renewals in one
+   * step, begun renewals, or confirmed renewals.
+   */
   routerExtensionsMax: 12,
   /**
-   * Maximum counted writes of all callers together per window; above that: 429
-   * SERVER_TOO_MANY_REQUESTS.
+   * Maximum counts of all callers together per window; above that: 429 SERVER_TOO_MANY_REQUESTS.
+   * Each write counts twice: once in the total of its caller, and once for its kind.
    */
   writesMax: 1_000_000,
   /**
@@ -58,7 +61,10 @@ interface Allowed {
   readonly kindMax: number
 }
 
-/** Limits the writes per minute of each caller, for each kind of write and in total. */
+/**
+ * Limits the writes per minute of each caller that needs no granted permission, for each kind of
+ * write and in total. Passes all other writes on.
+ */
 export class CallerWriteLimiter implements Proposer {
   readonly #proposer: Proposer
   readonly #quota: WindowedQuota

@@ -37,7 +37,7 @@ export const httpLimits = {
    * connection is closed.
    */
   handshakeTimeoutMs: 8 * SECOND_MS,
-  /** Interval for enforcing the timeouts of headers, of requests and of idle connections. */
+  /** Interval for enforcing the timeouts of headers, of requests and of unread responses. */
   timeoutCheckMs: SECOND_MS,
   /**
    * Maximum pipelined requests of one connection that wait until an earlier response is sent; above
@@ -45,8 +45,8 @@ export const httpLimits = {
    */
   pipelinedRequestsMax: 64,
   /**
-   * A larger response is sent in pieces of this size, each after the client has read the previous
-   * piece.
+   * A larger response is sent in pieces of this size, each after the operating system has accepted
+   * the previous piece.
    */
   answerPieceBytes: 64 * 1024,
   /** If a client reads nothing of a response for this time, its connection is closed. */
@@ -68,21 +68,22 @@ export const httpLimits = {
    */
   unsentBytesMax: 32 * 1024 * 1024,
   /**
-   * Bytes of a request that are read and discarded after an early response, before the connection
-   * is closed.
+   * Maximum bytes of a request that are read and discarded after an early response, before the
+   * connection is closed.
    */
   lingerBytesMax: 8 * 1024 * 1024,
   /** Maximum time for reading and discarding the bytes of `lingerBytesMax`. */
   lingerMs: 2 * SECOND_MS,
   /**
-   * Maximum requests that wait for a write, a log index or a password hash; shared fairly among
-   * identities and, for unauthenticated callers, sources. Above the total or the caller's share:
-   * 429 SERVER_TOO_MANY_REQUESTS.
+   * Maximum requests that wait for a result, such as a write, a log index or a password hash, and
+   * maximum requests that wait for processor time. Both are shared fairly among identities and, for
+   * unauthenticated callers, sources. Above the total or the caller's share: 429
+   * SERVER_TOO_MANY_REQUESTS.
    */
   waitingRequestsMax: 4096,
   /**
-   * Main-thread time that a caller may use without waiting. Requests of a caller that has recently
-   * used more time wait in that caller's queue.
+   * Main-thread time that a caller may use without waiting, in addition to a quarter of all time.
+   * Requests of a caller that has recently used more time wait in that caller's queue.
    */
   processorBurstMs: 20,
   /** Main-thread time for queued requests in one turn of the event loop. */
@@ -90,8 +91,9 @@ export const httpLimits = {
   /** Maximum callers whose processor use is stored. */
   processorCallersMax: 100_000,
   /**
-   * Maximum time from the end of the headers to the response, except for operations with a longer
-   * limit; after that: 503 TIMEOUT, or OUTCOME_UNKNOWN when a write was proposed.
+   * Maximum time from the end of the headers until the operation begins, if the request waits for
+   * processor time, and maximum time that the operation then takes. After that: 503 TIMEOUT, or
+   * OUTCOME_UNKNOWN when a write was proposed. Some operations have a longer limit.
    */
   handlerTimeoutMs: 10 * SECOND_MS,
   /** Maximum time until all headers have arrived. */
@@ -118,8 +120,8 @@ export const httpLimits = {
   /** Maximum values of one repeated query parameter. */
   queryValuesMax: 100,
   /**
-   * A list with more bytes, or with more rows than a page, is a long list: its response is created
-   * in steps, interleaved with other requests.
+   * A list with more bytes, or with more rows than the largest page, is a long list. Only a limited
+   * number of long lists is created at the same time (`longListsMax`).
    */
   longListBytesMin: 512 * 1024,
   /**
@@ -136,18 +138,24 @@ export const httpLimits = {
    * Maximum bytes of a long list for other callers; above that: 400 COULD_NOT_VALIDATE on `limit`.
    */
   longListBytesOfOthersMax: 4 * 1024 * 1024,
-  /** A list with fewer bytes is not compressed: it fits in one or two packets. */
+  /**
+   * A compressible response, such as a list, with fewer bytes is not compressed: it fits in one or
+   * two packets.
+   */
   compressedBytesMin: 2048,
   /**
-   * A list with more bytes is not compressed, because memory would hold it both uncompressed and
-   * compressed.
+   * A compressible response with more bytes is not compressed, because memory would hold it both
+   * uncompressed and compressed.
    */
   compressedBytesMax: 4 * 1024 * 1024,
-  /** A list up to this size is compressed in the main thread, a larger one in another thread. */
+  /**
+   * A compressible response up to this size is compressed in the main thread, a larger one in
+   * another thread.
+   */
   compressedAtOnceBytesMax: 256 * 1024,
   /**
-   * Maximum lists that other threads compress at the same time, shared fairly among callers; above
-   * that, lists are sent uncompressed.
+   * Maximum responses that other threads compress at the same time, shared fairly among callers;
+   * above that, responses are sent uncompressed.
    */
   compressionsMax: 4,
 }

@@ -3,7 +3,8 @@ import type { JsonObject } from '../../lib/text/canonical-json.ts'
 
 /**
  * Format of error responses that lack the envelope `{error, meta}`. `bare`: the error object alone;
- * `oauth`: an OAuth error (RFC 6749, 5.2).
+ * `oauth`: an OAuth error (RFC 6749, 5.2), except that errors with status 429 or from 500 have the
+ * envelope.
  */
 export type ErrorResponseFormat = 'bare' | 'oauth'
 
@@ -28,10 +29,7 @@ export interface OperationTraits {
   readonly body?: RequestBody
   /** Maximum bytes of the body, if lower than the listener's limit; above that: 413. */
   readonly bodyBytesMax?: number
-  /**
-   * Format of error responses, if they lack the error envelope. `bare`: `{code, message, cause}`;
-   * `oauth`: an OAuth error (RFC 6749, 5.2).
-   */
+  /** Format of error responses; absent: they have the envelope. */
   readonly refusalShape?: ErrorResponseFormat
   /**
    * True if the operation changes nothing and starts nothing, although its method is not GET. A

@@ -32,7 +32,7 @@ export interface ResponseShape {
   readonly ignoresAccept?: boolean
 }
 
-/** Type of a body; a missing body counts as an empty object. */
+/** Type of a body; a missing body that is not required counts as an empty object. */
 export type OperationBody<B extends RequestBody> =
   | (B extends { readonly textTypes: readonly string[] } ? string : never)
   | (B extends RequestBody<infer S> ? IfGiven<SchemaValue<S>, B['isRequired']> : never)
@@ -65,8 +65,8 @@ export interface Operation extends OperationTraits {
   /** Another success status, with the same response format. */
   readonly alsoAnswers?: number
   /**
-   * Error statuses in addition to the statuses that follow from method, permission, body and ETag
-   * (see `schemas/openapi.ts`). These error responses have the error envelope.
+   * Error statuses in addition to the statuses that follow from other properties of the operation,
+   * such as its method and body (see `schemas/openapi.ts`).
    */
   readonly refusals?: readonly number[]
   /**
@@ -76,7 +76,7 @@ export interface Operation extends OperationTraits {
   readonly logInMethod?: (call: RequestContext) => string
   /**
    * True for operations on one record: a read returns an ETag, and a write respects If-Match. Other
-   * operations refuse the If-Match header.
+   * writes refuse the If-Match header.
    */
   readonly hasEtag?: boolean
   /**
@@ -91,7 +91,7 @@ export interface Operation extends OperationTraits {
    */
   readonly isAlwaysServed?: boolean
   /**
-   * True for operations about this controller and its members, not about records. The admin socket
+   * True for operations about this controller and the cluster, not about records. The admin socket
    * serves these operations even while the state is unusable, so that an operator can inspect and
    * repair the controller. If `isForMonitors` is set, the web listeners then also serve the
    * operation to clients with a monitoring certificate.
@@ -122,7 +122,7 @@ export type Handler<Body = unknown> = (call: RequestContext, body: Body) => Repl
 
 /**
  * An operation whose handler receives the body with the type of its schema. The cast to this type
- * is safe, because the pipeline validates each body.
+ * is safe, because the pipeline validates each JSON body, and passes any other body as text.
  */
 export function operationWithBody<const B extends RequestBody>(
   operation: Omit<Operation, 'body' | 'handle'> & {

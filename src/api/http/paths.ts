@@ -31,10 +31,10 @@ const EMPTY_FIRST = /(?<=^\/)(?:\/[^/]+)+$/
 /**
  * Normalizes the path of a request. `/edge/v1` is the client API, and so is a path under an unknown
  * root. The base path of an API must be spelled exactly, so that another spelling cannot bypass the
- * rules of a reverse proxy: a path with dot segments, or with empty segments or escapes up to its
- * version, stays unchanged and matches no route. After the version, several slashes count as one,
- * because OpenZiti's console sends them. Two slashes at the start of a path under an unknown root
- * count as one, because the JVM SDK requests `//version`. The query is unchanged.
+ * rules of a reverse proxy: a path with dot segments, empty segments or escapes up to its version
+ * matches no route. After the version, several slashes count as one, because OpenZiti's console
+ * sends them. Two slashes at the start of a path under an unknown root count as one, because the
+ * JVM SDK requests `//version`. The query is unchanged.
  */
 function canonicalUrl({ url = '/' }: { readonly url?: string | undefined }): string {
   const at = url.indexOf('?')

@@ -178,8 +178,8 @@ export function outcomeUnknownProblem(idempotency: Idempotency, cause?: unknown)
 function unproposed(error: unknown, { idempotency, onProposed }: WriteOrigin): unknown {
   if (!(error instanceof Problem)) return error
   if (error.code === 'OUTCOME_UNKNOWN') return outcomeUnknownProblem(idempotency, error)
-  // Marks the write as not proposed: a refused write changed nothing, so the caller may receive the
-  // refusal even after its timeout.
+  // Marks the write as not proposed: it changed nothing, so a later timeout of the request does not
+  // mean that the outcome is unknown.
   onProposed(null)
   return error
 }

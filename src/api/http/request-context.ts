@@ -24,7 +24,7 @@ export type RequestQuery = Readonly<Record<string, string | readonly string[] | 
 interface RequestMetadata {
   /** Trace of the request, for log lines only; no record contains the trace. */
   readonly trace: TraceContext
-  /** True if the request contained a trace context. */
+  /** True if the request has the header `traceparent`, even with an invalid value. */
   readonly isTraceShown: boolean
   /** Minimum log index that the response must reflect. */
   minIndex: number
@@ -62,8 +62,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
    */
   releaseBody: (() => void) | null = null
   /**
-   * Called when the response has been sent or the client has disconnected, to free the memory of
-   * the response.
+   * Called when the response has been sent or the client has disconnected, to free what the
+   * response occupies, such as a slot for long lists.
    */
   onAnswerGone: (() => void) | null = null
   params: Readonly<Record<string, string>> = nothing
@@ -104,8 +104,9 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   /** True while the operation of the request runs. */
   isAtWork = false
   /**
-   * Request id and body hash of the write, set when it is proposed. After that, a timeout means
-   * that the outcome is unknown.
+   * Whether and how the client can safely repeat the proposed write; null until a write is
+   * proposed, and again if the proposal fails. Unless it is null, a timeout means that the outcome
+   * is unknown.
    */
   proposed: Idempotency | null = null
   /** Whether the connection of the request has closed. */
@@ -154,8 +155,8 @@ export class RequestContext<O extends OperationTraits = OperationTraits> {
   }
 
   /**
-   * SHA-256 over method, path and body. A request with the same id and the same hash counts as a
-   * repetition of the first request.
+   * SHA-256 over method, path and body. A request of the same caller with the same request id and
+   * the same hash counts as a repetition of an earlier request.
    */
   bodyHash(): Uint8Array {
     const hash = createHash('sha256').update(`${this.method} ${this.path}\n`)

@@ -53,9 +53,9 @@ const JSON_ONLY = ['application/json'] as const
 type Check = (value: unknown) => void
 
 /**
- * Checks every request in this order: size, route, session, permission, accepted types, query, body
- * and schema, and the log index that the response must reflect. Then runs the operation, with
- * limits on its time and on the number of waiting requests.
+ * Checks every request except OPTIONS in this order: head, size, route, session, permission,
+ * accepted types, query, body and schema, and the log index that the response must reflect. Then
+ * runs the operation, with limits on its time and on the number of waiting requests.
  */
 export class RequestPipeline {
   readonly #deps: PipelineDeps
@@ -80,8 +80,8 @@ export class RequestPipeline {
   }
 
   /**
-   * First hook: checks the head, the declared size, the session and the headers. For an unknown
-   * path, the 404 handler sends the response.
+   * First hook: checks the head, the declared size, the session and the headers. If no route
+   * matches, the not-found handler sends the response.
    */
   readonly judge = (
     request: FastifyRequest,
@@ -205,8 +205,8 @@ export class RequestPipeline {
   }
 
   /**
-   * The context of a request. Usually the first hook has created it; otherwise, the request failed
-   * before that hook.
+   * The context of a request, which the first hook creates and stores in the request. For a request
+   * that failed before that hook, each call creates a new context.
    */
   callOf(request: FastifyRequest): OperationCall {
     if (request.call !== null && request.call !== undefined) return request.call
@@ -240,7 +240,8 @@ export class RequestPipeline {
   }
 
   /**
-   * Runs before the body is read, so that a body whose declared length is too large is never read.
+   * Runs before the body is read, so that no memory is needed for a body whose declared length is
+   * too large.
    */
   #checkSize(request: FastifyRequest, operation: Operation | null): void {
     const declared = request.headers['content-length']
@@ -385,7 +386,10 @@ export class RequestPipeline {
     return body ?? {}
   }
 
-  /** @throws {Problem} while this controller must not serve requests from its state. */
+  /**
+   * @throws {Problem} while this controller must not serve requests from its state, unless the
+   * operation needs no state.
+   */
   #checkState({ operation, caller, isMonitorWithoutState }: OperationCall): void {
     if (operation?.isAlwaysServed === true) return
     // The host user and monitoring systems were admitted without reading the state.
@@ -396,8 +400,8 @@ export class RequestPipeline {
   }
 
   /**
-   * Sends an error. If the state was found to be wrong during a wait, sends that error instead of
-   * any result or error that is based on the state.
+   * Sends an error. If this controller must meanwhile not serve requests from its state, sends that
+   * refusal instead, because the error may be based on the state.
    */
   #fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     this.#answerer.fail(reply, call, this.#stateFault(call) ?? error)

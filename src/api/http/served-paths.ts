@@ -1,6 +1,6 @@
 interface Branch {
   readonly byName: Map<string, Branch>
-  /** Branch for a path parameter, which matches any segment. */
+  /** Branch for a path parameter, which matches any segment that is not empty. */
   any: Branch | null
   isServed: boolean
 }
@@ -39,7 +39,7 @@ function below(branch: Branch, segment: string): Branch {
   return made
 }
 
-/** Whether the path is served. Visits at most as many segments as the longest served path has. */
+/** Whether the path is served. Reads no more segments than the longest served path has. */
 function isServed(branch: Branch, segments: readonly string[], at: number): boolean {
   const segment = segments[at]
   if (segment === undefined) return branch.isServed

@@ -12,7 +12,8 @@ import {
 } from '../../entities/response-schemas.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas for actions on identities, their enrollments and certificate authorities. */
+// Schemas for operations on identities, on enrollments, and on third-party CAs.
+
 export const disableParamsSchema = objectSchema(
   'disableParams',
   { durationMinutes: { type: 'integer', maximum: disableMinutesMax } },

@@ -30,7 +30,10 @@ interface IdentityPostureOperationsDeps {
  */
 const SESSIONS_SHOWN_MAX = 500
 
-/** Operations that show the posture data and the second factor of an identity. */
+/**
+ * Operations that show the posture data and the failed service requests of an identity, and that
+ * remove its second factor.
+ */
 export function identityPostureOperations(deps: IdentityPostureOperationsDeps): Operation[] {
   const common = { tag: 'identities', apis: ['management'], success: 200 } as const
   const ofIdentity = (
@@ -93,7 +96,8 @@ export function identityPostureOperations(deps: IdentityPostureOperationsDeps): 
 }
 
 /**
- * The posture data of an identity. Parts that the client did not report are present, but empty.
+ * The posture data of an identity. Parts that the client did not report are empty, except
+ * `endpointState`, which is absent.
  */
 function postureDataOf(deps: IdentityPostureOperationsDeps, identityId: string): JsonObject {
   const { state, posture } = deps

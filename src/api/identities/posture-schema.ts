@@ -108,7 +108,7 @@ const failedCheck: JsonObject = openObjectSchema(
     postureCheckId: textSchema,
     postureCheckName: textSchema,
     postureCheckType: textSchema,
-    // Reported values in the format of the check's type; absent if they would be too large.
+    // Reported and expected values in the format of the check's type; absent if they are too large.
     actualValue: true,
     expectedValue: true,
     criteria: { type: 'object' },

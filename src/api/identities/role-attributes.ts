@@ -19,8 +19,9 @@ interface RoleAttributeOperationsDeps {
 
 interface Subject {
   readonly entity: KindName
-  /** Name of the kind in the path and in operation ids. */
+  /** Name of the kind in the path. */
   readonly path: string
+  /** Name of the kind in operation IDs. */
   readonly name: string
   readonly permission: Permission
 }

@@ -10,8 +10,8 @@ import { createGaugeAdder } from './metric-adders.ts'
 /** Operation that opens sessions without OIDC; only its requests are counted as log-ins. */
 const LOG_IN = 'authenticate'
 /**
- * Interval of event loop lag samples. The interval is long, because each sample wakes the thread.
- * The shared timer also measures how late timers fire.
+ * Interval at which prom-client samples the lag of the event loop. The interval is long, because
+ * each sample wakes the thread. `EventLoopDelay` samples more often, with a timer that runs anyway.
  */
 const LAG_SAMPLE_MS = 1000
 const BUCKET_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000] as const
@@ -111,7 +111,7 @@ export class ControllerMetrics {
     })
     new Counter({
       name: 'flotilla_log_in_failures_total',
-      help: 'Failed log-ins by status: 401 wrong credentials, 429 throttled.',
+      help: 'Failed log-ins without OIDC by status, such as 401 (wrong credentials) and 429 (throttled).',
       labelNames: ['status'],
       registers,
       collect() {
@@ -126,7 +126,7 @@ export class ControllerMetrics {
     })
     const duration = {
       name: 'flotilla_http_request_duration_seconds',
-      help: 'Time from the first header to the end of the response.',
+      help: 'Time from the end of the request headers to the start of the response.',
     }
     addHistogram(this.#registry, duration, BUCKET_BOUNDS_MS, () =>
       [...operations.values()].flatMap(({ operationId, count, durationMsTotal, buckets }) =>

@@ -89,7 +89,7 @@ export function addNetworkMetrics(
   })
 }
 
-/** Expiry of a PEM certificate; null if it is unreadable. */
+/** Earliest expiry of the certificates in a PEM text; null if it has none or is unreadable. */
 function notAfterOf(pem: string): number | null {
   if (pem === '') return null
   try {

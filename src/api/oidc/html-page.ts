@@ -13,8 +13,8 @@ interface FramedPage {
   readonly fault?: string
   readonly status?: number
   /**
-   * An origin, in addition to this controller, to which the response to a submitted form may
-   * redirect.
+   * An origin or a URL scheme, in addition to the origin of the page, to which the response to a
+   * submitted form may redirect.
    */
   readonly formTarget?: string
   readonly headers?: Readonly<Record<string, string>>
@@ -83,7 +83,7 @@ export function renderHtmlPage({
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width,initial-scale=1">' +
-    // Without it, browsers request /favicon.ico, which the policy below forbids.
+    // Without this link, browsers request /favicon.ico, which the policy below forbids.
     '<link rel="icon" href="data:,">' +
     `<title>${escapeHtml(title)}</title><style>${style}</style></head><body><main>` +
     `<p class="brand">Flotilla</p><h1>${escapeHtml(title)}</h1>${faultHtml}${content}</main></body></html>`

@@ -32,9 +32,9 @@ export class Issuers {
   }
 
   /**
-   * Hosts at which this controller serves the console, each as `host:port`. For a wildcard, the
-   * list contains only the name to which the request was sent, because other matching names may
-   * belong to other servers.
+   * Hosts of this controller, each as `host:port`; the console may be at any of them. For a
+   * wildcard, the list contains only the name to which the request was sent, because other matching
+   * names may belong to other servers.
    */
   hosts(call: Pick<RequestContext, 'headers'>): string[] {
     const issuer = this.of(call)

@@ -118,7 +118,7 @@ function purposeOf(redirectUri: string): string {
   return isHere ? '<p class="soft">For a program on this computer that asked for it.</p>' : ''
 }
 
-/** The console, opened without a code, offers its other ways to log in. */
+/** A link back to the console, which offers other ways to log in; '' for any other redirect URI. */
 function wayBackOf(redirectUri: string): string {
   const { protocol, pathname } = new URL(redirectUri)
   return protocol === 'https:' && pathname === CONSOLE_PATH

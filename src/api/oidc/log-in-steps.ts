@@ -173,7 +173,8 @@ export class LogInStepHandlers {
   }
 
   /**
-   * Continues after a correct factor: redirects to the client, or requests the next missing factor.
+   * Continues after a correct factor: redirects to `/authorize/callback`, requests the next missing
+   * factor, or refuses the log-in.
    */
   async goOn(call: RequestContext, id: string): Promise<Reply> {
     return await this.#answer(
@@ -342,7 +343,7 @@ function requireEnrolled(found: Mfa | undefined): asserts found is Mfa {
 }
 
 /**
- * Refuses a form that a page of another site submits, because that page could log the user in as
+ * Refuses a form that a page of another origin submits, because that page could log the user in as
  * another identity. A script of another origin may send the request, because the browser then shows
  * no page, and only the script sees the response.
  */
@@ -363,7 +364,7 @@ export function readFlowId(call: RequestContext, body: unknown): string {
   return of('id') ?? of('authRequestID') ?? ''
 }
 
-/** Field names of OpenZiti's forms, in lower case; they are matched case-insensitively. */
+/** Field names of OpenZiti's forms, without the prefix; they are matched case-insensitively. */
 const formNames: Readonly<Record<'env' | 'sdk', readonly string[]>> = {
   env: ['arch', 'os', 'osRelease', 'osVersion', 'domain', 'hostname'],
   sdk: ['appId', 'appVersion', 'branch', 'revision', 'type', 'version'],

@@ -38,7 +38,7 @@ interface OidcOperationsDeps {
   readonly posture: PostureService
 }
 
-/** Operations of the OpenID provider. Every controller is an OpenID provider. */
+/** Operations of the OpenID provider; each controller that serves them is an OpenID provider. */
 export function oidcOperations(deps: OidcOperationsDeps): Operation[] {
   const issuers = new Issuers(deps)
   const isOffered = (): void => {

@@ -29,7 +29,7 @@ export function renderTotpEnrollmentPage(page: LogInFlowPage, shown: ShownEnroll
   const { secretId, factor, identityName } = shown
   const image = qrCodePng(totpProvisioningUrl(factor.secret, identityName)).toString('base64')
   const codes = factor.recoveryCodes.map((code) => `<li><code>${escapeHtml(code)}</code></li>`)
-  // Sets the focus to no field, because a phone would then scroll away from the QR code.
+  // No field gets the focus: a phone would scroll to the field, away from the QR code.
   const fields =
     `<input type="hidden" name="${TOTP_ENROLLMENT_FIELD}" value="${escapeHtml(secretId)}">` +
     '<h2>1. Add it to the app</h2><p>Scan this with the app:</p>' +

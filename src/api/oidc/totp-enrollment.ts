@@ -35,7 +35,8 @@ interface EnrollmentStepsDeps {
 }
 
 /**
- * Operations that enroll TOTP during a log-in, for an identity whose auth policy requires TOTP.
+ * Operations that enroll TOTP during a log-in: an identity that has not enrolled, and whose auth
+ * policy requires TOTP, cannot complete the log-in otherwise.
  */
 export function totpEnrollmentOperations(
   deps: EnrollmentStepsDeps,
@@ -163,8 +164,8 @@ class EnrollmentSteps {
   }
 
   /**
-   * Adds a page to an error, on which the user can continue: the enrollment page if the secret is
-   * not verified yet, otherwise the factor page.
+   * Adds a page to an error that the user can resolve: the enrollment page, if the form came from
+   * that page and its secret is still the unverified one, otherwise the factor page.
    * @returns the error.
    */
   async #withPage(

@@ -81,8 +81,9 @@ async function certificateFields(
 }
 
 /**
- * Prepares a change that an identity makes to its own authenticator, after a check of the current
- * password. The state machine refuses the change if the record has changed since that check.
+ * Prepares a change that an identity makes to its own authenticator. The caller must have checked
+ * the current password with the record `own`; if the record has changed since, the state machine
+ * refuses the change.
  */
 export async function prepareOwnAuthenticatorChange(
   deps: AuthenticatorPreparerDeps,

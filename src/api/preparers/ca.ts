@@ -10,8 +10,9 @@ import type { WritePlan, WritePreparer } from './write-preparer.ts'
 
 /**
  * Prepares a CA. A new CA gets a token; to verify the CA, its owner later issues a certificate with
- * that token as its name. A patch removes the external ID claim if it contains null, or if it is
- * the request that the OpenZiti CLI sends; an empty object changes nothing.
+ * that token as its common name. A patch removes the external ID claim if `externalIdClaim` is null
+ * or if OpenZiti's CLI sends the patch for `--clear-external-id-claim`; `externalIdClaim: {}`
+ * changes nothing.
  */
 export const prepareCa: WritePreparer = (_call, mode, body) => {
   const prepared = normalizeBody(ca, mode, body)
@@ -22,8 +23,8 @@ export const prepareCa: WritePreparer = (_call, mode, body) => {
 
 /**
  * Whether a patch removes the external ID claim. `ziti edge update ca --clear-external-id-claim`
- * sends only the list that its Go type always contains. If the request contains any other member,
- * it may be meant to change that member, and must not remove the claim.
+ * sends only `identityRoles: null`, a list that its Go type always contains. A patch with any other
+ * member may be meant to change that member, and must not remove the claim.
  */
 function clearsClaim(body: JsonObject): boolean {
   if (body['externalIdClaim'] === null) return true

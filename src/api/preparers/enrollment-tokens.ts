@@ -55,13 +55,14 @@ export async function newEnrollmentToken(
   return { token, jwt, expiresAt: expiresAtMs }
 }
 
-/** Addresses of all members that accept routers and are known to this controller. */
+/** The addresses at which members accept routers, as far as this controller knows them. */
 function routerAddresses({ cluster }: Pick<ClientApiUrlDeps, 'cluster'>): string[] {
   return cluster.members().flatMap((member) => member.routerAddresses)
 }
 
 /**
- * A JWT that contains a controller's address, for clients that know nothing else about the network.
+ * A JWT that contains the address of this controller, for clients that know nothing else about the
+ * network.
  */
 export function issueNetworkJwt(deps: Omit<ClientApiUrlDeps, 'cluster'>): Promise<string> {
   const address = `${clientApiUrl(deps)}/`

@@ -23,7 +23,7 @@ interface EnrollmentFieldsDeps {
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** The fields of a new enrollment in the command. */
+/** The data from which the fields of a new enrollment are made. */
 export interface NewEnrollment {
   readonly method: EnrollmentMethod
   /** Field of the enrollment that contains the subject's id. */

@@ -30,8 +30,8 @@ const noCertificate = { commonName: '', fingerprint: '', notBefore: null, notAft
 
 /**
  * Prepares an external JWT signer: checks its URLs, and derives fields from its certificate. If the
- * body has no `kid`, the fingerprint of the certificate becomes the `kid`, unless a patch changes a
- * signer whose `kid` the caller chose earlier.
+ * body has a certificate and no `kid`, the fingerprint of the certificate becomes the `kid`, unless
+ * a patch changes a signer whose `kid` was chosen earlier.
  */
 export function externalJwtSignerPreparer(deps: ExternalJwtSignerPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
@@ -109,8 +109,8 @@ function certificateFields(certPem: string) {
 }
 
 /**
- * The `kid` after a patch changes the certificate: a `kid` that the caller chose stays; a `kid`
- * that was the old fingerprint is replaced.
+ * The stored `kid`, if a caller chose it and a patch therefore keeps it; null if the fingerprint of
+ * the new certificate becomes the `kid`.
  */
 async function knownKid(
   { state, reads }: ExternalJwtSignerPreparerDeps,
@@ -129,7 +129,8 @@ async function knownKid(
 
 /**
  * The fault of a URL that is not an absolute http or https URL, contains a user name or password,
- * or leads to a reserved address. The URL is not fetched here.
+ * or names a reserved host that the configuration does not allow. The URL is not fetched here, and
+ * its host name is not resolved.
  */
 function urlFault(
   field: string,

@@ -24,7 +24,10 @@ interface IdentityPreparerDeps {
   readonly bindings: Readonly<Partial<Record<ApiVersionsKey, readonly string[]>>>
 }
 
-/** Prepares an identity. The identity and its enrollment are created in the same log entry. */
+/**
+ * Prepares an identity. If the request to create it also requests an enrollment, one log entry
+ * creates both.
+ */
 export function identityPreparer(deps: IdentityPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {
     const typeId = await typeIn(deps, mode, body['type'], id)
@@ -45,7 +48,7 @@ export function identityPreparer(deps: IdentityPreparerDeps): WritePreparer {
   }
 }
 
-/** The requested enrollment method; if several are requested, the first one. */
+/** The first requested enrollment method in the order ott, ottca, updb; null if there is none. */
 function enrollmentIn(
   asked: Json | undefined,
 ): Pick<NewEnrollment, 'method' | 'caId' | 'username'> | null {
@@ -57,8 +60,8 @@ function enrollmentIn(
 }
 
 /**
- * The identity type to store; null if the body has none. An identity has the type Router if and
- * only if it belongs to a router.
+ * The identity type to store; null if the body has none, or if the identity keeps the type Router.
+ * An identity has the type Router if and only if it belongs to a router.
  */
 async function typeIn(
   deps: IdentityPreparerDeps,

@@ -16,8 +16,8 @@ interface RevocationPreparerDeps {
 const kind = 'revocation'
 
 /**
- * Refuses a revocation that cannot match any token, because the administrator would believe that a
- * token is revoked.
+ * Refuses a revocation that cannot match any token, because the caller would believe that a token
+ * is revoked.
  */
 export function revocationPreparer(deps: RevocationPreparerDeps): WritePreparer {
   return async (_call, mode, body, id) => {

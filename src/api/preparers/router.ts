@@ -31,7 +31,10 @@ export function edgeRouterPreparer(deps: EdgeRouterPreparerDeps): WritePreparer 
   }
 }
 
-/** Prepares a router for `/routers` or `/transit-routers`, with its enrollment token. */
+/**
+ * Prepares a router for `/routers` or `/transit-routers`. A new router is created together with its
+ * enrollment token.
+ */
 export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Entity): WritePreparer {
   return async (_call, mode, body, id) => {
     const prepared = normalizeBody(entity, mode, body)
@@ -45,8 +48,8 @@ export function transitRouterPreparer(deps: EdgeRouterPreparerDeps, entity: Enti
 }
 
 /**
- * Prepares a router of the fabric API: the caller chooses its id and may already know its
- * certificate.
+ * Prepares a router of the fabric API: the caller chooses its id and may give the fingerprint of
+ * its certificate.
  */
 export const prepareFabricRouter: WritePreparer = (_call, mode, body, id) => {
   const { fields, ignoredFields } = normalizeBody(fabricRouter, mode, body)

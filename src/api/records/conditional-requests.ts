@@ -28,7 +28,7 @@ function etagOf({ revision }: EntityRecord, { body }: EncodedJsonReply): string 
   return etag
 }
 
-/** Cached tags of recently hashed texts; equal texts have equal tags. */
+/** Cached ETags: the same body at the same revision has the same ETag. */
 const recentTags = new SlotCache<{
   readonly revision: number
   readonly body: string

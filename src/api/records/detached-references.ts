@@ -16,8 +16,8 @@ export interface DetachedReferences {
 }
 
 /**
- * Collects, before a deletion, the records that reference the record to be deleted and stay after
- * the deletion.
+ * Collects, before a deletion, records that lose a reference to the record to be deleted; at most
+ * `idsMax` for each field. Another consequence of the deletion may still delete some of them.
  */
 export function collectReferencesBeforeDelete(
   state: Pick<StateView, 'listNaming'>,
@@ -35,8 +35,8 @@ export function collectReferencesBeforeDelete(
 }
 
 /**
- * Of the records that referred to the deleted record, those that still exist: the items of the
- * response's field `detachedFrom`.
+ * Of the collected records, those that still exist after the deletion: the items of the response's
+ * field `detachedFrom`.
  */
 export function detachedReferencesAfterDelete(
   state: Pick<StateView, 'get'>,

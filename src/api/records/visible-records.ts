@@ -14,9 +14,9 @@ type Records = Pick<StateView, 'get' | 'permissions'>
 /**
  * On the client API, selects the records that the descriptor's `callerScope` describes, even for
  * administrators. On other APIs, selects all records.
- * @throws {AssertionError} when the client API serves a kind without a suitable `callerScope`,
- * which prevents the controller's start. A default scope could show records of another kind or of
- * other callers.
+ * @throws {AssertionError} when the client API serves a kind without a suitable `callerScope`; the
+ * controller then does not start. A default scope could show records of another kind or of other
+ * callers.
  */
 export function visibleRecords(
   state: Records,

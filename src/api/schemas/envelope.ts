@@ -9,7 +9,7 @@ import {
   arraySchema,
 } from '../../entities/response-schemas.ts'
 
-/** Schemas of the envelope of responses, and of the fields that all records have. */
+// Schemas of the envelope of responses, and of the fields that all records have.
 
 export const integerSchema = { type: 'integer' } as const
 export const textListSchema = { type: 'array', items: textSchema } as const

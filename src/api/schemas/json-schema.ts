@@ -11,7 +11,10 @@ const compiledMax = 16
 const messageCharactersMax = 512
 const valueCharactersMax = 128
 
-/** URIs of draft-07 and its predecessors, which OpenZiti clients put into their schemas. */
+/**
+ * Matches the URIs of draft-04 to draft-07, and the URI without a version. OpenZiti clients put
+ * these URIs into their schemas.
+ */
 const DIALECT = /^https?:\/\/json-schema\.org\/(draft-0[4-7]\/)?schema#?$/
 
 /**
@@ -35,7 +38,10 @@ export function schemaFault(schema: JsonObject): FieldFault | null {
   }
 }
 
-/** The first fault of data according to a usable schema; null when the data is valid. */
+/**
+ * The fault of the schema if it is unusable, otherwise the first fault of the data; null when the
+ * data is valid.
+ */
 export function dataFault(schema: JsonObject, data: Json): FieldFault | null {
   const unusable = schemaFault(schema)
   if (unusable !== null) return unusable

@@ -116,8 +116,8 @@ function describe(operation: Operation, api: ApiName, refer: Refer): Json {
 }
 
 /**
- * Alternative security schemes of an operation. An empty scheme means that no authentication is
- * needed.
+ * Alternative security schemes of an operation. An empty scheme, or an empty list, means that no
+ * authentication is needed.
  */
 function securityOf({ permission, elevatedPermission: moreFor }: Operation): Json[] {
   const session = [{ netSession: [] }, { ztSession: [] }]
@@ -220,7 +220,7 @@ function headerOf(description: string, schema: JsonSchema = { type: 'string' }):
   return { description, schema }
 }
 
-/** Every response header, by name. */
+/** The response headers that the documents describe, by name. */
 const components: Readonly<Record<string, Json>> = {
   'net-index': headerOf('<generation>:<index> that the response reflects; for net-min-index'),
   'net-stale-ms': headerOf('Time since this controller last had contact with a leader', {
@@ -229,10 +229,13 @@ const components: Readonly<Record<string, Json>> = {
   }),
   'ziti-instance-id': headerOf('Changes with each start of the process'),
   server: headerOf('Program version and OpenZiti API level'),
-  'expiration-seconds': headerOf('Idle timeout of the session', {
-    type: 'integer',
-  }),
-  'expires-at': headerOf('Expiry of the session'),
+  'expiration-seconds': headerOf(
+    'Idle timeout of the session; with an OIDC access token: seconds until the token expires',
+    { type: 'integer' },
+  ),
+  'expires-at': headerOf(
+    'Expiry of the session if it is not used again; with an OIDC access token: expiry of the token',
+  ),
   etag: headerOf('For If-Match and If-None-Match'),
   'retry-after': headerOf('Seconds', { type: 'integer', minimum: 0 }),
   'www-authenticate': headerOf('Why a session is needed; absent if another session would not help'),

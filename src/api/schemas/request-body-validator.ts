@@ -41,8 +41,8 @@ const compiledByText = new Map<string, Compiled>()
 // only the first error, because there could be very many.
 const ajv = new Ajv({ allErrors: false, strict: false, coerceTypes: false, useDefaults: false })
 /**
- * Formats in request bodies. The functions that later parse times and UUIDs also check their
- * formats, so a text that passes the check never fails when it is parsed.
+ * Formats in request bodies. For times and UUIDs, the check calls the function that later parses
+ * the text, so a text that passes the check can always be parsed.
  */
 export const bodyFormats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTimeMs(text) !== null,
@@ -143,7 +143,8 @@ function scalar(value: unknown): unknown {
 }
 
 /**
- * Members of a body that are not in its schema; they are ignored, and the response lists them.
+ * Names of the members of a body that are not in its schema, at most `IGNORED_FIELDS_MAX`. The
+ * members are ignored, and the response lists these names. Members of members are not checked.
  */
 export function findIgnoredFields(schema: JsonSchema, body: unknown): string[] {
   if (body === null || typeof body !== 'object') return []

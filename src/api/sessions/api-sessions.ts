@@ -26,7 +26,7 @@ interface ApiSessionOperationsDeps {
   readonly lists: ListResponseSerializer
 }
 
-/** Operations with which administrators manage the API sessions of all identities. */
+/** Operations that show and end the API sessions of all identities. */
 export function apiSessionOperations(deps: ApiSessionOperationsDeps): Operation[] {
   const { state } = deps
   const common = {

@@ -38,7 +38,9 @@ export const apiSessionLimits = {
    * session from a controller.
    */
   sessionReopensMax: 120,
-  /** Maximum reopened service sessions per minute for all API sessions together. */
+  /**
+   * Maximum service sessions that one controller reopens per minute, for all API sessions together.
+   */
   sessionReopensInAllMax: 12_000,
   /** Lifetime of an OIDC access token. */
   accessTokenMs: 30 * MINUTE_MS,
@@ -51,7 +53,7 @@ export const apiSessionLimits = {
    * may have been lost.
    */
   refreshReuseMs: 2 * MINUTE_MS,
-  /** Maximum sessions whose last used refresh token this controller records, by its generation. */
+  /** Maximum sessions for which this controller records which refresh token was last used. */
   refreshSessionsMax: 200_000,
   /**
    * Interval at which controllers drop what they recorded about refresh tokens of ended sessions.

@@ -14,11 +14,11 @@ export interface RouterReconnectDelayDeps {
 }
 
 /**
- * Delays service sessions for a few seconds after the start of a controller, until a router that
- * the client can use has reconnected. After an outage of all controllers, clients and routers
- * reconnect at the same time. A client of OpenZiti's Go SDK that gets a service session without a
- * reachable router requests routers again only after at least 30 s, and until then it hosts none of
- * its services.
+ * For the time `routerReturnMs` after the start of a controller, delays each service session by a
+ * few seconds, until a router that the client can use has reconnected. After an outage of all
+ * controllers, clients and routers reconnect at the same time. A client of OpenZiti's Go SDK that
+ * gets a service session without a reachable router requests routers again only after at least
+ * 30 s, and until then it hosts none of its services.
  *
  * Routers of OpenZiti 1.x report their addresses up to 10 s after they have reconnected. Until then
  * they do not read from the channel, because they call `HostedServiceRegistry.HandleReestablish`,

@@ -18,8 +18,8 @@ interface SessionViewDeps {
 }
 
 /**
- * A session as shown to an administrator. Only its owner sees the session token, exactly as the
- * owner sent it. Only a log-in returns a token that is signed with the newest key; otherwise a
+ * A session, for its owner and for other callers. Only the owner sees the session token, exactly as
+ * the owner sent it. Only a log-in returns a token that is signed with the newest key; otherwise a
  * caller with a token of an old key would receive a new token, and keep access after the key's
  * overlap.
  */
@@ -34,8 +34,8 @@ export function sessionView(
   const holder = records.get('identity', session.identityId)
   return {
     ...detail,
-    // An external ID claim of a third-party CA opened this session, so no authenticator record
-    // belongs to the session. The view of the session contains the id `internal`.
+    // If an external ID claim of a third-party CA opened the session, no authenticator record
+    // belongs to it, and the view contains the id `internal`.
     ...(session.caId === '' ? {} : { authenticatorId: 'internal' }),
     ...(session.signerId === '' ? {} : { authenticatorId: tokenAuthenticator(session) }),
     isMfaRequired: holder !== undefined && isMfaRequired(records, holder),
@@ -48,9 +48,9 @@ export function sessionView(
 }
 
 /**
- * The caller's own session, as log-in and /current-api-session return it. The expiry is computed
- * from the time of this request: clients poll the session, and would log in again once a fixed
- * expiry had passed.
+ * The caller's own session, as log-in and /current-api-session return it. Without an access token,
+ * the expiry is computed from the time of this request: clients poll the session, and would log in
+ * again once a fixed expiry had passed.
  */
 export function currentSessionView(deps: SessionViewDeps, caller: Caller): Record<string, unknown> {
   const { expiresAtMs, leftSeconds } = callerAccessExpiry(

@@ -16,7 +16,8 @@ import {
 } from '../schemas/envelope.ts'
 import { objectSchema } from '../schemas/typed-schema.ts'
 
-/** Schemas of log-ins, sessions and the caller's own authenticators. */
+// Schemas of log-ins, sessions and the caller's own authenticators.
+
 export const credentialsSchema = objectSchema('authenticate', {
   configTypes: { type: ['array', 'null'], items: textSchema, maxItems: 100 },
   envInfo: { ...envInfoSchema, type: ['object', 'null'] },

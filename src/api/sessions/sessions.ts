@@ -196,8 +196,8 @@ function allSessions(deps: SessionOperationsDeps): Operation[] {
 }
 
 /**
- * Routers on the path of the session's newest circuit. These routers show where the session was
- * last used.
+ * Routers on the path of the session's newest circuit among those that this controller owns; they
+ * show where the session was last used. The list is empty if it owns none.
  */
 function routePathOf(circuits: SessionOperationsDeps['circuits'], sessionId: string): JsonObject {
   const own = circuits.list().filter((circuit) => circuit.sessionId === sessionId)

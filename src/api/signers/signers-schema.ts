@@ -32,8 +32,8 @@ export const discoveryResponseSchema: NamedSchema = {
 }
 
 /**
- * The schema does not limit the token's length, because a validation error would quote the token in
- * the response. The test itself refuses a token that is too long.
+ * The schema does not limit the length of the token: a validation error contains the refused value,
+ * and the token is a secret. The test itself refuses a token that is too long.
  */
 export const tokenTestRequestSchema = objectSchema(
   'externalJwtSignerTest',
@@ -53,7 +53,8 @@ export const authorizationEndpointSchema: NamedSchema = {
 }
 
 /**
- * The schema does not limit `code` and `codeVerifier`, because a validation error would quote them.
+ * The schema does not limit the lengths of `code` and `codeVerifier`: a validation error contains
+ * the refused value, and both are secrets.
  */
 export const providerTokenRequestSchema = objectSchema(
   'providerLogInCode',

@@ -32,7 +32,7 @@ import {
   type IssuedExternalCertificate,
   type ExternalCertificateRequest,
   type PkiControl,
-  type ActiveServerCertificate,
+  type ServerCertificateStatus,
 } from '../../api/cluster/pki-control.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -42,8 +42,8 @@ const DNS_NAME = /^(?:\*\.)?[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/
 
 interface PkiControlDeps {
   readonly renewer: CertificateRenewer
-  /** Server certificates of other authorities that the controller uses. */
-  readonly serverCertificates: () => readonly ActiveServerCertificate[]
+  /** The configured server certificates from other authorities. */
+  readonly serverCertificates: () => readonly ServerCertificateStatus[]
   /** Reads all files again. @throws {CertificateError | SecretFileError} */
   readonly reload: () => Promise<void>
   readonly trustDomain: string

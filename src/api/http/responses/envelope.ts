@@ -130,7 +130,10 @@ export function streamedResponse(
   return { status: 200, body: '', contentType, headers, stream }
 }
 
-/** A response without the envelope, for the few operations that have no envelope in OpenZiti. */
+/**
+ * A response with status 200 and without the envelope, for example for metrics, HTML pages, and
+ * operations whose responses have no envelope in OpenZiti.
+ */
 export function responseWithoutEnvelope(body: ReplyBody, contentType: string = JSON_TYPE): Reply {
   return { status: 200, body, contentType }
 }

@@ -52,10 +52,7 @@ interface ReplyWriterDeps {
 
 type Headers = Record<string, string | number>
 
-/**
- * Writes the responses of all operations. Each response has a head with the common headers, and a
- * body.
- */
+/** Writes the responses to all requests. Every response to valid HTTP has the common headers. */
 export class ReplyWriter {
   readonly #deps: ReplyWriterDeps
   readonly #metrics: ControllerMetrics
@@ -84,8 +81,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Sends the body compressed, if the client accepts compressed bodies and the body has a suitable
-   * size.
+   * Sends the body compressed, unless the client does not accept that, or `ResponseCompression`
+   * leaves the body uncompressed.
    */
   #sendCompressed(
     reply: FastifyReply,
@@ -129,8 +126,8 @@ export class ReplyWriter {
   }
 
   /**
-   * Sends the error response for a thrown error. An error that is neither a problem nor a known
-   * client error is logged as a bug.
+   * Sends the error response for a thrown error, unless a response has begun. An error that is
+   * neither a problem nor a known client error is logged as a bug.
    */
   fail(reply: FastifyReply, call: OperationCall, error: unknown): void {
     if (reply.raw.headersSent) return
@@ -325,12 +322,12 @@ export class ReplyWriter {
 
 /**
  * True if a write was refused because of its caller: an authenticated caller without permission, or
- * invalid credentials. Requests without credentials are not logged, because they could fill the
- * log. The state machine adds proposed writes to the audit log.
+ * invalid credentials of a log-in or an enrollment. Other requests without a valid session are not
+ * logged, because they could fill the log. The state machine adds proposed writes to the audit log.
  */
 function isRefusedWrite(call: OperationCall, { code, refusal }: Problem): boolean {
   if (call.operation === null || call.method === 'GET' || call.proposed !== null) return false
-  // An enrollment has a `refusal` only if a token was verified.
+  // A refused enrollment has a `refusal` only if the request contained a token.
   if (code === 'INVALID_AUTH' || (code === 'INVALID_ENROLLMENT_JWT' && refusal !== null))
     return true
   return code === 'UNAUTHORIZED' && (call.caller !== null || isRefusedLogIn(call, refusal))
@@ -380,7 +377,7 @@ function statusOfClientError(code: string | undefined): number {
 
 /**
  * Formats a time as `2024-01-02 03:04:05.678 +0000 UTC`, Go's format, which OpenZiti clients expect
- * in this header.
+ * in the header `expires-at`.
  */
 function goTimeText(ms: number): string {
   const whole = Math.floor(ms)

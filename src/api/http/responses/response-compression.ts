@@ -30,8 +30,9 @@ export function isKnownSecretName(name: string): boolean {
   return SECRET.test(`"${name}":"`)
 }
 
-// The lowest compression levels. For a list of 100 identities, the highest levels take three times
-// as long and make the result only a twentieth smaller.
+// Low compression levels. For a list of 100 identities, the highest level of gzip takes at least
+// twice as long and makes the result only a twentieth smaller; that of Brotli takes more than a
+// hundred times as long.
 const GZIP = { level: 1 } as const
 const BROTLI = {
   params: {
@@ -41,7 +42,7 @@ const BROTLI = {
 }
 
 /**
- * Compresses the bodies of lists. The length of a compressed body reveals which parts of the body
+ * Compresses the bodies of responses. The length of a compressed body reveals which parts of it
  * are equal. An attacker who controls some text in a response, and sees the response's length on
  * the network, could guess a secret in the same response (BREACH). Therefore only responses of
  * operations that declare `isCompressible` are compressed, and never a body that contains a token.

@@ -14,7 +14,10 @@ interface FactorHeadersDeps {
  * operation that lists external JWT signers returns all of them.
  */
 const SIGNERS_MAX = 10
-/** Characters that need no escape in a quoted string. */
+/**
+ * Matches a text that needs no escape in a quoted string and does not contain `|`, which separates
+ * the signers.
+ */
 const PLAIN = /^[\x21\x23-\x5b\x5d-\x7b\x7d\x7e]{1,256}$/
 
 const descriptions = {
@@ -50,8 +53,8 @@ function ofOidc(error: keyof typeof descriptions): string {
 }
 
 /**
- * Headers of a successful response about a session that lacks an external JWT. OpenZiti clients
- * find the required signer in these headers.
+ * Headers of a successful response about a session. If the session lacks an external JWT, OpenZiti
+ * clients find the required signer in these headers; otherwise, there are none.
  */
 export function pendingFactorHeaders(
   deps: FactorHeadersDeps,

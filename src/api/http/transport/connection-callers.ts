@@ -69,7 +69,10 @@ export class ConnectionCallers {
     return waitsSinceMs
   }
 
-  /** Records the caller of a request, as soon as the caller is authenticated. */
+  /**
+   * Records the caller of a request. Call it once the session is checked; a caller without a
+   * session is recorded by its source.
+   */
   know(request: IncomingMessage, sharer: string): void {
     const last = this.#last.get(request.socket)
     if (last?.sharer === sharer && isShownBy(request, last)) return

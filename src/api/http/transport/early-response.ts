@@ -15,7 +15,8 @@ export function hasUnreadBody({ complete, readableEnded, headers }: IncomingMess
  * Ends a response that was sent while the client is still sending its request. Closing the
  * connection immediately would reset it, and the client might receive the reset before the response
  * (RFC 9112, 9.6). So the controller first reads and discards received data, until the request ends
- * or a limit of bytes or time is reached.
+ * or a limit of bytes or time is reached; not if the client waits for `100 Continue`, because such
+ * a client sends no body yet.
  */
 export function endAfterRequest(
   request: IncomingMessage,

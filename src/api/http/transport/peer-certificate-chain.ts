@@ -13,9 +13,10 @@ import type { PresentedCertificates } from '../../../pki/verify/client-chain.ts'
 const chains = new WeakMap<Socket, PresentedCertificates | null>()
 
 /**
- * The certificates that the client presented in the TLS handshake. The handshake proves only that
- * the client has the key of the first certificate; nothing else is verified. Null if the client
- * presented no certificate, or an unreadable one.
+ * The certificates that the client presented in the TLS handshake, at most
+ * `CHAIN_CERTIFICATES_MAX`. The handshake proves only that the client has the key of the first
+ * certificate; nothing else is verified. Null if the client presented no certificate, an unreadable
+ * one, or a chain that is too large.
  */
 export function peerCertificateChain(socket: Socket): PresentedCertificates | null {
   const known = chains.get(socket)

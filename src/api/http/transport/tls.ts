@@ -22,8 +22,9 @@ export const listenerTlsOptions = {
   // sends no list of accepted issuers: a client whose certificate is from a CA that was added later
   // would otherwise send no certificate.
   requestCert: true,
-  // Each connection must prove possession of the key and send the full chain. A resumed TLS session
-  // would contain only the leaf, and a renegotiation could change the client certificate (ADR 61).
+  // A client with a certificate must prove possession of its key and send the full chain on each
+  // connection. A resumed TLS session would contain only the leaf, and a renegotiation could change
+  // the client certificate (ADR 61).
   // @guard certificate-without-its-key--ticket
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   rejectUnauthorized: false,

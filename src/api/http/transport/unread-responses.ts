@@ -62,10 +62,10 @@ interface Unread extends ListLinks<Unread> {
 /**
  * Sends the bodies of responses no faster than clients read them, and limits the memory for the
  * bodies, for the copies that Node.js and TLS hold until the system accepts them, and for requests
- * that wait behind a response. A larger body is sent in pieces, so that TLS never has an encrypted
- * copy of the whole body. Unsent bytes count against the source (an IPv4 address, a /64 of IPv6).
- * If a client stops reading or reads too slowly, the controller closes its connection; it does so
- * earlier if other clients need the memory.
+ * that wait behind a response. A body larger than `answerPieceBytes` is sent in pieces, so that TLS
+ * never has an encrypted copy of the whole body. Unsent bytes count against the source (an IPv4
+ * address, a /64 of IPv6). The controller closes a connection on which the client stops reading or
+ * reads too slowly; one without progress earlier, if other clients need the memory.
  */
 export class UnreadResponses {
   readonly #limits: UnsentLimits
@@ -80,8 +80,8 @@ export class UnreadResponses {
   }
 
   /**
-   * Whether a response of this size may be sent to the source; called before the response's head is
-   * written. If memory is short, first closes connections whose clients read nothing.
+   * Whether a response of this size may be sent to the source. Call it before the head of the
+   * response is written. If memory is short, first closes connections whose clients read nothing.
    */
   hasRoomFor(source: string, bytes: number): boolean {
     // @guard answers-owed-to-one-source
