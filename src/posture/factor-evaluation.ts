@@ -61,7 +61,8 @@ export function mfaTimeoutAtMs(check: Prompted, factor: StoredFactor): number {
 
 /**
  * Whether the device's waking or unlocking requires no new code now: the check does not prompt for
- * one, the user has entered one since, or the grace period has not ended.
+ * one, the device has not woken or been unlocked, the user has entered a code since, or the grace
+ * period has not ended.
  */
 export function isPromptSatisfied(
   isPrompted: boolean,

@@ -28,8 +28,8 @@ export function sortPostureFacts(
 }
 
 /**
- * Encodes the posture of an identity for soft state.
- * @param moves how often the set of checks that the identity passes has changed so far.
+ * Encodes the facts about an identity that one controller received, for soft state.
+ * @param moves how many changes this controller has counted, see `PostureReports.moves`.
  */
 export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
@@ -144,7 +144,7 @@ function initOf(
  * an API session, or the report that the device sent to a controller.
  * @returns the kinds for which the router's result is later.
  */
-export function kindsReportedByRouter(
+export function kindsJudgedByRouter(
   facts: PostureFacts,
   apiSessionId: string,
 ): ReadonlySet<DeviceFactKind> {
@@ -160,7 +160,8 @@ export function kindsReportedByRouter(
 
 /**
  * @param slot key of the router's result.
- * @returns whether the device has reported nothing to controllers since this result.
+ * @returns whether no fact of the kinds `DeviceFactKind` was reported to controllers since this
+ * result.
  */
 export function isUnchangedSinceVerdict(facts: PostureFacts, slot: string): boolean {
   const version = facts.get(slot)?.version ?? 0n

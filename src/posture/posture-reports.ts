@@ -17,7 +17,7 @@ import {
   postureFactsFromRecord,
   sortPostureFacts,
   isUnchangedSinceVerdict,
-  kindsReportedByRouter,
+  kindsJudgedByRouter,
   encodePostureFacts,
   isSameReport,
   reportSubjectKey,
@@ -28,8 +28,8 @@ import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
 
 export const postureLimits = {
   /**
-   * Interval after which an unchanged report is published again, because other controllers show the
-   * time of the report.
+   * Minimum age at which a report that a client repeats unchanged is published again, because other
+   * controllers show the time of the report.
    */
   postureRepeatMs: 60_000,
 } as const
@@ -43,9 +43,10 @@ interface Merged {
 /**
  * Reports of devices, shared as soft state. Each controller publishes the reports that it received.
  * Of two reports about the same subject, the one with the higher version counts. A controller
- * chooses a version above all versions that it knows (Lamport clock), and callers first get the
- * latest reports of the other controllers; equal versions are ordered by controller id. So all
- * controllers agree without comparing wall clocks.
+ * chooses a version above all versions about the identity that it knows (Lamport clock); for a
+ * report of a client, `PostureEnforcer` first gets the latest reports of the other controllers.
+ * Equal versions are ordered by controller id. So all controllers agree without comparing wall
+ * clocks.
  */
 export class PostureReports {
   readonly #selfId: string
@@ -111,7 +112,7 @@ export class PostureReports {
     }
     posture.processes = processes
     if (apiSessionId !== undefined)
-      posture.judgedByRouter = kindsReportedByRouter(facts, apiSessionId)
+      posture.judgedByRouter = kindsJudgedByRouter(facts, apiSessionId)
     return posture
   }
 
@@ -206,8 +207,8 @@ export class PostureReports {
   }
 
   /**
-   * Drops this controller's reports that belong to other API sessions of an identity, and reports
-   * that later ones have replaced. Without an API session, drops all reports about the identity.
+   * Drops this controller's reports that belong to API sessions other than these, and those that
+   * later reports have replaced. If the set is empty, drops all of its reports about the identity.
    */
   keepOnly(identityId: string, apiSessionIds: ReadonlySet<string>): void {
     if (apiSessionIds.size === 0) {
