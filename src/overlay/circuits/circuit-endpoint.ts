@@ -117,12 +117,15 @@ export interface LocalCircuit {
   readonly options?: XgressOptions
 }
 
-/** A controller's request to the last router of a circuit to connect to the terminator. */
+/**
+ * A request to connect to the terminator of a circuit, from a controller to the last router of the
+ * circuit or from an edge router to the client that hosts the service.
+ */
 export interface DialRequest {
   readonly circuit: LocalCircuit
   /**
-   * Key of the dialing identity, whose share of the resources the dial uses; if the controller
-   * sends no identity, the key of the controller.
+   * Key of the dialing identity, whose share of the resources the dial uses; if a controller sends
+   * no identity, the key of the controller.
    */
   readonly dialedBy: string
   /** Address of the terminator. */

@@ -13,8 +13,8 @@ import { type OutboundPayload, SendBuffer, payloadTimestamp } from './send-buffe
 import type { XgressOptions } from './xgress-options.ts'
 
 /**
- * Kind of a frame. When the link is full, a payload that is sent for the first time stays in the
- * queue; all other frames are dropped.
+ * Kind of a frame. When the link is full, the frame is dropped. The outbox sends its payload again
+ * later, except the payload of `transmitEnd`; an acknowledgment is lost.
  */
 export type TransmitKind = 'payload' | 'retransmission' | 'acknowledgement'
 export type TransmitFrame = (message: OutboundMessage, kind: TransmitKind) => 'sent' | 'full'
@@ -165,7 +165,8 @@ export class PayloadOutbox {
       this.#isLinkFull = true
       return false
     }
-    // An acknowledgment that arrived in the same call may have removed all payloads.
+    // A message that arrived in the same call may have closed the send side, which removes all
+    // payloads.
     if (this.#unsent === null) return false
     this.#unsent.shift()
     this.#unsentBytes -= payload.body.length
