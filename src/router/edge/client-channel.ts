@@ -326,7 +326,10 @@ export class ClientChannel {
     this.channel.reply(message, traceResponseMessage(id, firstHopTraceResponse(request, error)))
   }
 
-  /** Renews the client's token. Refuses a renewal while the router verifies the previous one. */
+  /**
+   * Renews the client's token, or closes the channel if the new token is refused. A token is also
+   * refused while the router verifies an earlier one.
+   */
   async #renewToken(message: ChannelMessage): Promise<void> {
     const token = Buffer.from(message.body).toString('utf8')
     const isTwice = this.#isRenewing

@@ -100,7 +100,7 @@ export class ClientPostureForwarder {
 
   /**
    * Stores the reports, for controllers that connect later. If the limit of all clients is reached,
-   * nothing is stored.
+   * no reports of this client are stored, not even its earlier ones.
    */
   #keep(sent: SentPosture, known: ReadonlyMap<string, PostureResponse>, bytes: number): void {
     const isRoom = this.#bytes - sent.knownBytes + bytes <= clientPosturesBytesMax

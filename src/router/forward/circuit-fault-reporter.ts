@@ -46,7 +46,7 @@ export class CircuitFaultReporter {
   readonly #deps: CircuitFaultReporterDeps
   /** Sources of frames without a next hop since the last report, by circuit. */
   readonly #misses = new Map<string, Miss>()
-  /** Links share the limit for unknown circuits fairly. */
+  /** Sources of frames share the maximum size of `#misses` fairly. */
   readonly #room = new FairShare(forwardLimits.missesMax)
   readonly #warnings: KeyedTokenBuckets
   readonly #linkFaults: KeyedTokenBuckets

@@ -33,8 +33,8 @@ export class LocalDeliveryQueue {
 
   /**
    * @param caller the sender whose share of the deliveries the frame uses.
-   * @param bytesMax maximum number of waiting bytes including this frame; a single frame may be
-   * larger.
+   * @param bytesMax maximum number of bytes that wait for `to`, including this frame; a single
+   * frame may be larger.
    * @returns false if the frame was dropped because a limit is reached.
    */
   deliver(

@@ -17,7 +17,7 @@ type IdentityFilesOrFault =
   | { readonly ok: false; readonly fault: string }
 
 /**
- * The files that enrollment and renewal write.
+ * The files of a router's identity. Enrollment writes all of them, renewal only the certificates.
  * @returns a fault if the configuration lacks a file, contains PEM text instead of a file, or names
  * one file for two things.
  */

@@ -149,7 +149,7 @@ export class LinkAcceptor {
     this.#listener.channels.add(channel)
   }
 
-  /** Handles a closed socket. The link ends if it was its first socket. */
+  /** Handles a closed socket. The link ends if this was its first socket. */
   #onClosed(link: Link, channel: Channel, reason: string): void {
     if (link.channel === channel) this.#deps.registry.remove(link, reason)
     else link.removeSocket(channel)

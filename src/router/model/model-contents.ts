@@ -237,7 +237,10 @@ export class ModelContents {
     }
   }
 
-  /** The affected identities or services of a policy; null for an unknown kind. */
+  /**
+   * Members of a policy of one kind: identities, services or posture checks; null for an unknown
+   * kind. `index` is null for kinds without an index.
+   */
   #membersOf(
     policy: Policy,
     type: ModelRelatedType,
