@@ -68,7 +68,7 @@ function sessionMetrics(tunnels: readonly MeasuredTunnel[]): Metric[] {
     ),
     gauge(
       'controllers_known',
-      'Number of controllers in the list that a controller sent.',
+      'Number of client API addresses in the list of controllers that a controller sent.',
       tunnels,
       ({ figures }) => figures.knownControllers,
     ),
