@@ -23,7 +23,10 @@ export const socketLimits = {
    * until they are sent.
    */
   datagramsUnsentBytesMax: 256 * 1024,
-  /** Time without datagrams after which a peer is forgotten and its circuit ends. */
+  /**
+   * Time without datagrams after which a peer is forgotten and its circuit ends; for tunnels, the
+   * option `udpIdleTimeout` may set another time.
+   */
   datagramsIdleMs: 60_000,
   /** Maximum UDP peers of one datagram listener, with or without a circuit. */
   datagramPeersMax: 4096,

@@ -1,6 +1,6 @@
 /** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /** Maximum stored API sessions. */
+  /** Maximum stored API sessions that controllers have sent; OIDC sessions do not count. */
   apiSessionsMax: 250_000,
   /**
    * Maximum clients whose hello waits until a controller sends their session; a further client with
@@ -56,8 +56,8 @@ export const edgeLimits = {
    */
   clientPostureBytesMax: 32 * 1024,
   /**
-   * Maximum bytes of stored posture reports of all channels. Above that, a report is sent but
-   * not stored for controllers that connect later.
+   * Maximum bytes of stored posture reports of all channels. Above that, the reports of a channel
+   * are sent but not stored for controllers that connect later.
    */
   clientPosturesBytesMax: 64 * 1024 * 1024,
   /**
@@ -103,7 +103,7 @@ export const edgeLimits = {
   terminatorBusyMs: 1000,
   /**
    * Number of refusals without a retry hint after which the router reports the refusal to the host.
-   * A refusal with a retry hint is reported immediately.
+   * A refusal with a retry hint, or because of an invalid session, is reported immediately.
    */
   terminatorStrikesMax: 3,
   /** Minimum interval between two reported changes of one terminator. */
@@ -118,9 +118,15 @@ export const edgeLimits = {
    * `hostChangesBurst`.
    */
   hostChangesPerSecond: 4,
-  /** Maximum terminators that one identity may create in a burst; later creations wait. */
+  /**
+   * Maximum requests to create terminators that the router sends for one identity in a burst; later
+   * requests wait.
+   */
   hostCreationsBurst: 1024,
-  /** Terminators that one identity may create per second after the burst `hostCreationsBurst`. */
+  /**
+   * Requests to create terminators that the router sends for one identity per second after the
+   * burst `hostCreationsBurst`.
+   */
   hostCreationsPerSecond: 10,
   /**
    * Delay before the router sends creation requests again to a controller that has reconnected,
