@@ -14,8 +14,9 @@ type Timed = Pick<PostureCheck, 'timeoutSeconds'>
 type Prompted = Timed & Pick<PostureCheck, 'promptOnWake' | 'promptOnUnlock'>
 
 /**
- * Whether the user entered a code in this session recently enough and, if the check requires it,
- * again after the device woke or was unlocked, or the grace period for the new code has not ended.
+ * Whether the user has entered a code in this session that has not timed out. If the check also
+ * requires a new code after the device woke or was unlocked, the user must have entered that code,
+ * or the grace period for it must still last.
  */
 export function passesMfaCheck(check: Prompted, factor: Factor): boolean {
   if (factor === undefined || factor.passedAtMs === null) return false

@@ -266,8 +266,8 @@ export class PostureEnforcer {
   /**
    * Whether a sweep may check the session's device reports now, not only its second factor. An OIDC
    * client gets its service session before it connects to the router to which it reports its
-   * posture. During the grace period, the reports are therefore not checked until some exist; dials
-   * are refused until then.
+   * posture. During the grace period, the reports of such a client are therefore not checked until
+   * some exist; dials are refused until then.
    */
   #isSettled({ identityId, apiSessionId, createdAt }: Session): boolean {
     const { limits, state, reports } = this.#deps
@@ -297,8 +297,7 @@ export class PostureEnforcer {
   }
 
   /**
-   * IDs of the sessions to which policies apply, but none of them grants access with passing
-   * checks.
+   * IDs of the sessions for which there are policies, but no policy whose checks all pass.
    */
   #failing(sessions: readonly Session[], postureOf = this.#deps.postureOf): string[] {
     const { state } = this.#deps

@@ -31,7 +31,7 @@ export function sortPostureFacts(
  * Encodes the facts about an identity that one controller received, for soft state.
  * @param moves how many changes this controller has counted, see `PostureReports.moves`.
  */
-export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Array {
+export function encodePostureRecord(moves: bigint, facts: PostureFacts): Uint8Array {
   return toBinary(
     PostureRecordSchema,
     create(PostureRecordSchema, { moves, facts: [...facts.values()] }),
@@ -42,7 +42,7 @@ export function encodePostureFacts(moves: bigint, facts: PostureFacts): Uint8Arr
  * Decodes a posture record. The soft-state topic checked, when it received the record, that all of
  * it can be decoded.
  */
-export function decodePostureFacts(bytes: Uint8Array): PostureRecord {
+export function decodePostureRecord(bytes: Uint8Array): PostureRecord {
   return fromBinary(PostureRecordSchema, bytes)
 }
 

@@ -18,10 +18,10 @@ import {
   sortPostureFacts,
   isUnchangedSinceVerdict,
   kindsJudgedByRouter,
-  encodePostureFacts,
+  encodePostureRecord,
   isSameReport,
   reportSubjectKey,
-  decodePostureFacts,
+  decodePostureRecord,
   toPostureFact,
 } from './posture-facts.ts'
 import { addToSet, removeFromSet } from '../lib/keyed-sets.ts'
@@ -43,8 +43,8 @@ interface Merged {
 /**
  * Reports of devices, shared as soft state. Each controller publishes the reports that it received.
  * Of two reports about the same subject, the one with the higher version counts. A controller
- * chooses a version above all versions about the identity that it knows (Lamport clock); for a
- * report of a client, `PostureEnforcer` first gets the latest reports of the other controllers.
+ * chooses a version above all versions that it knows for the identity (Lamport clock); for a report
+ * of a client, `PostureEnforcer` first gets the latest reports of the other controllers.
  * Equal versions are ordered by controller id. So all controllers agree without comparing wall
  * clocks.
  */
@@ -257,7 +257,7 @@ export class PostureReports {
 
   #ofOwner(owner: string, identityId: string): PostureRecord | undefined {
     const bytes = this.#topic.get(owner, identityId)
-    return bytes === undefined ? undefined : decodePostureFacts(bytes)
+    return bytes === undefined ? undefined : decodePostureRecord(bytes)
   }
 
   #merged(identityId: string): Merged {
@@ -283,12 +283,12 @@ export class PostureReports {
     facts: PostureFacts,
     fresh: ReadonlySet<string>,
   ): PostureReportOutcome {
-    let bytes = encodePostureFacts(moves, facts)
+    let bytes = encodePostureRecord(moves, facts)
     for (const [slot] of sortPostureFacts(facts)) {
       if (bytes.length <= SOFT_VALUE_BYTES_MAX) break
       if (fresh.has(slot)) continue
       facts.delete(slot)
-      bytes = encodePostureFacts(moves, facts)
+      bytes = encodePostureRecord(moves, facts)
     }
     if (bytes.length > SOFT_VALUE_BYTES_MAX) return 'tooLarge'
     if (!this.#topic.publish(identityId, bytes)) return 'full'
