@@ -2,7 +2,7 @@ import { tunnelLimits } from './limits.ts'
 
 /**
  * `refused`: an edge router refused a dial, or a controller refused a log-in or poll. `failed`: any
- * other reason, also that a controller refused the service session for a dial.
+ * other reason, for example that a controller refused the service session for a dial.
  */
 const results = ['success', 'refused', 'failed'] as const
 export type CountedResult = (typeof results)[number]
