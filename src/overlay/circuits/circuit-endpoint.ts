@@ -118,8 +118,8 @@ export interface LocalCircuit {
 }
 
 /**
- * A request to connect to the terminator of a circuit, from a controller to the last router of the
- * circuit or from an edge router to the client that hosts the service.
+ * A request to connect to the terminator of a circuit. A controller sends it to the last router of
+ * the circuit, or an edge router to the client that hosts the service.
  */
 export interface DialRequest {
   readonly circuit: LocalCircuit

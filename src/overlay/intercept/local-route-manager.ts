@@ -29,8 +29,8 @@ interface LocalRouteManagerDeps {
  */
 const PROTOCOL = '187'
 /**
- * Lowest route metric by which a router is identified; far above the metrics that administrators
- * use.
+ * Lowest route metric by which a router or tunnel is identified; far above the metrics that
+ * administrators use.
  */
 const METRIC_MIN = 0x4000_0000
 const METRICS = 0x3fff_ffff

@@ -26,7 +26,7 @@ interface ProtectedAddressesDeps {
 /** Names that always resolve to the host itself (RFC 6761). */
 const LOCAL_NAMES = ['localhost']
 const REVERSE_DOMAINS = ['in-addr.arpa', 'ip6.arpa']
-/** Number of concurrent lookups, because lookups use threads that file access also needs. */
+/** Concurrent lookups; only one, because lookups use threads that file access also needs. */
 const LOOKUPS_AT_ONCE = 1
 
 /**

@@ -26,7 +26,7 @@ export interface DatagramListenerDeps extends ListenerDeps {
   readonly idleMs: number
 }
 
-/** An address and port from which datagrams arrive. */
+/** A UDP peer: an address and port from which datagrams arrive. */
 interface Peer {
   readonly key: string
   readonly from: RemoteInfo
@@ -38,7 +38,7 @@ interface Peer {
 }
 
 /**
- * A port on which each address and port that sends datagrams gets a circuit: for the bindings
+ * A listening UDP port on which each peer (address and port) gets a circuit: for the bindings
  * `transport_udp` and `proxy_udp`, and for tunnels.
  */
 export class DatagramListener {
