@@ -51,8 +51,9 @@ export interface KnownEndpoints {
   /** Removed controllers whose keys are refused, newest last. */
   readonly removed: readonly ControllerKey[]
   /**
-   * Addresses of client APIs, `https://host:port`, the one that responded last first. The list
-   * repeats the addresses in `controllers`, because earlier releases read only this list.
+   * Addresses of client APIs, `https://host:port`. Those that have extended the router certificates
+   * come first, the latest at the front. The list repeats the addresses in `controllers`, because
+   * earlier releases read only this list.
    */
   readonly apis: readonly string[]
   /** Trust domain of the controllers' certificates; null until it is known. */

@@ -278,8 +278,7 @@ export class ControllerMembership {
     this.#judgeRemoved(votes)
     const kept = this.#controllers.flatMap((known) => this.#keptBy(votes, known))
     const all = [...kept, ...this.#addedBy(votes, kept)]
-    // The number of controllers is limited, so controllers that a majority lists come first and are
-    // kept.
+    // The number of controllers is limited, so voters come first and are kept.
     all.sort((a, b) => Number(a.toldBy !== null) - Number(b.toldBy !== null))
     const controllers = all.map((known) => ({
       ...known,
@@ -391,7 +390,10 @@ export class ControllerMembership {
     return [...added.values()]
   }
 
-  /** The key that a majority of the voters reports for this controller; otherwise the known key. */
+  /**
+   * The key that a majority of the voters reports for this controller; otherwise the known key. For
+   * a configured controller, a single report is sufficient only from the controller itself.
+   */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
     const keys = new Set(votes.lists.map(([, { members }]) => members.get(id)?.keySha256 ?? null))

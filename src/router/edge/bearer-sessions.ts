@@ -54,7 +54,7 @@ export class BearerSessions {
    */
   readonly #byId = new Map<string, Set<Known>>()
   readonly #leaves = new Map<string, TokenSigningCertificate | null>()
-  /** IDs of the leaf certificates in the current model whose keys sign tokens. */
+  /** IDs of the keys in the current model that sign tokens. */
   #keyIds: ReadonlySet<string> = new Set()
   readonly #stop: () => void
 

@@ -113,7 +113,7 @@ export class ClientChannel {
     return this.#client
   }
 
-  /** @param session the same session with the client's current token. */
+  /** @param session the same session with the client's new token. */
   renew(session: EdgeApiSession): void {
     this.#client = { ...this.#client, session }
   }

@@ -21,7 +21,7 @@ const { clientPosturesWaitingMax, clientPostureMs } = edgeLimits
 
 /** Posture reports that one client has sent. */
 interface SentPosture {
-  /** The latest report of each kind. */
+  /** The latest report of each kind; for processes, of each path. */
   known: ReadonlyMap<string, PostureResponse>
   knownBytes: number
   /** Number of reports to which at least one controller has not responded yet. */

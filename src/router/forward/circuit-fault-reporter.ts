@@ -108,7 +108,7 @@ export class CircuitFaultReporter {
     }
   }
 
-  /** Called when an endpoint in this router has closed its circuit. */
+  /** Called when an endpoint in this router or in one of its clients has closed its circuit. */
   ended(circuit: CarriedCircuit): void {
     const owner = this.#deps.connections().find(({ id }) => id === circuit.ownerId)
     if (owner !== undefined) reportEnded(owner, circuit)

@@ -335,7 +335,7 @@ export class Forwarder implements LocalCircuits, RoutedCircuits {
     }
   }
 
-  /** Circuits for an inspection by ID, and the number of omitted circuits. */
+  /** Circuits by ID, for an inspection, and the number of omitted circuits. */
   shown(): { readonly circuits: Readonly<Record<string, object>>; readonly omitted: number } {
     const nowMs = this.#deps.clock.monotonicMs()
     const all = Array.from(this.#circuits.all())

@@ -1,7 +1,7 @@
 import type { RouterConfig } from '../../config/router/table.ts'
 import type { PemSource } from '../../config/router/values.ts'
 
-/** Paths of a router's identity, of which every part is a file. */
+/** Paths of a router's identity if each part of the identity is in a file. */
 export interface IdentityFiles {
   readonly cert: string
   readonly key: string

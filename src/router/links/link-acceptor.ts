@@ -43,7 +43,7 @@ interface LinkAcceptorDeps {
   /** Maximum time from the end of the TLS handshake to the hello. */
   readonly helloTimeoutMs: number
   readonly log: ProgramLogger
-  /** Asks a controller whether this certificate, SHA-1 in hex, belongs to the router. */
+  /** Whether a controller confirms that the certificate (SHA-1, hex) belongs to the router. */
   readonly isVerified: (routerId: string, sha1: string) => Promise<boolean>
 }
 

@@ -238,8 +238,8 @@ export class ModelContents {
   }
 
   /**
-   * Members of a policy of one kind: identities, services or posture checks; null for an unknown
-   * kind. `index` is null for kinds without an index.
+   * The identities, services or posture checks of a policy; `members` is null for an unknown kind,
+   * and `index` for a kind without an index.
    */
   #membersOf(
     policy: Policy,
