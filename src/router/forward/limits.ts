@@ -9,7 +9,7 @@ export const forwardLimits = {
   circuitsMax: 131_072,
   /** Maximum next hops of one circuit in this router. */
   hopsPerCircuitMax: 64,
-  /** Maximum endpoints of one circuit in this router; a further endpoint is refused. */
+  /** Maximum endpoints of one circuit at this router; a further endpoint is refused. */
   endsPerCircuitMax: 8,
   /** Maximum time in which a terminator must answer after a controller's route has arrived. */
   dialMsMax: 120_000,
@@ -40,7 +40,7 @@ export const forwardLimits = {
    */
   localDeliveriesMax: 32_768,
   /**
-   * Maximum bytes of the frames in `localDeliveriesMax`, shared fairly among callers; further
+   * Maximum bytes of the frames in `localDeliveriesMax`, shared fairly among their senders; further
    * frames are dropped.
    */
   localDeliveryBytesMax: 64 * 1024 * 1024,
