@@ -82,7 +82,10 @@ export interface FrameDestination {
 
 /** Circuit endpoints at this router. */
 export interface LocalCircuits {
-  /** Opens this router's endpoint of a circuit that a controller has created and routed. */
+  /**
+   * Opens an endpoint, in this process, of a circuit that a controller has created. If that is not
+   * possible, the returned endpoint is closed.
+   */
   open(circuit: LocalCircuit, application: CircuitApplication): CircuitEndpoint
   /**
    * Registers a circuit endpoint outside of this router, for example in a client; `leave` removes

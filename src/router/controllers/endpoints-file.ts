@@ -24,8 +24,8 @@ export interface KnownController {
    */
   readonly toldBy: readonly string[] | null
   /**
-   * Configured addresses at which this controller has responded. Unlike `addresses`, they do not
-   * depend on the lists of controllers.
+   * Addresses from the configuration or the enrollment at which this controller has responded.
+   * Unlike `addresses`, they do not depend on the lists of controllers.
    */
   readonly answeredAt?: readonly string[]
   /** Addresses of the controller's client API, as a majority lists them: `https://host:port`. */
