@@ -52,9 +52,8 @@ export const socketLimits = {
   /** Maximum TLS handshakes of one listener at the same time. */
   streamHandshakesMax: 512,
   /**
-   * Maximum connections to a port that several TLS servers share whose ClientHello has not arrived
-   * completely. A further connection closes the oldest one of the same source, or of the source
-   * with the most such connections.
+   * Maximum connections without a complete ClientHello to a port that several TLS servers share. A
+   * further connection closes the oldest one of the source with the most such connections.
    */
   hellosWaitingMax: 1024,
   /**

@@ -1,6 +1,6 @@
 /** Limits for clients of the edge router and the services they host. */
 export const edgeLimits = {
-  /** Maximum stored API sessions that controllers have sent; OIDC sessions do not count. */
+  /** Maximum stored tokens of API sessions that controllers have sent; OIDC tokens do not count. */
   apiSessionsMax: 250_000,
   /**
    * Maximum clients whose hello waits until a controller sends their session; a further client with
@@ -18,9 +18,9 @@ export const edgeLimits = {
   /** Maximum open client connections of one source at one listener; more are closed immediately. */
   clientConnectionsPerSourceMax: 2048,
   /**
-   * Maximum TLS handshakes of a listener at the same time; above that, the oldest one is closed.
-   * Also the maximum connections after the handshake whose client is not admitted yet; above that,
-   * the new one is closed.
+   * Maximum TLS handshakes of a listener at the same time; above that, the oldest one of the source
+   * with the most handshakes is closed. Also the maximum connections after the handshake whose
+   * client is not admitted yet; above that, the new one is closed.
    */
   clientsWaitingMax: 1024,
   /** The same two limits as `clientsWaitingMax`, for the connections of one source. */
