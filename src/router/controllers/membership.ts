@@ -392,7 +392,8 @@ export class ControllerMembership {
 
   /**
    * The key that a majority of the voters reports for this controller; otherwise the known key. For
-   * a configured controller, a single report is sufficient only from the controller itself.
+   * a configured controller, this majority must have at least two voters, or include the controller
+   * itself.
    */
   #keyBy(votes: Votes, known: KnownController): string | null {
     const { id } = known
